@@ -1,5 +1,8 @@
-"""Reference: the loss of a model minus that of models that never saw the sample (Watson et al. 2022, "On the importance
-of difficulty calibration in membership inference attacks"; for language models Mireshghallah et al. 2022)."""
+"""Reference: the loss of a model minus that of models that never saw the sample (Watson et al. 2022).
+
+The paper is "On the importance of difficulty calibration in membership inference attacks"; for language models see
+Mireshghallah et al. 2022.
+"""
 
 import numpy as np
 from numpy.random import Generator

@@ -1,4 +1,4 @@
-"""Accuracy on what models keep, were asked to forget, never saw, and on the test part."""
+"""Accuracy on retained, forgotten, held-out and test samples."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -37,14 +37,14 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` on the target models of a case; the test part is read with clean labels.
+    """Return the rows of `accuracies` for the target models; labels of the test part are the clean ones.
 
-    Where the scenario retrains, "accuracy_gap" follows: how much more often retrained models are right. None if all
-    samples have one label, as passages do.
+    If the scenario has retrained models, "accuracy_gap" follows: how much more often these are right. [] if all samples
+    have one label, as passages of text do.
     """
     table = of_models(case, case.target)
     if not table:
@@ -56,7 +56,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
-    """`accuracies` of some ``models`` bool [models]; none if all samples have one label."""
+    """Return the rows of `accuracies` for some ``models`` bool [models]; [] if all samples have one label."""
     if np.ptp(case.labels) == 0:
         return []
     target = case.membership[models]
@@ -85,19 +85,25 @@ FORGOTTEN = replace(WORTH, near=1, deciding=True)
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The accuracy of each target model on what it keeps and on the test part, or without one on held-out samples;
-    models of one block that keep the same samples are one unit. Of models that read passages, their loss."""
+    """Return the accuracy of each target model on retained and test samples, as contributions to utility.
+
+    Held-out samples replace an empty test part. Models of one block that keep the same samples are one unit. For
+    language models it is their loss.
+    """
     return _by_role(case)
 
 
 def accuracies_by_role(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """`contributions`, and the same on what each target model was asked to forget: what a method is tuned by that must
-    match retraining's accuracies (Naderloui et al. 2025, appendix A.2)."""
+    """Return the accuracy of each target model on retained, test and forgotten samples.
+
+    Tuning uses it where a method must match the accuracies of retraining (Naderloui et al. 2025, appendix A.2).
+    """
     return _by_role(case, forgotten=True)
 
 
 def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contribution]:
-    """`contributions`, and on forgotten samples if ``forgotten``."""
+    """Return the accuracy of each target model on retained and test samples, and with ``forgotten`` on forgotten ones
+    too."""
     target = case.membership[case.target]
     places = _units.of(target)
     if np.ptp(case.labels) == 0:
@@ -143,7 +149,8 @@ def _latent(answers: Iterable[np.ndarray], sides: dict[str, tuple[np.ndarray, np
 
 
 def _compared(case: Evaluation) -> Answers | None:
-    """The retrained models, unless they failed or diverged: that is no fault of this method."""
+    """Return the answers of the retrained models; None if they failed or diverged, because that is not a fault of this
+    method."""
     try:
         return None if case.compared_files is None else case.answers(case.compared_files)
     except NoAnswerError:
@@ -163,17 +170,17 @@ def accuracies(
     test_y: np.ndarray | None = None,
     compared: np.ndarray | None = None,
 ) -> list[Row]:
-    """Rows "accuracy" of the roles retain, forget, heldout and test.
+    """Return rows "accuracy" of the roles retain, forget, heldout and test.
 
-    "majority_share", of the role retain, is the accuracy there of always predicting the most frequent label.
-    With the predictions of retrained models, ``compared`` int [models, samples], "accuracy_gap" is their accuracy minus
-    that of ``guess``, for each role.
+    "majority_share", of the role retain, is the accuracy there of always predicting the most frequent label. With the
+    predictions of retrained models, ``compared`` int [models, samples], "accuracy_gap" is their accuracy minus that of
+    ``guess``, for each role.
 
-    ``guess`` int [models, samples], the predicted class (`rates.predicted`); ``y`` int [samples] or [models, samples],
+    ``guess`` int [models, samples]: the predicted class (`rates.predicted`); ``y`` int [samples] or [models, samples]:
     the labels that models were trained with; ``train``, ``forget``, ``heldout`` bool [models, samples]; ``split`` and
-    ``block`` int [models]; ``test`` bool [samples] or None; ``test_y`` int [samples], true labels for the test part
+    ``block`` int [models]; ``test`` bool [samples] or None; ``test_y`` int [samples]: true labels for the test part
     (default: ``y``). Accuracy is the mean over models of each model's share of right predictions (a NaN logit is
-    wrong); its interval covers samples, the same ones in all models together, and models. Raises ValueError for shapes
+    wrong). Its interval covers samples, the same ones in all models together, and models. Raises ValueError for shapes
     that do not fit.
     """
     for name, mask in (("train", train), ("forget", forget), ("heldout", heldout)):
@@ -206,7 +213,8 @@ def accuracies(
 
 
 def _majority(y: np.ndarray, rows: np.ndarray) -> Estimate:
-    """Mean over models of the share of the commonest label among their rows; counted, so without an interval."""
+    """Return the mean over models of the share of the most frequent label among their rows; it is counted, so it has no
+    interval."""
     n = int(rows.any(axis=0).sum())
     if not n:
         return empty(n=0, note="no model has samples in this role")

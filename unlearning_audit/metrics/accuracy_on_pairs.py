@@ -1,4 +1,4 @@
-"""How far accuracies lie from those of retrained models, pair by pair of swapped splits."""
+"""Difference between accuracies and those of retrained models, for each pair of swapped splits."""
 
 import numpy as np
 
@@ -14,11 +14,12 @@ QUANTITIES = OF_ACCURACY
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """The rows "accuracy_gap" of `accuracy.rows` for each pair by itself, with the fields ``pair`` and ``role``."""
+    """Return the rows "accuracy_gap" of `accuracy.rows` for each pair by itself, with the fields ``pair`` and
+    ``role``."""
     groups = _pairs.groups(case.membership)
 
     def read(groups: list[_pairs.Group]) -> list[Row]:

@@ -1,4 +1,7 @@
-"""Blind check: can the two sides of an audit be distinguished without models? Then no attack is valid (RULI A.3.1)."""
+"""Blind check: can forgotten and held-out samples be distinguished without models? Then no attack is valid (RULI).
+
+It follows appendix A.3.1 of RULI.
+"""
 
 from dataclasses import replace
 from typing import Literal
@@ -44,12 +47,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` on each target model of a case and its target samples; means over the models.
+    """Return the rows of `evaluate` on each target model and its target samples, as means over the models.
 
     Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The mean of the
     limits is at least as wide as the interval of the mean, however the models depend on one another; so is the mean
-    range of random divisions. Samples that are known by their numbers alone have labels to tell them apart, and if
-    these are all the same, nothing.
+    range of random divisions. Imported samples may be known by numbers only. Then only their labels are compared, and
+    there are no rows if all labels are equal.
     """
     if case.data.x.size:
         return or_reason(case, lambda: _rows(case, options), "blind_accuracy", "blind")
@@ -60,6 +63,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def _rows(case: Evaluation, options: Options) -> list[Row]:
+    """Return the rows of `evaluate`, averaged over the target models."""
     member = case.membership[case.target]
     columns = np.ones(len(case.data.y), bool) if member.weight is None else member.weight > 0
     forget, heldout = member.forget & columns, member.heldout & columns
@@ -87,8 +91,10 @@ def _rows(case: Evaluation, options: Options) -> list[Row]:
 
 
 def bags(x: np.ndarray) -> np.ndarray:
-    """How often each token occurs in each row of ``x`` int [samples, length] (marks as in `unlearning_audit.data`), of
-    tokens that two rows have at least: float64 [samples, tokens]."""
+    """Count how often each token occurs in each row of ``x`` int [samples, length]: float64 [samples, tokens].
+
+    Marks are as in `unlearning_audit.data`. Tokens that occur in one row only are left out.
+    """
     tokens, column = np.unique(np.where(x < 0, ~x, x), return_inverse=True)
     counts = np.zeros((len(x), len(tokens)))
     np.add.at(counts, (np.arange(len(x))[:, None], column.reshape(x.shape)), ~_text.padding(x))
@@ -96,8 +102,11 @@ def bags(x: np.ndarray) -> np.ndarray:
 
 
 def principal(x: np.ndarray, components: int) -> np.ndarray:
-    """Standardised features float64 [samples, ≤ ``components``]: ``x`` [samples, features], or its principal components
-    if there are more. Computed without the sides, so that nothing leaks."""
+    """Return standardised features float64 [samples, ≤ ``components``]: ``x`` [samples, features], or its principal
+    components if there are more.
+
+    They are computed without knowing which samples are forgotten, so that nothing leaks.
+    """
     x = np.asarray(x, np.float64)
     x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
     if x.shape[1] <= components:
@@ -108,7 +117,7 @@ def principal(x: np.ndarray, components: int) -> np.ndarray:
 
 
 def _mean(same: tuple[Row, ...]) -> Row:
-    """One row from those of several models."""
+    """Return the mean over several models of rows of the same number."""
     if len(same) == 1:
         return same[0]
     notes = dict.fromkeys(filter(None, (row.note for row in same)))
@@ -128,11 +137,11 @@ def evaluate(
     options: Options,
     rng: np.random.Generator,
 ) -> list[Row]:
-    """Tidy rows of table 11 for one target model: label overlap, its chance level, and a linear classifier.
+    """Return rows of table 11 for one target model: label overlap, its chance level, and a linear classifier.
 
-    ``y`` int [samples]; ``forget`` and ``heldout`` bool [samples]; ``features`` float [samples, …], anything that
-    does not come from an audited model (embeddings of another network, or the pixels; None: the classifier is
-    left out). Raises ValueError when a side has fewer samples than folds.
+    ``y`` int [samples]; ``forget`` and ``heldout`` bool [samples]; ``features`` float [samples, …]: anything that does
+    not come from an audited model (embeddings of another network, or the pixels; None: the classifier is left out).
+    Raises ValueError when there are fewer forgotten or held-out samples than folds.
     """
     sizes = int(forget.sum()), int(heldout.sum())
     if min(sizes) < options.folds:
@@ -150,10 +159,10 @@ def evaluate(
 
 
 def label_overlap(y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """Σ_c min(share of class c in a, share in b): 1 for the same label histogram, 0 for disjoint classes.
+    """Return Σ_c min(share of class c in a, share in b): 1 for the same label histogram, 0 for disjoint classes.
 
-    The reading of "proportion of shared classes" that gives the paper's numbers; counting classes that occur on
-    both sides would give 100 % for CIFAR-10.
+    This interpretation of "proportion of shared classes" gives the paper's numbers; counting classes that occur in both
+    sets would give 100 % for CIFAR-10.
     """
     classes = int(y.max()) + 1
     shares = [np.bincount(y[side], minlength=classes) / side.sum() for side in (a, b)]
@@ -163,6 +172,7 @@ def label_overlap(y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
 def _label_rows(
     y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, options: Options, rng: np.random.Generator
 ) -> list[Row]:
+    """Return the label overlap of forgotten and held-out samples, and that of random divisions of the same samples."""
     overlap = label_overlap(y, forget, heldout)
     either = np.flatnonzero(forget | heldout)
     chance = np.empty(options.shuffles)
@@ -188,7 +198,7 @@ def _label_rows(
 
 
 def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Out-of-fold accuracy and AUC of a ridge logistic regression, each fold read by itself, then averaged."""
+    """Return out-of-fold accuracy and AUC of a ridge logistic regression, computed for each fold, then averaged."""
     fold = np.empty(len(positive), np.int64)
     for side in (positive, ~positive):
         fold[side] = rng.permutation(np.arange(side.sum()) % options.folds)

@@ -64,10 +64,11 @@ QUANTITIES = (
 
 @dataclass(frozen=True)
 class Models:
-    """Inputs of the score from one population.
+    """The inputs of the score from one population of models.
 
-    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models, samples], of which
-    the mean over samples is a model's accuracy, so that intervals hold for other samples too, or [models], or None.
+    ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models, samples] or
+    [models], or None. With samples, the mean over samples is a model's accuracy, and intervals hold for other samples
+    too.
     """
 
     phi: np.ndarray
@@ -76,7 +77,7 @@ class Models:
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` on a case. Retraining itself is compared with the independent retrained population.
+    """Return the rows of `evaluate`. Retraining itself is compared with the independent retrained population.
 
     Raises ValueError if retraining has no control to be compared with.
     """
@@ -99,7 +100,7 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """F/F₀ and KLOM in what every group of models and every forget sample adds to them."""
+    """Return the contributions of every group of models and every forget sample to F/F₀ and KLOM."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     rng = generator(case.seed, "competition")
 
@@ -113,8 +114,11 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def _with_whole_originals(case: Evaluation, options: Options) -> Options:
-    """The same with as many groups as leave all copies of an original out together: what they share would else look
-    like the spread of independent models. Unchanged where there is one original, or a model of each."""
+    """Return the options with a number of groups that leaves all copies of an original out together.
+
+    Otherwise what copies share would look like the spread of independent models. The options are unchanged if there is
+    one original, or one model of each.
+    """
     first, copies = case.membership.originals()
     if len(first) in (1, len(copies)):
         return options
@@ -131,8 +135,11 @@ def over_null(
     options: Options,
     rng: np.random.Generator,
 ) -> dict[str, Contribution]:
-    """`contributions` from phi [models, forget samples] of each population; none where the models are too few to be
-    left out in groups, or F₀ rests on a single group or sample."""
+    """Return the contributions to F/F₀ from phi [models, forget samples] of each population.
+
+    ``u`` unlearned, ``r`` retrained and ``independent`` further retrained models; ``index``: the numbers of the
+    samples. {} where the models are too few to be left out in groups, or F₀ rests on a single group or sample.
+    """
     u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         return {}
@@ -146,13 +153,14 @@ def over_null(
 
 
 def populations(case: Evaluation) -> "tuple[Models, Models, Models | None]":
-    """What is compared: the unlearned models, retrained ones, and independent retrained ones where there are any."""
+    """Return the populations that are compared: the unlearned models, retrained ones, and independent retrained ones or
+    None."""
     unlearned, retrained, independent = case.yardsticks()
     return population(unlearned), population(retrained), None if independent is None else population(independent)
 
 
 def population(models: Group) -> Models:
-    """What the score reads of some models: no accuracy on samples that one of them does not have."""
+    """Return the inputs of the score from some models. An accuracy is None where a model has no sample of the role."""
     data, member, test = models.cohort.data, models.membership, models.cohort.data.part == 1
     guess = models.answers.predicted(models.models)
     retain = None
@@ -175,12 +183,12 @@ def evaluate(
     options: Options,
     rng: np.random.Generator,
 ) -> list[Row]:
-    """Tidy rows: ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
+    """Return rows of ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
 
-    ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then
-    compares the two. Without it F₀ compares random halves of ``retrained``. F/F₀ uses an F of equally many models,
-    because F depends on their number. The populations may differ in size; rates of F are taken over each, bins over the
-    smaller, and F/F₀ and F₀ over as many models of each as the smallest has. Raises ValueError as
+    ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then compares
+    the two. Without it F₀ compares random halves of ``retrained``. F/F₀ uses an F of equally many models, because F
+    depends on their number. The populations may differ in size. F takes rates over all models of each and bins for the
+    smaller number; F/F₀ and F₀ use as many models of each as the smallest has. Raises ValueError as
     ``_epsilon.epsilons``.
     """
     check_phi(unlearned.phi, retrained.phi)
@@ -204,15 +212,18 @@ def evaluate(
 
 
 def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
+    """Return the mean over samples, from [1 + groups, samples], with its jackknife interval, in [0, ``high``]."""
     return jackknife.estimate(
         per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
     )
 
 
 def _share(hit: np.ndarray) -> Estimate:
-    """The share of samples that are a ``hit``, bool [1 + groups, samples]; its interval adds in squares (Banerjee 1960)
-    the half-widths of Clopper and Pearson, over samples, and of Student's t over groups of models, which move all
-    samples together."""
+    """Return the share of samples that are a ``hit``, bool [1 + groups, samples], with its interval.
+
+    The interval adds two half-widths in squares (Banerjee 1960): Clopper and Pearson's over samples, and Student's t
+    over groups of models, which move all samples together.
+    """
     exact = stats.clopper_pearson(successes=int(hit[0].sum()), n=hit.shape[1])
     groups = len(hit) - 1
     if groups < 2:
@@ -231,7 +242,7 @@ def _null_rows(
     options: Options,
     rng: np.random.Generator,
 ) -> list[Row]:
-    """F₀ and F/F₀ with intervals, from two populations or from random halves."""
+    """Return the rows of F₀ and F/F₀ with intervals, from two populations or from random halves."""
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
         names = ("forgetting_quality_null", "forgetting_quality_over_null")
@@ -245,12 +256,14 @@ def _null_rows(
 
 
 def stands(null: np.ndarray) -> bool:
-    """Whether F₀, from [1 + groups, samples], stays above 0 without any one group of models and any one sample."""
+    """Return whether F₀, from [1 + groups, samples], stays above 0 without any one group of models and any one
+    sample."""
     total = null.sum(axis=1, keepdims=True)
     return bool((total > 0).all() and (total - null > 0).all(where=null.shape[1] > 1))
 
 
 def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
+    """Return F/F₀ with its jackknife interval, from ``h`` and ``null`` [1 + groups, samples]; empty where F₀ is 0."""
     if not null[0].any():
         return stats.empty(n=h.shape[1], note=f"F₀ is 0 ({note})")
     if not stands(null):
@@ -268,7 +281,7 @@ def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
 def _final_rows(
     unlearned: Models, retrained: Models, h: np.ndarray, place: dict[str, Any], options: Options
 ) -> list[Row]:
-    """RA and TA of unlearned over retrained models, and F · RA · TA."""
+    """Return the rows of RA and TA, the accuracies of unlearned over retrained models, and of the score F · RA · TA."""
     remaining = _null.subsets(len(unlearned.phi), len(retrained.phi), options)
     n = min(len(unlearned.phi), len(retrained.phi))
     read, rows = [], []
@@ -298,32 +311,35 @@ def _final_rows(
 
 
 def _by_sample(accuracy: np.ndarray | None) -> np.ndarray | None:
-    """An accuracy as [models, samples]; one that was given of models alone, with a single sample."""
+    """Return an accuracy as [models, samples]; one that has no samples gets a single one."""
     return None if accuracy is None else np.reshape(accuracy, (len(accuracy), -1))
 
 
 def _mean_of(accuracy: np.ndarray, models: np.ndarray) -> np.ndarray:
-    """The mean over some ``models``, float64 [samples]; the accuracy itself may be a thousand times as large."""
+    """Return the mean of ``accuracy`` [models, samples] over some ``models``, float64 [samples]."""
     mean: np.ndarray = accuracy[models].mean(axis=0, dtype=np.float64)
     return mean
 
 
 def _quotient(accuracy: np.ndarray, n: int) -> Estimate:
-    """RA or TA from [1 + groups, 2, samples], what unlearned and retrained models are right about; with the first row
-    alone its interval is over samples."""
+    """Return RA or TA from [1 + groups, 2, samples], the accuracies of unlearned and retrained models.
+
+    With one row, its interval is over samples only.
+    """
     return jackknife.estimate(per_sample=accuracy, combine=lambda u, r: u / r, n=n, bounds=(0.0, np.inf))
 
 
 def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:
-    """The score with what other samples would change of its ``factors`` added in squares (Banerjee 1960), because each
-    of them is read on samples of its own."""
+    """Widen the interval of the score by those of its ``factors`` over samples, added in squares (Banerjee 1960),
+    because each factor has samples of its own."""
     halves = [score.value * (ratio.high / ratio.value - 1) for ratio in factors if ratio.high > ratio.value > 0]
     low, high = (float(np.linalg.norm([end, *halves])) for end in (score.value - score.low, score.high - score.value))
     return replace(score, low=max(score.value - low, 0.0), high=score.value + high)
 
 
 def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Equation (2): its mean over samples, and the largest with Bonferroni's correction over samples."""
+    """Return the rows of the lower bound on ε (equation 2): its mean over samples, and the largest with Bonferroni's
+    correction over samples."""
     names = ("epsilon_lower_bound_mean", "epsilon_lower_bound_max")
     if min(len(u), len(r)) < 4:
         why = "a threshold chosen on half of the models needs four of each kind"

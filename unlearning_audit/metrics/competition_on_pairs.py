@@ -36,10 +36,11 @@ class Options(Settings):
 
 @dataclass(frozen=True)
 class Split:
-    """What one split of pair ``block`` gives.
+    """The points and accuracies of one split of the pair ``block``.
 
     ``h`` and ``null`` float64 [forget samples]: points of its models against retrained ones, and of retrained against
-    retrained (NaN: unknown). ``retain`` and ``test``: accuracy of its models and of retrained ones (NaN: no test part).
+    retrained (NaN: unknown); ``retain`` and ``test``: the accuracy of its models and of retrained ones (NaN: no test
+    part).
     """
 
     block: int
@@ -50,12 +51,12 @@ class Split:
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """F, its null F₀, F/F₀ and the final score over all splits, then of each pair (field ``pair``).
+    """Return F, its null F₀, F/F₀ and the final score over all splits, then of each pair (field ``pair``).
 
-    ε of a sample compares the n models of a split that unlearned it with n models retrained for that split; F₀ those
-    with the n retrained for the other split, which keep the same samples. With few models ε has few values, but then
-    F and F₀ share them. Retraining itself is held against its control, or without one against the other split, where
-    F₀ would be the same comparison and is empty.
+    ε of a sample compares the n models of a split that unlearned it with n models retrained for that split. F₀ compares
+    the latter with the n models retrained for the other split, which keep the same samples. With few models ε has few
+    values, but F and F₀ share them. Retraining itself is compared with its control. Without a control it is compared
+    with the other split; F₀ would be the same comparison and is empty.
     """
     splits = {(g.block, g.forget[0]): read_split(case, g, options.rule) for g in _pairs.groups(case.membership)}
 
@@ -68,7 +69,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
-    """The points of one split's models, and their accuracies beside those of retrained ones."""
+    """Compute the points of one split's models, and the accuracies of these and of retrained models."""
     assert case.retrained_files is not None  # else no group has twins
     side, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)
     reference = case.retrained_files, group.models
@@ -80,6 +81,8 @@ def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "gr
     y = np.broadcast_to(case.labels, case.membership.train.shape)[group.models[0]]
 
     def compared(*populations: tuple[list[str], np.ndarray]) -> np.ndarray:
+        """Return the points of ε between two populations, each given by files and numbers of models: float64 [forget
+        samples]."""
         phi = []
         for files, models in populations:
             mask = np.isin(np.arange(len(case.membership.seed)), models)
@@ -87,6 +90,7 @@ def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "gr
         return points(epsilons(unlearned=phi[0], retrained=phi[1], rule=rule), models=len(group.models))
 
     def accuracies(rows: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+        """Return the accuracy of the audited and of the retrained models on ``rows``; NaN without rows."""
         audited, retrained = (
             (case.answers(files).predicted()[models][:, rows] == truth[rows]).mean() if rows.any() else math.nan
             for files, models in (side, reference)
@@ -100,10 +104,11 @@ def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "gr
 
 
 def estimates(splits: list[Split]) -> dict[str, Estimate]:
-    """The four numbers of some splits, as means over all their samples.
+    """Return the four numbers of some splits, as means over all their samples: name → estimate.
 
-    From three pairs on, the interval is a jackknife over pairs, each of which has its own models and samples. Below,
-    it covers samples only and says so: a jackknife over a split's models would compare ε of unlike numbers of models.
+    From three pairs on, the interval is a jackknife over pairs, each of which has its own models and samples. With
+    fewer pairs, it covers samples only, and the note says so. A jackknife over a split's models would compare ε of
+    different numbers of models.
     """
     blocks = sorted({p.block for p in splits})
     numbers = {}
@@ -134,6 +139,7 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
 
 
 def _values(splits: list[Split]) -> dict[str, float]:
+    """Return F, F₀, F/F₀ and the score of some splits, without intervals."""
     f, f0 = (float(np.concatenate(values).mean()) for values in ([p.h for p in splits], [p.null for p in splits]))
     return {
         "forgetting_quality": f,
@@ -144,12 +150,13 @@ def _values(splits: list[Split]) -> dict[str, float]:
 
 
 def _worth(splits: list[Split]) -> float:
-    """RA and TA multiplied: accuracy over that of retrained models."""
+    """Return RA · TA: the ratios of retain and test accuracy to those of retrained models, multiplied."""
     ratios = [np.mean([getattr(p, role) for p in splits], axis=0) for role in ("retain", "test")]
     return float(math.prod(audited / retrained if retrained else math.nan for audited, retrained in ratios))
 
 
 def _over_pairs(value: float, without: np.ndarray, n: int, highest: float) -> Estimate:
+    """Return an estimate with a jackknife interval from the values ``without`` each pair, float64 [pairs]."""
     if np.isnan(without).any():
         return Estimate(value, math.nan, math.nan, n, "without one of the pairs there is no number, so no interval")
     error = math.sqrt(jackknife.jackknife_variance(without))
@@ -158,12 +165,14 @@ def _over_pairs(value: float, without: np.ndarray, n: int, highest: float) -> Es
 
 
 def _why(name: str, null: np.ndarray) -> str:
+    """Return why the number ``name`` cannot be given."""
     if name == "score":
         return "the final score needs the accuracy of retrained models on a test part, above 0"
     return NO_NULL if np.isnan(null).any() else "F₀ is 0"
 
 
 def _noted(estimate: Estimate, note: str) -> Estimate:
+    """Return the estimate with ``note`` before its own note."""
     return Estimate(
         estimate.value, estimate.low, estimate.high, estimate.n, "; ".join(filter(None, (note, estimate.note)))
     )

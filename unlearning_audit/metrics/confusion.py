@@ -36,7 +36,7 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` on the target models of a case."""
+    """Return the rows of `evaluate` for the target models."""
     target = case.membership[case.target]
     return evaluate(
         logits=case.answers(case.unlearned_files).of(case.target),
@@ -53,7 +53,7 @@ DECIDES = {"ic_score": Standard(-1, "ic_score", chance=OF_RETRAINED, lowest=0.0,
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The IC score of each target model and what each confused sample adds to it."""
+    """Return the IC score of each target model, and the influence of each confused sample on it."""
     target, labels = case.membership[case.target], case.labels_of(case.target)
     guess = case.answers(case.unlearned_files).predicted(case.target)
     columns = np.flatnonzero(target.forget.any(axis=0))
@@ -72,14 +72,14 @@ def evaluate(
     split: np.ndarray,
     block: np.ndarray,
 ) -> list[Row]:
-    """Rows "ic_error" (γ) and "ic_score" (1 − γ).
+    """Return rows "ic_error" (γ) and "ic_score" (1 − γ).
 
-    γ is the rate at which samples of the confused set are predicted as the class they were confused with, as a
-    mean over models; predictions of third classes are no memory of the confusion. ``logits`` float [models,
-    samples, classes]; ``forget`` bool [models, samples], the confused set; ``trained`` int [models, samples] or
-    [samples], the labels that models were trained with; ``y`` int [samples], the true ones; ``split`` and
-    ``block`` int [models]. The interval covers samples and models. Raises ValueError for shapes that do not fit
-    and for confused samples that were trained with their true label.
+    γ is the rate at which samples of the confused set are predicted as the class they were confused with, as a mean
+    over models. Predictions of third classes do not count, because they show no memory of the confusion. ``logits``
+    float [models, samples, classes]; ``forget`` bool [models, samples]: the confused set; ``trained`` int [models,
+    samples] or [samples]: the labels that models were trained with; ``y`` int [samples]: the true ones; ``split`` and
+    ``block`` int [models]. The interval covers samples and models. Raises ValueError for shapes that do not fit and for
+    confused samples that were trained with their true label.
     """
     guess = rates.predicted(logits)
     if forget.shape != guess.shape:

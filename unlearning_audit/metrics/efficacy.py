@@ -13,10 +13,10 @@ from unlearning_audit.stats import Estimate, rates
 
 
 def information(squared_norms: np.ndarray, *, target: np.ndarray | None = None) -> np.ndarray:
-    """ι of each model, float64 [models]: mean over its target samples of ‖∇_θ log p_θ(y|x)‖² (equation 7).
+    """Return ι of each model, float64 [models]: the mean over its target samples of ‖∇_θ log p_θ(y|x)‖² (equation 7).
 
-    ``squared_norms`` float [models, samples] ≥ 0, gradients for the observed label; ``target`` bool [models,
-    samples] says which samples count for which model (None: all). Raises ValueError for negative or NaN values
+    ``squared_norms`` float [models, samples] ≥ 0: squared norms of gradients for the observed label; ``target`` bool
+    [models, samples]: which samples count for which model (None: all). Raises ValueError for negative or NaN values
     among them, for shapes that differ, and for a model without target samples.
     """
     squared_norms = np.asarray(squared_norms, np.float64)
@@ -34,7 +34,10 @@ def information(squared_norms: np.ndarray, *, target: np.ndarray | None = None) 
 
 
 def efficacy(information: np.ndarray) -> np.ndarray:
-    """1/ι, inf where ι is 0 (equation 8); with ‖∇ mean cross-entropy‖² for ι, its upper bound (lemma 1). float64."""
+    """Return efficacy 1/ι, float64, inf where ι is 0 (equation 8).
+
+    With ‖∇ mean cross-entropy‖² in place of ι, it is the upper bound of efficacy (lemma 1).
+    """
     information = np.asarray(information, np.float64)
     with np.errstate(divide="ignore"):
         return np.where(information > 0, 1.0 / information, np.inf)
@@ -80,12 +83,14 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` on the gradients that were read of a case's models: over the forget set, observed labels; then
-    the probability of membership by attacks, and the spread of accuracies over models."""
+    """Return the rows of `evaluate` from gradients over the forget set, for observed labels.
+
+    Rows of the probability of membership by attacks, and of the spread of accuracies over models, follow.
+    """
     squared_norms, mean_squared_norm = case.gradients
     values = evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)
     forget = case.membership[case.target].forget
@@ -99,8 +104,11 @@ DECIDES = {"efficacy": Standard(1, "efficacy", scale="log", units="models")}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The logarithm of every model's efficacy; none where one is infinite. Differences of methods are then mean
-    logarithms of ratios, seed by seed, which are those of medians where these spread alike to both sides."""
+    """Return the logarithm of every model's efficacy; {} where one is infinite.
+
+    So differences between methods are mean logarithms of ratios, seed by seed. They equal those of medians if these
+    logarithms are distributed symmetrically.
+    """
     with np.errstate(divide="ignore"):
         values = np.log(efficacy(information(case.gradients[0])))
     if not np.isfinite(values).all():
@@ -109,8 +117,11 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
-    """Mean of ``score`` [models, samples], a probability of membership, over each model's ``forget`` set (bool, same
-    shape): float64 [models]; what figures 3 and 4 of the paper show. Raises ValueError for values outside [0, 1].
+    """Return the mean of ``score`` [models, samples], a probability of membership, over each model's ``forget`` set:
+    float64 [models].
+
+    ``forget`` bool [models, samples]. Figures 3 and 4 of the paper show it. Raises ValueError for values outside [0,
+    1].
     """
     if not ((score[forget] >= 0) & (score[forget] <= 1)).all():
         raise ValueError("scores of the attack lie outside [0, 1], so they are no probabilities of membership")
@@ -121,11 +132,11 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
 def evaluate(
     *, squared_norms: np.ndarray, mean_squared_norm: np.ndarray, target: np.ndarray | None = None
 ) -> list[Row]:
-    """`tidy` rows over models (seeds) of information, efficacy and its upper bound.
+    """Return rows over models (seeds) of information, efficacy and its upper bound, as `tidy` makes them.
 
-    ``squared_norms`` and ``target`` as ``information``; ``mean_squared_norm`` float [models], ‖∇ of the mean
-    cross-entropy over the target samples‖². Where a model has ι = 0 its efficacy is inf, means and standard
-    deviations are empty, and the median stays. Raises ValueError as ``information``, and where ‖mean gradient‖² exceeds
+    ``squared_norms`` and ``target`` are as in ``information``; ``mean_squared_norm`` float [models] is ‖∇ of the mean
+    cross-entropy over the target samples‖². Where a model has ι = 0 its efficacy is inf; means and standard deviations
+    are then empty, and the median is given. Raises ValueError as ``information``, and where ‖mean gradient‖² exceeds
     the mean of the squared norms (theorem 1), which means that the gradients are wrong.
     """
     iota = information(squared_norms, target=target)
@@ -145,8 +156,11 @@ def evaluate(
 
 
 def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
-    """Rows of each quantity, name → float64 [models]: mean, standard deviation ("_sd") and median ("_median") over
-    models with their intervals, then the value of every model (field ``model``) without one."""
+    """Return rows of each quantity, name → float64 [models].
+
+    They are the mean, standard deviation ("_sd") and median ("_median") over models with intervals, then the value of
+    every model (field ``model``) without one.
+    """
     table = []
     for name, values in quantities.items():
         table += [
@@ -160,7 +174,8 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
 
 
 def _accuracy_spread(case: Evaluation) -> list[Row]:
-    """ "accuracy_sd": standard deviation over models of each model's accuracy, by role as `accuracy.rows` has them."""
+    """Return rows "accuracy_sd": the standard deviation over models of each model's accuracy, for the roles retain,
+    forget and test."""
     target = case.membership[case.target]
     guess = case.answers(case.unlearned_files).predicted(case.target)
     right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
@@ -179,10 +194,10 @@ def _accuracy_spread(case: Evaluation) -> list[Row]:
 
 
 def summary(values: np.ndarray, name: str) -> dict[str, Estimate]:
-    """Mean, standard deviation and median of ``values`` float64 [models] with intervals: "", "_sd", "_median".
+    """Return mean, standard deviation and median of ``values`` float64 [models] with intervals: "", "_sd", "_median".
 
-    Student's t for the mean, chi-square for the standard deviation, order statistics for the median. Infinite
-    values leave the first two empty, with the reason, which names the quantity ``name``.
+    The intervals are Student's t for the mean, chi-square for the standard deviation, and order statistics for the
+    median. Infinite values leave the first two empty, with a reason that names the quantity ``name``.
     """
     infinite = int(np.isinf(values).sum())
     if infinite:
@@ -196,7 +211,8 @@ def summary(values: np.ndarray, name: str) -> dict[str, Estimate]:
 
 
 def median_interval(*, values: np.ndarray, level: float = stats.LEVEL) -> Estimate:
-    """Median with its distribution-free interval between order statistics, at least ``level`` (Thompson 1936).
+    """Return the median with its distribution-free interval between order statistics, at least ``level`` (Thompson
+    1936).
 
     Below six values (at 95 %) no pair of order statistics reaches the level: the limits are NaN.
     """

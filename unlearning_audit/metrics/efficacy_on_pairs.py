@@ -16,18 +16,20 @@ QUANTITIES = OF_EFFICACY
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`efficacy.tidy` over all splits, then over those of each pair (field ``pair``); ``n`` counts splits.
+    """Return the rows of `efficacy.tidy` over all splits, then over those of each pair (field ``pair``); ``n`` counts
+    splits.
 
-    Efficacy depends more on the forget samples, which models of one split share, than on initial weights: a split
+    Efficacy depends more on the forget samples, which models of one split share, than on initial weights. So a split
     counts once, by the median of its models. Values of single models are not kept.
     """
     squared_norms, mean_squared_norm = case.gradients
 
     def of_split(group: _pairs.Group) -> dict[str, float]:
+        """Return the medians over the models of one split: name of the row → value."""
         models = group.models
         values = efficacy.evaluate(squared_norms=squared_norms[models], mean_squared_norm=mean_squared_norm[models])
         return {row.metric: row.value for row in values if row.metric.endswith("_median")}

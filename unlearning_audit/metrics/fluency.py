@@ -1,7 +1,7 @@
-"""Are answers still language? A model that answers with repetitions or with no words has not forgotten; it is broken.
+"""Fluency: are answers still language? A model that answers with repetitions or without words is broken.
 
-No classifier is asked, so that nothing has to be downloaded: gibberish repeats itself or consists of words that no text
-of the data has.
+Such a model has not forgotten. The test needs no classifier, so nothing is downloaded. Gibberish repeats itself, or
+consists of words that no text of the data has.
 """
 
 import itertools
@@ -42,21 +42,24 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``most``: of so many retained and of so many test samples the models are asked, besides all that are forgotten or
-    held out. An answer is gibberish if more than ``share`` of its triples of words stood in it before, or of its words
-    stand in no text of the data."""
+    """``most``: so many retained and so many test samples are queried, besides all that are forgotten or held out. An
+    answer is gibberish if more than ``share`` of its triples of words repeat earlier ones, or if more than ``share`` of
+    its words occur in no text of the data."""
 
     most: int = Field(200, ge=1)
     share: float = Field(0.5, gt=0, lt=1)
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Of every role (field ``role``), the mean over models and samples: "gibberish", "fluency" and, with retrained
-    models, "gibberish_gap", the share of gibberish minus theirs. Raises as `_answers.scored`."""
+    """Return the means over models and samples of "gibberish" and "fluency", for every role (field ``role``).
+
+    With retrained models, "gibberish_gap" follows: the share of gibberish minus theirs. Raises as `_answers.scored`.
+    """
     known = frozenset(word for text in _answers.texts(case.data) for word in words(text))
 
     def of(files: list[str]) -> np.ndarray:
-        """Whether each answer is gibberish, and its entropy: float64 [models, samples, 2], NaN where none was asked."""
+        """Return whether each answer is gibberish, and its entropy: float64 [models, samples, 2], NaN where a model was
+        not queried."""
         answers = _answers.of_files(files)
         return _answers.scored(case.data, answers, lambda _, answer: judged(words(answer), known, options.share), 2)
 
@@ -80,13 +83,15 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def words(text: str) -> list[str]:
-    """Runs of letters and digits, in lower case."""
+    """Return the runs of letters and digits in ``text``, in lower case."""
     return re.findall(r"\w+", text.lower())
 
 
 def judged(said: list[str], known: Container[str], share: float) -> tuple[float, float]:
-    """Whether these words are gibberish, 0 or 1, and their entropy in bits: (2/3 H₂ + 4/3 H₃)/2 of pairs and triples
-    (Meng et al. 2022, as in RWKU). An answer without a word is no gibberish.
+    """Return whether the words ``said`` are gibberish, 0 or 1, and their entropy in bits.
+
+    The entropy is (2/3 H₂ + 4/3 H₃)/2 of pairs and triples (Meng et al. 2022, as in RWKU). An answer without a word is
+    not gibberish. ``known``: the words of the data; ``share``: the limit from `Options`.
 
     Examples
     --------
@@ -102,4 +107,5 @@ def judged(said: list[str], known: Container[str], share: float) -> tuple[float,
 
 
 def _entropy(things: Sequence[tuple[str, ...]]) -> float:
+    """Return the entropy in bits of how often each of ``things`` occurs."""
     return sum(count / len(things) * math.log2(len(things) / count) for count in Counter(things).values())

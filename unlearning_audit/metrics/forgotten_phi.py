@@ -1,8 +1,9 @@
-"""How confident models are of forgotten samples alone, beside models that never saw them: the mean of φ.
+"""Confidence in forgotten samples alone, the mean of φ, compared with models that never saw them.
 
-Attacks that tell forgotten from held-out samples see nothing where the two sides differ by themselves: of a class as
-forget set no model that unlearned it ever names the class, so that the AUC lies at its floor on both sides. There, and
-where nothing was held out, this number decides; the design says so, not what was found. Elsewhere it is shown.
+Attacks that distinguish forgotten from held-out samples find nothing where the two sets differ by themselves. If a
+class is the forget set, no model that unlearned it predicts it, so that the AUC is at its floor for audited and
+retrained models. There, and where nothing was held out, this number decides the verdict. The design determines this,
+not the result. Elsewhere the number is only shown.
 """
 
 import numpy as np
@@ -31,18 +32,18 @@ DECIDES = {"forgotten_phi": Standard(1, "0.2", units="models")}
 
 
 class Options(Settings):
-    """None."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """The mean over models and forgotten samples, with its interval over both."""
+    """Return the mean of φ over models and forgotten samples, with its interval over both."""
     member, part = case.membership[case.target], _read(case)
     n = int(member.forget.any(axis=0).sum())
     return [row(metric="forgotten_phi", estimate=levels.of(part, split=member.split, block=member.block, n=n))]
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The mean of each target model, where `decides`."""
+    """Return the mean of φ of each target model; {} unless `decides`."""
     if not decides(case):
         return {}
     member = case.membership[case.target]
@@ -55,8 +56,8 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def decides(case: Evaluation) -> bool:
-    """Whether attacks cannot tell by design: nothing is held out, or no held-out sample of a model has a label that
-    one of its forgotten samples has."""
+    """Return whether attacks cannot work by design: nothing is held out, or no held-out sample of a model has the label
+    of one of its forgotten samples."""
     member, labels = case.membership[case.target], case.labels_of(case.target)
     labels = np.broadcast_to(labels, member.forget.shape)
     return not any(
@@ -66,7 +67,8 @@ def decides(case: Evaluation) -> bool:
 
 
 def _read(case: Evaluation) -> crossed.PerModel:
-    """The mean of φ over forgotten samples of every target model. Raises ValueError for a model with fewer than two."""
+    """Compute the mean of φ over forgotten samples for every target model. Raises ValueError for a model with fewer
+    than two."""
     member = case.membership[case.target]
     if (member.forget.sum(axis=1) < 2).any():
         raise ValueError("forgotten_phi: a model has fewer than two forgotten samples")

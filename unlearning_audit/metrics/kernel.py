@@ -1,8 +1,8 @@
 """Kernel two-sample tests: do unlearned models answer as retrained ones do, and are they nearer to these than before?
 
-A model is one point: its φ of all forgotten samples, in standard deviations over all models that are compared, so
-that the joint distribution counts and not one sample after the other. Gretton et al. (2012); relative: Bounliphone et
-al. (2016), of unlearning Ribero, Schrab and Gretton (2026).
+A model is one point: its φ of all forgotten samples, in standard deviations over all models that are compared. So the
+test compares joint distributions, not one sample after the other. Gretton et al. (2012); the relative test: Bounliphone
+et al. (2016), for unlearning Ribero, Schrab and Gretton (2026).
 """
 
 import numpy as np
@@ -40,13 +40,13 @@ LEAST = 4
 
 
 class Options(Settings):
-    """``permutations`` behind kernel_p."""
+    """``permutations``: how many of them the p-value kernel_p rests on."""
 
     permutations: int = Field(999, ge=99)
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` on φ of the forgotten samples; retraining itself is held against its control.
+    """Return the rows of `evaluate` on φ of the forgotten samples; retraining itself is compared with its control.
 
     Raises ValueError if retraining has no control.
     """
@@ -72,12 +72,13 @@ def evaluate(
     rng: np.random.Generator,
     stems: np.ndarray | None = None,
 ) -> list[Row]:
-    """Rows kernel_p, kernel_nearer and kernel_nearer_p from φ float [models, forget samples] of each population.
+    """Return rows kernel_p, kernel_nearer and kernel_nearer_p from φ float [models, forget samples] of each population.
 
     ``kernel_p`` has its level for any number of models. The interval of ``kernel_nearer`` is a jackknife over as many
-    groups as the smallest population has models, of all populations at once because an unlearned model stems from an
-    original; its one-sided p-value is Student's. ``stems`` int [unlearned models]: the original of each, where several
-    have the same one; they are left out with it, because they are no independent models.
+    groups as the smallest population has models. A group leaves models of all populations out together, because an
+    unlearned model stems from an original. The one-sided p-value is Student's. ``stems`` int [unlearned models]: the
+    original of each, where several have the same one. They are left out with their original, because they are not
+    independent models.
     """
     counts = [len(part) for part in (unlearned, retrained, original)]
     if min(counts) < LEAST:
@@ -97,15 +98,19 @@ def evaluate(
 
 
 def _gram(*populations: np.ndarray) -> np.ndarray:
-    """The kernel of all models, in a scale that is of all populations alike: else permutations would not be exact."""
+    """Return the kernel of all models; the scale comes from all populations together, so that permutation tests are
+    exact."""
     points = np.concatenate(populations).astype(np.float64)
     spread = points.std(axis=0)
     return kernel.gram(points=points / np.where(spread > 0, spread, 1.0))
 
 
 def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.ndarray]) -> tuple[Estimate, float]:
-    """The estimate with its interval, and the p-value that it is 0 or less; ``groups``, with which each model is left
-    out."""
+    """Return how much nearer unlearned models are to retrained than to original ones, with its interval, and the
+    p-value that it is 0 or less.
+
+    ``sides``: the numbers of the models of each population; ``groups``: the jackknife group of each model.
+    """
     n = 1 + max(int(group.max()) for group in groups)
     value = kernel.nearer(kernel=gram, **dict(zip("uro", sides, strict=True)))
     if np.isnan(value):

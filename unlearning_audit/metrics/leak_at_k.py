@@ -1,8 +1,8 @@
-"""What leaks in the worst of k sampled answers: exactly, from the probabilities of a text's tokens.
+"""Expected leak in the worst of k sampled answers, computed exactly from the probabilities of a text's tokens.
 
-Greedy decoding says one answer, and a model whose first guess is wrong may say the text in one answer of ten (Scholten
-et al. 2025; leak@k). Of k answers that are sampled at temperature 1, how much of the text the best one says from its
-first scored token on has an expectation in closed form, so that no text has to be sampled.
+Greedy decoding gives one answer. A model whose first guess is wrong may reproduce the text in one answer of ten
+(Scholten et al. 2025; leak@k). The metric is how much of the text the best of k answers, sampled at temperature 1,
+reproduces from its first scored token on. Its expectation has a closed form, so that no text is sampled.
 """
 
 import numpy as np
@@ -40,8 +40,11 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Of forgotten and held-out samples (field ``role``), for each k (field ``rule``) the mean over models and samples
-    of "leak_at_k" and "whole_at_k"; with retrained models, "…_gap" is the difference to theirs."""
+    """Return the means over models and samples of "leak_at_k" and "whole_at_k", for forgotten and held-out samples
+    (field ``role``) and each k (field ``rule``).
+
+    With retrained models, "…_gap" is the difference from theirs.
+    """
 
     def read(four: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
         return {
@@ -58,7 +61,7 @@ DECIDES = {"leak_at_k": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The leak in the worst of the most answers, of what each target model was asked to forget."""
+    """Return the leak at the largest k, for the forgotten samples of each target model."""
     value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
     columns = np.flatnonzero(case.membership.forget[case.target].any(0))
     four = case.signal("tokens", case.unlearned_files, case.target, columns)
@@ -67,11 +70,12 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def leaks(logp: np.ndarray, answers: int) -> tuple[np.ndarray, np.ndarray]:
-    """What the best of ``answers`` sampled ones says of each sample, float64 [models, samples] twice.
+    """Return the expected share of each sample that the best of ``answers`` sampled answers reproduces, and the
+    probability that one reproduces all: float64 [models, samples] each.
 
-    ``logp`` [models, samples, tokens], NaN where a token is not scored: log p of each token, given those before it. An
-    answer says the first j scored tokens with probability S_j = p_1 ⋯ p_j, one of k with 1 − (1 − S_j)^k; the mean over
-    j is the share that is said, the last one the probability that all is. NaN for samples without a scored token.
+    ``logp`` [models, samples, tokens]: log p of each token, given those before it; NaN where a token is not scored. An
+    answer reproduces the first j scored tokens with probability S_j = p_1 ⋯ p_j, and one of k with 1 − (1 − S_j)^k. The
+    mean over j is the expected share, and the last term the probability of all. NaN for samples without a scored token.
     """
     scored = ~np.isnan(logp)
     prefix_logp = np.cumsum(np.where(scored, logp, 0.0), axis=-1)

@@ -1,4 +1,4 @@
-"""How much of a text a language model says by itself: exact memorisation and extraction strength."""
+"""Memorisation of texts by language models: exact memorisation and extraction strength."""
 
 import numpy as np
 
@@ -34,14 +34,17 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Of forgotten and held-out samples (field ``role``), each in [0, 1] and the mean over models and samples:
-    "exact_memorisation", the share of scored tokens that are the model's first guess (Tirumala et al. 2022), and
-    "extraction_strength", the share of the text's end that greedy decoding gives without an error once what is before
-    it is given (Carlini et al. 2021). With retrained models, "…_gap" is the difference to theirs: 0 as retrained."""
+    """Return the means over models and samples of two numbers in [0, 1], for forgotten and held-out samples (field
+    ``role``).
+
+    "exact_memorisation" is the share of scored tokens that are the model's first guess (Tirumala et al. 2022).
+    "extraction_strength" is the share of the text's end that greedy decoding reproduces without an error from the text
+    before it (Carlini et al. 2021). With retrained models, "…_gap" is the difference from theirs: 0 = as if retrained.
+    """
 
     def read(four: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
         return {(name, ""): value for name, value in both(four[..., RANK]).items()}
@@ -55,7 +58,7 @@ DECIDES = {"exact_memorisation": Standard(1, "accuracy", lowest=0.0, highest=1.0
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The exact memorisation by each target model of what it was asked to forget."""
+    """Return each target model's exact memorisation of its forgotten samples."""
     value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
     columns = np.flatnonzero(case.membership.forget[case.target].any(0))
     value[:, columns] = exact(case.signal("tokens", case.unlearned_files, case.target, columns)[..., RANK])
@@ -63,13 +66,16 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def both(rank: np.ndarray) -> dict[str, np.ndarray]:
-    """The two readings of each sample, float64 [models, samples]; ``rank`` [models, samples, tokens], NaN where a token
-    is not scored. NaN for samples without a scored token."""
+    """Return exact memorisation and extraction strength of each sample, float64 [models, samples] each.
+
+    ``rank`` [models, samples, tokens]: the rank of each token from 0, NaN where it is not scored. NaN for samples
+    without a scored token.
+    """
     return {"exact_memorisation": exact(rank), "extraction_strength": strength(rank)}
 
 
 def exact(rank: np.ndarray) -> np.ndarray:
-    """The share of scored tokens with rank 0."""
+    """Return the share of scored tokens with rank 0."""
     scored = ~np.isnan(rank)
     with np.errstate(invalid="ignore"):
         share: np.ndarray = (rank == 0).sum(-1) / scored.sum(-1)
@@ -77,7 +83,8 @@ def exact(rank: np.ndarray) -> np.ndarray:
 
 
 def strength(rank: np.ndarray) -> np.ndarray:
-    """The length of the run of rank 0 at the end, over the number of scored tokens: 0 if the last token is wrong."""
+    """Return the length of the run of rank 0 at the end, divided by the number of scored tokens: 0 if the last token is
+    wrong."""
     scored = ~np.isnan(rank)
     unbroken = np.cumprod(((rank == 0) | ~scored)[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(invalid="ignore"):

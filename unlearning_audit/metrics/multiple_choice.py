@@ -33,14 +33,18 @@ NAME = ("choice_accuracy", "")
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Of every role (field ``role``): "choice_accuracy", the share of samples that are likelier, by the mean log p of
-    a token, than each of their perturbed answers; where k choices are equally likely, 1/k of a right one;
-    "choice_chance", the mean of 1/choices, which a model that knows nothing has; and, with retrained models,
-    "choice_gap", the accuracy minus theirs. Raises ValueError for data without wrong answers."""
+    """Return rows "choice_accuracy" and "choice_chance" of every role (field ``role``), and with retrained models
+    "choice_gap".
+
+    "choice_accuracy" is the share of samples whose mean log p of a token exceeds that of each of their perturbed
+    answers. Where k choices are equally likely, a right one counts 1/k. "choice_chance" is the mean of 1/choices, the
+    accuracy of guessing. "choice_gap" is the accuracy minus that of retrained models. Raises ValueError for data
+    without wrong answers.
+    """
     wrong = case.data.views("perturbed")
     if not wrong.shape[1]:
         raise ValueError("multiple_choice needs wrong answers; choose question_answer data that have choices")
@@ -50,6 +54,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     chance = 1 / (1 + (wrong >= 0).sum(1))
 
     def by_chance(models: np.ndarray) -> list[Row]:
+        """Return the rows "choice_chance" of some ``models`` bool [models]."""
         table = []
         for role, mask in _text.roles(case.data.part == 1, case.membership[models]).items():
             asked = mask & (wrong >= 0).any(1)
@@ -68,20 +73,26 @@ DECIDES = {"choice_accuracy": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The accuracy of each target model on the questions that it was asked to forget."""
+    """Return each target model's accuracy on the questions that it forgot."""
     correct = right(case.unlearned[case.target], case.data.views("perturbed"))
     return _text.of_forgotten(case, "choice_accuracy", correct, DECIDES["choice_accuracy"])
 
 
 def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """1 where a sample is likelier than each of its ``wrong`` answers, 1/k where it is one of the k likeliest, else 0:
-    float64 [models, samples], NaN without wrong answers. ``logits`` [models, rows, 2], (φ, 0); ``wrong`` int64
-    [samples, most], rows, −1 for none."""
+    """Return 1 where a sample is likelier than each of its ``wrong`` answers, 1/k where it is one of the k likeliest,
+    else 0: float64 [models, samples].
+
+    ``logits`` [models, rows, 2], (φ, 0); ``wrong`` int64 [samples, most]: the rows of the wrong answers, −1 for none.
+    NaN without wrong answers.
+    """
     return right_by_logp(views_logp(logits, np.concatenate([np.arange(len(wrong))[:, None], wrong], axis=1)))
 
 
 def right_by_logp(logp: np.ndarray) -> np.ndarray:
-    """As `right`, float64 [...], from ``logp`` [..., choices], that of the right answer first, NaN for none."""
+    """Return 1 where the first choice is the likeliest, 1/k where it is one of the k likeliest, else 0: float64 [...].
+
+    ``logp`` [..., choices]: the right answer first, NaN for none. NaN without wrong answers.
+    """
     best = np.fmax.reduce(logp, axis=-1)
     likeliest = (logp == best[..., None]).sum(-1)
     return np.where(np.isnan(logp[..., 1:]).all(-1), np.nan, (logp[..., 0] == best) / likeliest)

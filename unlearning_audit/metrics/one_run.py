@@ -1,7 +1,7 @@
-"""A one-run audit: of each pair of samples, a fair coin said which one a model was trained on and asked to forget.
+"""One-run audit: in each pair of samples, a fair coin chose the one that a model was trained on and then forgot.
 
-The pairs are canaries that the protocol drew; or what a model of the SWAP test forgot and what it never saw, paired at
-random: these sets are uniform and of one size, so that such pairs are decided by fair coins as well.
+The pairs are canaries that the protocol drew. In the SWAP test, forgotten and never-seen samples are paired at random:
+these sets are uniform and of one size, so that fair coins decide such pairs as well.
 """
 
 import numpy as np
@@ -71,7 +71,7 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` with the study's options."""
+    """Return the rows of `evaluate`."""
     return or_reason(case, lambda: evaluate(case, options), "one_run_p", "phi")
 
 
@@ -83,9 +83,10 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The share of right guesses on the canaries, with the exact p of `evaluate`, and the tail advantage of attacks.
+    """Return the share of right guesses on the canaries, with the exact p of `evaluate`, and the tail advantage of
+    attacks.
 
-    {} for models of another protocol, whose sides its own metrics compare.
+    {} for models of another protocol, which has metrics of its own.
     """
     if case.membership.pair is None:
         return {}
@@ -100,13 +101,13 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def guessed(case: Evaluation, member: Membership) -> dict[str, Contribution]:
-    """The share of right guesses on the canaries of ``member``, the target models."""
+    """Return the share of right guesses on the canaries of ``member``, the memberships of the target models."""
     tosses, standard = _coins.tossed(member, case.seed), DECIDES["right_guesses"]
     return {"right_guesses": _one_run.contribution(scores=_one_run.scores_of(case), tosses=tosses, standard=standard)}
 
 
 def evaluate(case: Evaluation, options: Options) -> list[Row]:
-    """`_one_run.evaluate` on the target models of a case: on their canaries, or on F and T if they have none.
+    """Return the rows of `_one_run.evaluate` for the target models: on their canaries, or on F and T if they have none.
 
     Raises ValueError where no coin decided which of two samples is forgotten.
     """

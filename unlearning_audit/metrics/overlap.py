@@ -1,6 +1,6 @@
-"""How much of what is asked about stands in the retained or held-out text too: a control of data, not of a method.
+"""Overlap of samples with retained or held-out text: a control of the data, not of a method.
 
-All methods have the same, so it is no part of verdicts or of the meta-evaluation.
+It is the same for all methods, so verdicts and the meta-evaluation do not use it.
 """
 
 from dataclasses import replace
@@ -42,10 +42,13 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Of forgotten and held-out samples (field ``role``), "ngram_overlap": the share of a sample's runs of n tokens
-    that occur in what its model keeps, the mean over models and samples with a run. "exact_overlap" and
-    "token_overlap": what forgotten samples have in common with held-out ones of the same model, the mean over models
-    and samples (RULI, A.3.1). Raises ValueError for data that are no tokens."""
+    """Return the overlap of forgotten and held-out samples with retained text, and of forgotten with held-out samples.
+
+    "ngram_overlap" (field ``role``): the share of a sample's runs of n tokens that occur in what its model keeps, as a
+    mean over models and samples with a run. "exact_overlap" and "token_overlap": what forgotten samples have in common
+    with held-out ones of the same model, as a mean over models and samples (RULI, A.3.1). Raises ValueError for data
+    that are not tokens.
+    """
     if case.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {case.data.x.dtype}, not tokens; leave the metric out")
     member, runs, spans = case.membership[case.target], numbered(case.data.x, options.n), scored(case.data.x)
@@ -61,24 +64,28 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def scored(x: np.ndarray) -> np.ndarray:
-    """The tokens of each sample that attacks read, in their order, then −1: int [samples, most tokens of a sample].
+    """Return the scored tokens of each sample in their order, then −1: int [samples, most tokens of a sample].
 
-    ``x`` int [samples, length], with marks as in `unlearning_audit.data`: ~id is read and not scored, −1 padding."""
+    ``x`` int [samples, length], with marks as in `unlearning_audit.data`: ~id is read and not scored, −1 padding.
+    """
     order = np.argsort(x < 0, axis=1, kind="stable")
     tokens = np.take_along_axis(np.where(x < 0, -1, x), order, axis=1)
     return tokens[:, : max(int((tokens >= 0).sum(1).max(initial=0)), 1)]
 
 
 def whole(spans: np.ndarray) -> np.ndarray:
-    """A number for each different row of ``spans`` (as `scored` gives them): int64 [samples, 1], −1 for empty ones."""
+    """Return a number for each different row of ``spans``, the scored tokens of samples: int64 [samples, 1], −1 for
+    empty ones."""
     numbers = np.unique(spans, axis=0, return_inverse=True)[1].reshape(-1)
     return np.where((spans >= 0).any(1), numbers, -1)[:, None]
 
 
 def numbered(x: np.ndarray, n: int) -> np.ndarray:
-    """A number for each different run of ``n`` tokens: int64 [samples, length − n + 1], −1 for runs with padding.
+    """Return a number for each different run of ``n`` tokens: int64 [samples, length − n + 1], −1 for runs with
+    padding.
 
-    ``x`` int [samples, length], with marks as in `scored`."""
+    ``x`` int [samples, length], with marks as in `scored`.
+    """
     if x.shape[1] < n:
         return np.full((len(x), 1), -1)
     windows = np.lib.stride_tricks.sliding_window_view(x, n, axis=1)
@@ -90,8 +97,11 @@ def numbered(x: np.ndarray, n: int) -> np.ndarray:
 
 
 def shared(runs: np.ndarray, retain: np.ndarray) -> np.ndarray:
-    """The share of each sample's ``runs`` (as `numbered` gives them) that a sample of ``retain`` bool [samples] has:
-    float64 [samples], 0 for samples without a run."""
+    """Return the share of each sample's ``runs`` that occur in a sample of ``retain`` bool [samples]: float64
+    [samples].
+
+    ``runs`` are numbers from `numbered`. 0 for samples without a run.
+    """
     present = np.zeros(runs.max(initial=0) + 2, bool)
     present[runs[retain]] = True
     present[-1] = False  # −1, no run

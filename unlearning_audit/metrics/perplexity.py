@@ -1,7 +1,7 @@
-"""How well language models predict what they keep, were asked to forget, never saw, and the test part.
+"""Perplexity of language models on retained, forgotten, held-out and test text.
 
-Perplexity on what is kept and on the test part is the worth of a model in every verdict (`accuracy.contributions`). The
-loss on what was forgotten decides by the attacks that read it, and not a second time by itself.
+Perplexity on retained and test text is the utility of a model in every verdict (`accuracy.contributions`). The loss on
+forgotten text enters verdicts through the attacks that use it, and not by itself.
 """
 
 import math
@@ -41,19 +41,23 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """For every role: "nll", the mean over models and samples of the negative log-likelihood per scored token in nats;
-    "perplexity", e to that power; and "nll_gap", nll minus that of retrained models of the same splits (0: as if
-    retrained; in the row of retraining itself, against its control: what chance does)."""
+    """Return rows "nll", "perplexity" and, with retrained models, "nll_gap" for every role.
+
+    "nll" is the mean over models and samples of the negative log-likelihood per scored token in nats, and "perplexity"
+    is e to that power. "nll_gap" is nll minus that of retrained models of the same splits: 0 = as if retrained. For
+    retraining itself, it is the difference from its control, which shows the effect of chance.
+    """
     audited = _text.nll(case.unlearned)
     files = _text.compared_files(case)
     retrained = None if files is None else _text.nll(case.answers(files).logits)
     member, roles = case.membership, _text.roles(case.data.part == 1, case.membership)
 
     def read(models: np.ndarray) -> list[Row]:
+        """Return the rows of some ``models`` bool [models]."""
         masks = {name: mask[models] for name, mask in roles.items() if mask.any()}
         of_retrained = None if retrained is None else retrained[models]
         return of_losses(audited[models], of_retrained, masks, split=member.split[models], block=member.block[models])
@@ -64,8 +68,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 def of_losses(
     audited: np.ndarray, retrained: np.ndarray | None, roles: dict[str, np.ndarray], **groups: Any
 ) -> list[Row]:
-    """The rows of every role, of mean negative log-likelihoods float64 [models, samples]; ``roles``: name → bool
-    [models, samples]; ``groups``: split and block, int [models]."""
+    """Return the rows of every role from mean negative log-likelihoods, float64 [models, samples].
+
+    ``roles``: name → bool [models, samples]; ``groups``: split and block, int [models].
+    """
     table = []
     for name, mask in roles.items():
         mean = levels.level(value=audited, rows=mask, **groups, low=0.0)
@@ -78,6 +84,6 @@ def of_losses(
 
 
 def exponential(of: Estimate) -> Estimate:
-    """e to the power of an estimate; its interval holds e to the power of the truth as often."""
+    """Return e to the power of an estimate; its interval covers as often."""
     value, low, high = (math.exp(min(v, 700.0)) for v in (of.value, of.low, of.high))
     return Estimate(value, low, high, of.n, of.note)

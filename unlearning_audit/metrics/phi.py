@@ -1,4 +1,4 @@
-"""The confidence alone: how φ tells forgotten from held-out samples, which needs no shadow models."""
+"""Confidence alone: how well φ distinguishes forgotten from held-out samples, without shadow models."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ ALONE = True
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """AUC of φ, 1 minus it, and TPR, means over splits of the target models."""
+    """Return AUC of φ, 1 minus it, and TPR, as means over splits of the target models."""
     member = case.membership[case.target]
     if not member.heldout.any(axis=1).all():
         return [nothing(metric, "a model has no heldout samples", "phi") for metric in ("auc", "mia_score")]
@@ -35,7 +35,7 @@ DECIDES = {"auc": Standard(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, h
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The AUC of each target model, where no attack was asked and no coin was tossed: these tell more."""
+    """Return the AUC of φ for each target model; {} if the study has attacks or coins, which find more."""
     member = case.membership[case.target]
     attacks = [name for name, _ in case.scores if name != "random"]
     if attacks or member.pair is not None or not _game.sided(member):
@@ -46,7 +46,8 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def _auc(case: Evaluation) -> tuple[_game.Game, np.ndarray, crossed.PerModel]:
-    """The game of the target models, their φ on its samples, float64 [models, columns], and the AUC of each."""
+    """Return the game of the target models, their φ on its samples, float64 [models, columns], and the AUC of each
+    model."""
     rules = _game.of_models(case.membership[case.target])
     labels = case.labels_of(case.target)[..., rules.columns]
     phi = case.answers(case.unlearned_files).phi(labels, case.target, rules.columns)

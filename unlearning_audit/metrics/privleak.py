@@ -1,4 +1,4 @@
-"""PrivLeak: how far the AUC of Min-K % lies from that on retrained models, in per cent (MUSE, Shi et al. 2024)."""
+"""PrivLeak: relative difference of the AUC of Min-K % from that on retrained models, in per cent (Shi et al. 2024)."""
 
 import numpy as np
 from pydantic import Field
@@ -38,10 +38,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """ "privleak": 100·(A − A_retrained)/A_retrained, where A = 1 − AUC of telling forgotten from held-out samples, the
-    mean over models of both; 0 as retrained, below: forgotten samples are still recognised, above: they look less
-    known than what was never seen. Retraining itself is held against its control. "min_k_auc": 1 − A, as verdicts read
-    it. No rows without retrained models.
+    """Return rows "privleak" and "min_k_auc"; [] without retrained models.
+
+    "privleak" is 100·(A − A_retrained)/A_retrained, where A = 1 − AUC of forgotten against held-out samples, as a mean
+    over models of each kind. 0 = as if retrained; below 0, forgotten samples are still recognised; above 0, they look
+    less known than samples that were never seen. Retraining itself is compared with its control. "min_k_auc" is 1 − A,
+    on which verdicts rest.
     """
     files = _text.compared_files(case)
     if files is None:
@@ -54,6 +56,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     ]
 
     def read(models: np.ndarray) -> list[Row]:
+        """Return the rows of some ``models`` bool [models]."""
         forget, heldout = (mask[np.ix_(models, columns)] for mask in (case.membership.forget, case.membership.heldout))
         place = {"split": case.membership.split[models], "block": case.membership.block[models]}
         audited, retrained = (values[models] for values in score)
@@ -70,7 +73,7 @@ DECIDES = {"min_k_auc": Standard(1, "auc", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The AUC of Min-K % of forgotten against held-out samples for each target model."""
+    """Return the AUC of Min-K % of forgotten against held-out samples for each target model."""
     target, share = case.membership[case.target], options.share
     columns = np.flatnonzero((target.forget | target.heldout).any(0))
     score = of_tokens.lowest(case.signal("tokens", case.unlearned_files, case.target, columns)[..., LOGP], share)
@@ -82,18 +85,20 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def sides(forget: np.ndarray, heldout: np.ndarray) -> dict[str, np.ndarray]:
-    """The two sides of the AUC, as weights."""
+    """Return forgotten samples as the positive side of the AUC and held-out ones as the negative, as float64
+    weights."""
     return {"positive": forget * 1.0, "negative": heldout * 1.0}
 
 
 def _auc_of_models(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:
+    """Return the AUC of forgotten against held-out samples for each model."""
     return separation.auc(score=score, **sides(forget, heldout))
 
 
 def auc(
     score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray
 ) -> Estimate:
-    """The mean AUC of models, with its interval; arguments as of `leak`."""
+    """Return the mean AUC of models, with its interval; arguments are those of `leak`."""
     n = int((forget | heldout).any(0).sum())
     return levels.of(
         _auc_of_models(score, forget, heldout), split=split, block=block, n=n, bounds=(0.0, 1.0), units=True
@@ -109,12 +114,12 @@ def leak(
     split: np.ndarray,
     block: np.ndarray,
 ) -> Estimate:
-    """PrivLeak of models ``audited`` against retrained models ``retrained`` of the same memberships.
+    """Return PrivLeak of models ``audited`` against ``retrained`` models of the same memberships, in per cent.
 
     ``audited`` and ``retrained`` float64 [models, samples], larger = more member-like, anything where a sample is
-    neither forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]. The interval is that of the ratio
-    to first order, with samples and models paired. Raises ValueError where no retrained model leaves anything
-    to compare.
+    neither forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int
+    [models]. The interval is that of the ratio to first order, with samples and models paired. Raises ValueError where
+    the AUC of retrained models is 1, so that nothing is left to compare.
     """
     a, r = (_auc_of_models(score, forget, heldout) for score in (audited, retrained))
     base = 1 - float(r.value.mean())

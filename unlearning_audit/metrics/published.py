@@ -1,4 +1,4 @@
-"""What result files of other people allow: attacks by their scores, and means of what was read of each sample."""
+"""Numbers from result files of other tools: attacks by their scores, and means of the values of each sample."""
 
 import json
 from dataclasses import replace
@@ -62,13 +62,14 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`of` the audited models of a case."""
+    """Return the rows of `of` for the audited models."""
     assert case.published is not None
     return of(case.published, options.fpr)
 
 
 def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
-    """AUC and TPR of every attack, the mean of every reading by part of the data, how many printed numbers agree."""
+    """Return AUC and TPR of every attack, the mean of every value by part of the data, and how many printed numbers
+    agree."""
     lines = []
     if published.step >= 0:
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
@@ -91,12 +92,13 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
 
 
 def _sides(published: Published, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which samples are forgotten, and which held out, with a finite score: bool [models, samples] each."""
     finite = np.isfinite(score)
     return published.forget & finite, published.heldout & finite
 
 
 def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, published: Published) -> stats.Estimate:
-    """Mean over models; each group of models with one forget set is a split."""
+    """Return the mean AUC over models; each group of models with one forget set is a split."""
     part = separation.auc(score=_filled(score), positive=_weights(forget), negative=_weights(heldout))
     split = published.table()[1].split
     share = np.full(len(np.unique(split)), 1 / len(np.unique(split)))
@@ -105,7 +107,7 @@ def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, published: 
 
 
 def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float) -> stats.Estimate:
-    """The mean over models of each one's own, without an interval."""
+    """Return the mean over models of each model's own TPR, without an interval."""
     least = int(heldout.sum(axis=1).min())
     if rate * least < 1:
         return stats.empty(n=least, note=f"{least} held-out samples do not resolve a false positive rate of {rate:g}")
@@ -118,6 +120,7 @@ def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float
 
 
 def _mean(value: np.ndarray, weight: np.ndarray, share: bool) -> stats.Estimate:
+    """Return the mean of ``value`` over the samples in ``weight``, with an interval only for a ``share`` in [0, 1]."""
     n = int(weight.any(axis=0).sum())
     if share:
         part = crossed.per_model(value=_filled(value), weight=weight.astype(np.float64))
@@ -127,15 +130,18 @@ def _mean(value: np.ndarray, weight: np.ndarray, share: bool) -> stats.Estimate:
 
 
 def _filled(value: np.ndarray) -> np.ndarray:
+    """Return the values with 0 in place of those that are not finite."""
     return np.where(np.isfinite(value), value, 0.0)
 
 
 def _weights(side: np.ndarray) -> np.ndarray:
+    """Return equal weights of the samples in ``side`` for each model, with sum 1."""
     shares: np.ndarray = side / side.sum(axis=1, keepdims=True)
     return shares
 
 
 def _aggregates(published: Published) -> list[Row]:
+    """Return the rows of the aggregates that the reader of the result files computed."""
     return [
         row(metric=f"aggregate_{one['name']}",
             estimate=stats.Estimate(one["value"], one["ci_low"], one["ci_high"], one["n"], one["formula"]))
@@ -144,6 +150,8 @@ def _aggregates(published: Published) -> list[Row]:
 
 
 def _agreements(published: Published) -> list[Row]:
+    """Return the row "printed_numbers": the share of printed numbers that agree with recomputed ones; [] if there are
+    none."""
     numbers = [number for number in json.loads(published.agreements) if number["agrees"] is not None]
     if not numbers:
         return []
@@ -164,14 +172,17 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Those of `parts`."""
+    """Return the contributions of `parts` for the audited models."""
     assert case.published is not None
     return parts(case.published)
 
 
 def parts(published: Published) -> dict[str, Contribution]:
-    """AUC of the attacks, and means of what is read of forgotten samples (``memory``; of readings that fall where more
-    is remembered, their difference from 1), which all populations have; what is kept is worth."""
+    """Return the contributions of published numbers to verdicts: those that all populations have.
+
+    ``auc``: attacks; ``memory``: values of forgotten samples, or 1 minus them where they fall as more is remembered;
+    ``kept`` and ``elsewhere``: values of retained and of test samples, which measure utility.
+    """
     comparable = set(published.comparable.tolist())
     _, member = published.table()
     places = {"unit": member.block, "split": np.zeros(len(member.split), np.int64)}
@@ -196,6 +207,7 @@ def parts(published: Published) -> dict[str, Contribution]:
 def _of_attacks(
     published: Published, attacks: list[tuple[str, np.ndarray]], places: dict[str, np.ndarray], standard: Standard
 ) -> Contribution | None:
+    """Return the AUC of each attack; None if a model has no score on one of the two sides."""
     sides = [_sides(published, score) for _, score in attacks]
     if not all(side.any(axis=1).all() for pair in sides for side in pair):
         return None
@@ -209,6 +221,8 @@ def _of_attacks(
 def _of_readings(
     published: Published, comparable: set[str], mask: np.ndarray, places: dict[str, np.ndarray], standard: Standard
 ) -> Contribution | None:
+    """Return the means over the samples in ``mask`` of values in [0, 1] that all populations have; None if there are
+    none."""
     names, parts = [], []
     columns = (published.readings.tolist(), published.values, published.near, published.share)
     for name, value, near, share in zip(*columns, strict=True):

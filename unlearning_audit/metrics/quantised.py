@@ -1,7 +1,7 @@
-"""Quantisation: what was only hidden may come back when weights are rounded, as they are before a model is deployed.
+"""Quantisation: hidden knowledge may come back when weights are rounded, as they are before a model is deployed.
 
-Unlearning that changes weights by less than half a step of 8 or 4 bits is undone by rounding them (Zhang et al. 2025);
-retrained models have nothing that could come back.
+Unlearning that changes weights by less than half a step of 8 or 4 bits is undone by rounding them (Zhang et al. 2025).
+Retrained models have nothing that could come back.
 """
 
 from typing import Annotated, Any
@@ -57,7 +57,8 @@ DECIDES = {"quantised": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The accuracy of each target model on what it forgot, a number for each of the bits; {} unless asked for."""
+    """Return the accuracy of each target model with rounded weights on its forgotten samples, one number for each of
+    ``bits``; {} unless ``decides`` is set."""
     if not options.decides:
         return {}
     coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]
@@ -73,8 +74,11 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """For each of the bits, in the field rule: the accuracy beyond that of retrained models, what rounding changes,
-    AUC where samples are held out, and the accuracies."""
+    """Return rows for each of ``bits`` (field ``rule``), of models with rounded weights.
+
+    They are the accuracy beyond that of retrained models, the change by rounding, the AUC where samples are held out,
+    and the accuracies.
+    """
     coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]
     try:
         retrained = relearn.stacked(case.compared_relearned_files) if case.compared_relearned_files else None
@@ -108,4 +112,5 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def _places(coarse: Relearned, options: Options) -> list[int]:
+    """Return the position of each of the ``bits`` in the record."""
     return [coarse.bits.tolist().index(bits) for bits in options.bits]

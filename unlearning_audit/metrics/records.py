@@ -43,8 +43,8 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``rate``: the share of a list that may be false on average; ``examples``: so many of the records of a method that
-    are listed, those with the least p-values, are shown with their picture, text or values."""
+    """``rate``: the expected share of a list that is false; ``examples``: so many of the records of a method that are
+    listed, those with the least p-values, are shown with their picture, text or values."""
 
     rate: float = Field(0.1, gt=0, lt=1)
     examples: int = Field(12, ge=0)
@@ -56,26 +56,32 @@ Unseen = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples th
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """ "records_recognised" of all target models and of each pair: the share of forgotten samples that are listed, and
-    "people_recognised" where the data say whose they are. The note counts and names the samples."""
+    """Return "records_recognised" of all target models and of each pair: the share of forgotten samples that are
+    listed.
+
+    "people_recognised" follows where the data say whose they are. The note counts and names the samples.
+    """
     return summary(_lists(case, options)[0], options.rate)
 
 
 def records(case: Evaluation, options: Options) -> list[Line]:
-    """A line for each forgotten record in each split of each pair (`evaluation.records.COLUMNS`), and beside those that
-    are shown a never-seen record of the same label: the one that the same models find most familiar.
+    """Return a line for each forgotten record in each split of each pair (`evaluation.records.COLUMNS`).
 
-    Conformal p-values against the held-out samples of the same models, by the mean over a split's models of the attack
-    that tells sides apart best in the other pairs, or in the other split of the only pair, in the direction that it has
-    there; then one list of all splits (Benjamini and Hochberg). Persons have Simes' p-value of their records. A model
-    that was broken on all samples lists none. Where held-out samples are no fair draw, or there are none, each record
-    is held against what retrained models say of it; none is listed without such.
+    Beside the records that are shown stands a never-seen record of the same label: the one that is most familiar to the
+    same models. P-values are conformal, against the held-out samples of the same models, by the mean score over a
+    split's models. The attack and its direction are those that separate best in the other pairs, or in the other split
+    of the only pair. One list covers all splits (Benjamini and Hochberg). Persons have Simes' p-value of their records.
+    A model that was broken on all samples lists none.
+
+    Where held-out samples are missing or not a random draw, each record is compared with the answers of retrained
+    models; none is listed without such models.
     """
     lines, unseen = _lists(case, options)
     return _contents.with_contents(lines, case.data, options.examples, unseen, _contents.surprise(case))
 
 
 def _lists(case: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
+    """Return the lines of all records, and the never-seen samples of each list."""
     member = case.membership[case.target]
     if not (case.fair and member.heldout.any(axis=1).all()):
         return by_retraining(case, options.rate), {}
@@ -84,7 +90,8 @@ def _lists(case: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
 
 
 def by_retraining(case: Evaluation, rate: float) -> list[Line]:
-    """`against_retrained` on the target models of a case; none without retrained ones of the same samples."""
+    """Return the lines of `against_retrained` for the target models; [] without retrained models of the same
+    samples."""
     retraining = case.retraining()
     if retraining is None:
         return []
@@ -98,7 +105,7 @@ def by_retraining(case: Evaluation, rate: float) -> list[Line]:
 
 
 def usable(case: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
-    """φ, and the scores of the attacks that are finite on all forgotten and held-out samples."""
+    """Return φ, and the scores of the attacks that are finite on all forgotten and held-out samples."""
     sides = member.forget | member.heldout
     scores = {PHI: phi}
     for (attack, form), (score, _) in (case.scores if case.scores_file else {}).items():
@@ -108,7 +115,8 @@ def usable(case: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
 
 
 def against_heldout(case: Evaluation, member: Membership, scores: Scores, rate: float) -> tuple[list[Line], Unseen]:
-    """The lines of `records` where sides are a fair draw, and what each list's models never saw."""
+    """Return the lines of `records` where forgotten samples are a random draw, and the held-out samples of each
+    list."""
     splits = []
     for block, split in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):
         models = (member.block == block) & (member.split == split)
@@ -131,11 +139,12 @@ def against_heldout(case: Evaluation, member: Membership, scores: Scores, rate: 
 def against_retrained(
     case: Evaluation, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray, rate: float
 ) -> list[Line]:
-    """`records` without a fair draw: every record is held against what retrained models say of it.
+    """Return the lines of `records` where forgotten samples are not a random draw: every record is compared with the
+    answers of retrained models.
 
-    ``phi`` float64 [models, samples] of the audited models, ``retrained`` of others, which were trained on ``training``
-    bool [others, samples]. Only those that never saw a forget set speak for it; it has no lines where they are fewer
-    than two, for a single model does not show how such models vary.
+    ``phi`` float64 [models, samples]: of the audited models; ``retrained`` float64 [others, samples]: of others, which
+    were trained on ``training`` bool [others, samples]. Only models that never saw a forget set are compared with it. A
+    forget set has no lines if these are fewer than two, because a single model does not show how such models vary.
     """
     lines = []
     for forget in np.unique(member.forget, axis=0):
@@ -151,7 +160,7 @@ def against_retrained(
 
 
 def lines_of(case: Evaluation, place: Line, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[Line]:
-    """The lines of one split: ``samples`` int64 [records] with ``score`` and ``p`` float64 [records]."""
+    """Return the lines of one split: ``samples`` int64 [records] with ``score`` and ``p`` float64 [records]."""
     data = case.data
     of_person: list[Line] = [{}] * len(samples)
     if data.subject is not None:
@@ -171,8 +180,10 @@ def lines_of(case: Evaluation, place: Line, samples: np.ndarray, score: np.ndarr
 
 
 def listed(lines: list[Line], rate: float) -> list[Line]:
-    """The lines of all splits with what is listed: of all together, so that ``rate`` holds for the whole list. A list
-    of each split would be false in every tenth split, and nearly always in one of twenty."""
+    """Mark the recognised records in the lines of all splits together, so that ``rate`` holds for the whole list.
+
+    A list of each split would be false in every tenth split, and nearly always in one of twenty.
+    """
     marks = record_stats.discoveries(p=np.array([line["p"] for line in lines]), rate=rate)
     people = {_person(line): line["p_person"] for line in lines if "person" in line}
     of_people = record_stats.discoveries(p=np.array(list(people.values())), rate=rate)
@@ -187,11 +198,13 @@ def listed(lines: list[Line], rate: float) -> list[Line]:
 
 
 def _person(line: Line) -> tuple[int, int, int]:
+    """Return the key of a line's person: pair, split and person."""
     return line["pair"], line["split"], line["person"]
 
 
 class _Split:
-    """One split of a pair: its ``models``, what they ``forget`` and never saw, and their ``means`` by attack."""
+    """One split of a pair: the number of its ``models``, the samples that they ``forget`` and never saw (``heldout``),
+    and ``means``, the mean score by attack."""
 
     def __init__(
         self, block: int, split: int, models: int, forget: np.ndarray, heldout: np.ndarray, means: Scores
@@ -201,7 +214,7 @@ class _Split:
 
     @cached_property
     def leads(self) -> dict[str, float]:
-        """AUC − ½ of every attack; every other split asks for them."""
+        """Return AUC − ½ of every attack; it is cached, because every other split needs it."""
         rows = np.concatenate([self.forget, self.heldout])
         positive = np.arange(len(rows)) < len(self.forget)
         return {
@@ -211,12 +224,12 @@ class _Split:
 
 
 def _strongest(part: _Split, splits: list[_Split]) -> tuple[str, int]:
-    """The attack that tells sides apart best elsewhere, and its direction: 1, or −1 where forgotten samples look less
-    familiar. φ as it is where there is nothing else to choose on.
+    """Return the attack that separates best in other pairs, and its direction: 1, or −1 where forgotten samples look
+    less familiar.
 
-    Other pairs draw their sides by themselves, so that the choice knows nothing of these. The other split of the same
-    pair has them exchanged: what leans to its forgotten samples by chance leans away from these, and errs to the safe
-    side.
+    Returns φ with direction 1 where there is nothing else to choose on. Other pairs draw their samples independently,
+    so the choice does not depend on this pair. The other split of the same pair has forgotten and held-out samples
+    exchanged. A chance lean to its forgotten samples leans away from these, so the choice is then cautious.
     """
     elsewhere = [candidate for candidate in splits if candidate.block != part.block] or [
         candidate for candidate in splits if candidate is not part
@@ -229,7 +242,7 @@ def _strongest(part: _Split, splits: list[_Split]) -> tuple[str, int]:
 
 
 def summary(lines: list[Line], rate: float) -> list[Row]:
-    """The rows of all lines, then of those of each pair."""
+    """Return the rows of all lines, then of those of each pair."""
     if not lines:
         return []
     pairs = sorted({line["pair"] for line in lines})
@@ -240,6 +253,8 @@ def summary(lines: list[Line], rate: float) -> list[Row]:
 
 
 def _rows(lines: list[Line], rate: float, **place: Any) -> list[Row]:
+    """Return the rows of some lines: the shares of records and of people that are recognised, with ``place`` as their
+    fields."""
     marked = sorted({line["sample"] for line in lines if line["recognised"]})
     count, total = sum(line["recognised"] for line in lines), len(lines)
     numbers = ", ".join(map(str, marked[:MOST_NUMBERS])) + (" …" if len(marked) > MOST_NUMBERS else "")

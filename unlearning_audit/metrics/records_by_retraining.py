@@ -1,4 +1,4 @@
-"""Records that are still recognised where all models forget one set: each is held against retrained models' answers."""
+"""Records that are still recognised where all models forget one set: each is compared with retrained models."""
 
 import numpy as np
 
@@ -14,11 +14,11 @@ DEFAULT = "one_forget_set"
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """The rows of `metrics.records`, by `stats.records.against_retrained`; none without two retrained models."""
+    """Return the rows of `metrics.records`, by `stats.records.against_retrained`; [] without two retrained models."""
     return lists.summary(lists.by_retraining(case, options.rate), options.rate)
 
 
 def records(case: Evaluation, options: Options) -> list[_contents.Line]:
-    """A line for each forgotten record of the models that forgot the same."""
+    """Return a line for each forgotten record of the models that forgot the same set."""
     lines = lists.by_retraining(case, options.rate)
     return _contents.with_contents(lines, case.data, options.examples, surprise=_contents.surprise(case))

@@ -1,8 +1,8 @@
-"""Relearning: what was only hidden comes back fast when a part of it is learned once more.
+"""Relearning: hidden knowledge comes back fast when a part of it is learned once more.
 
-Models are taught one half of what they forgot; the other half is asked about after 0, 1, 2, 4, … steps, and so are
-retrained models, which have nothing to come back. Relearning time goes back to Golatkar et al. (2020), its ratio to
-that of retraining is the anamnesis index of Chundawat et al. (2023).
+Models are taught one half of what they forgot. They are queried on the other half after 0, 1, 2, 4, … steps, and so are
+retrained models, in which nothing can come back. Relearning time goes back to Golatkar et al. (2020); its ratio to that
+of retraining is the anamnesis index of Chundawat et al. (2023).
 """
 
 import functools
@@ -63,7 +63,8 @@ DECIDES = {"relearn_area": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The mean over log₂(1 + step) of the accuracy on what is not taught, of each target model; {} unless asked for."""
+    """Return each target model's accuracy on the samples that are not taught, as a mean over log₂(1 + step); {} unless
+    ``decides`` is set."""
     if not options.decides:
         return {}
     audited, member = stacked(case.relearned_files), case.membership[case.target]
@@ -74,7 +75,8 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Area between the curves of these models and of retrained ones, steps until they are back, and the curve."""
+    """Return the area between the curves of these models and of retrained ones, the steps until accuracy is back, and
+    the curve."""
     audited = stacked(case.relearned_files)
     member = case.membership[case.target]
     weighed = member.forget[:, audited.index] & ~audited.taught
@@ -111,11 +113,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def stacked(files: list[str]) -> Relearned:
-    """All batches together, on the rows of all of them. Raises NoAnswerError if a method left no models."""
+    """Join the records of all batches, on the rows of all of them. Raises NoAnswerError if a method left no models."""
     parts = [Relearned.read(path) for path in files]
     index = np.unique(np.concatenate([part.index for part in parts]))
 
     def spread(part: Relearned, name: str) -> np.ndarray:
+        """Return the field ``name`` of one batch on the rows of all batches; 0 for rows that the batch does not
+        have."""
         values: np.ndarray = getattr(part, name)
         if name.endswith("rounded") and not len(part.bits):
             return values
@@ -129,7 +133,8 @@ def stacked(files: list[str]) -> Relearned:
 
 
 def weights(steps: np.ndarray) -> np.ndarray:
-    """Weights of the points of a curve in its mean over log₂(1 + step), by trapezes: float64, of sum 1."""
+    """Return the weights of the points of a curve in its mean over log₂(1 + step), by the trapezoidal rule: float64, of
+    sum 1."""
     at = np.log2(1.0 + steps)
     widths = np.diff(at)
     trapezes: np.ndarray = (np.r_[widths, 0] + np.r_[0, widths]) / 2 / (at[-1] - at[0])
@@ -137,7 +142,7 @@ def weights(steps: np.ndarray) -> np.ndarray:
 
 
 def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """The mean of curves ``values`` [models, points, rows] over log₂(1 + step): float64 [models, rows]."""
+    """Return the mean of curves ``values`` [models, points, rows] over log₂(1 + step): float64 [models, rows]."""
     area: np.ndarray = np.einsum("p,mpr->mr", weights(steps), values.astype(np.float64))
     return area
 
@@ -151,10 +156,11 @@ def area(
     split: np.ndarray,
     block: np.ndarray,
 ) -> Estimate:
-    """Mean over log₂(1 + step) of the curve of ``audited`` minus that of ``retrained``, on ``weighed`` rows.
+    """Return the mean over log₂(1 + step) of the curve of ``audited`` minus that of ``retrained``, on ``weighed`` rows.
 
-    ``audited`` and ``retrained`` [models, points, rows], right (bool) or phi, of the same samples in paired models;
-    ``weighed`` bool [models, rows]. The interval covers samples and models; for predictions it lies in [−1, 1].
+    ``audited`` and ``retrained`` [models, points, rows]: right (bool) or phi, of the same samples in paired models;
+    ``weighed`` bool [models, rows]; ``split`` and ``block`` int [models]. The interval covers samples and models; for
+    predictions it lies in [−1, 1].
     """
     means = [_over_steps(values, steps) for values in (audited, retrained)]
     weight = weighed.astype(np.float64)
@@ -178,10 +184,11 @@ def index(
     split: np.ndarray,
     block: np.ndarray,
 ) -> Estimate:
-    """Mean steps until accuracy reaches the ``goal`` float64 [models], over those of retrained models.
+    """Return the mean number of steps until accuracy reaches the ``goal`` float64 [models], divided by that of
+    retrained models.
 
-    A model that is not back after the last step counts twice as many steps. The interval is a jackknife over splits,
-    of which models share what they are taught, or over models where there are fewer than three splits.
+    A model that does not reach it by the last step counts twice as many steps. The interval is a jackknife over splits,
+    because models of a split are taught the same samples, or over models where there are fewer than three splits.
     """
     back = np.array([first(models, weighed, goal) for models in (audited, retrained)], dtype=np.float64)
     late = ", ".join(
@@ -210,7 +217,8 @@ def index(
 
 
 def first(models: Relearned, weighed: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """The first step at which each model reaches its goal, int64 [models]; twice the last step if it never does."""
+    """Return the first step at which each model reaches its goal, int64 [models]; twice the last step if it never
+    does."""
     curve = np.stack([_mean(models.right[:, point], weighed) for point in range(len(models.steps))], axis=1)
     reached = curve >= goal[:, None] - 1e-12
     when: np.ndarray = np.where(reached.any(axis=1), models.steps[reached.argmax(axis=1)], NEVER * models.steps[-1])
@@ -218,10 +226,12 @@ def first(models: Relearned, weighed: np.ndarray, goal: np.ndarray) -> np.ndarra
 
 
 def _mean(right: np.ndarray, weighed: np.ndarray) -> np.ndarray:
+    """Return the share of each model's ``weighed`` rows that are right, float64 [models]."""
     share: np.ndarray = (right & weighed).sum(axis=1) / np.maximum(weighed.sum(axis=1), 1)
     return share
 
 
 def _labels(case: Evaluation) -> np.ndarray:
+    """Return the labels of the target models, int64 [models, samples]."""
     labels = case.labels_of(case.target)
     return np.broadcast_to(labels, (int(case.target.sum()), labels.shape[-1]))

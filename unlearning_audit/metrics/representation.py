@@ -1,8 +1,8 @@
-"""Representations: what lies beneath the last layer, which methods that change the last layer alone leave as it is.
+"""Representations: the layers beneath the last one, which methods that change the last layer alone leave unchanged.
 
-The last hidden layers of forgotten samples are held against those of retrained models and of the models before, by
-linear CKA (Kornblith et al. 2019); and a new last layer, a linear probe (Alain & Bengio 2017), is learned from kept
-samples: does it still tell forgotten from held-out ones?
+The last hidden layers of forgotten samples are compared with those of retrained models and of the models before
+unlearning, by linear CKA (Kornblith et al. 2019). A new last layer, a linear probe (Alain & Bengio 2017), is learned
+from retained samples, to see whether it still distinguishes forgotten from held-out ones.
 """
 
 import warnings
@@ -45,21 +45,24 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`probed`, `compared` with retraining, and the likeness to the models before.
+    """Return the rows of `probed`, of `compared`, and the similarity to the models before unlearning.
 
-    Raises NoAnswerError where there are no models to read.
+    Raises NoAnswerError where there are no models.
     """
     before = _row(case, "cka_original", likeness(case, case.unlearned_files, case.originals))
     return [probed(case), *compared(case), before]
 
 
 def compared(case: Evaluation) -> list[Row]:
-    """Rows cka_retrained and, for what is no retraining itself, cka_gap: less what two retrainings have. The reason
-    where other models lack."""
+    """Return the row cka_retrained and, except for retraining itself, cka_gap: the similarity minus that of two
+    retrained models.
+
+    Rows are empty, with the reason, where other models are missing.
+    """
     retrained, gap = case.compared_files, []
     if not retrained:
         why = "there are no other retrained models: add retrain to the methods, with controls: true"
@@ -77,8 +80,11 @@ def compared(case: Evaluation) -> list[Row]:
 
 
 def likeness(case: Evaluation, files: list[str], counterparts: list[str]) -> crossed.PerModel:
-    """Linear CKA of the forgotten samples between each target model and its counterpart, influences [models, samples];
-    NaN where it has none. Raises NoAnswerError where models of either side failed."""
+    """Return linear CKA of the forgotten samples between each target model and its counterpart, with influences
+    [models, samples].
+
+    NaN where it is undefined. Raises NoAnswerError where models of either side failed.
+    """
     forget, influence = case.membership[case.target].forget, []
     value: list[float] = []
     for (index, x), (same, y) in zip(_layers(case, files), _layers(case, counterparts), strict=True):
@@ -96,8 +102,11 @@ def likeness(case: Evaluation, files: list[str], counterparts: list[str]) -> cro
 
 
 def probed(case: Evaluation) -> Row:
-    """AUC of forgotten against held-out samples by φ of a last layer that is learned from kept samples, mean over
-    target models; samples whose label no kept one has are left out."""
+    """Return the AUC of forgotten against held-out samples by φ of a last layer that is learned from retained samples,
+    as a mean over target models.
+
+    Samples whose label no retained sample has are left out.
+    """
     member, labels = case.membership[case.target], case.labels_of(case.target)
     labels = np.broadcast_to(labels, member.forget.shape)
     score, scored = np.zeros(labels.shape), np.zeros(labels.shape, bool)
@@ -119,9 +128,11 @@ def probed(case: Evaluation) -> Row:
 
 
 def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """φ of the ``labels`` int64 [query] by multinomial logistic regression of ``y`` int64 [retained] on ``retained``
-    float [retained, features], in standard deviations and with a ridge of 1: float64 [query] of ``query`` [query,
-    features]."""
+    """Return φ of the ``labels`` int64 [query] by a logistic regression on features: float64 [query].
+
+    The regression is multinomial, of ``y`` int64 [retained] on ``retained`` float [retained, features], standardised
+    and with a ridge of 1. ``query`` float [query, features].
+    """
     from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
     from sklearn.linear_model import LogisticRegression
 
@@ -138,14 +149,15 @@ def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.nda
 
 
 def _layers(case: Evaluation, files: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Of each target model the samples int64 [rows] and its last hidden layer for them, float32 [rows, width]."""
+    """Yield for each target model the numbers of its samples int64 [rows], and its last hidden layer for them, float32
+    [rows, width]."""
     for batch in case.features(files):
         for features, index in zip(batch.features, batch.index, strict=True):
             yield index[index >= 0], features[index >= 0]
 
 
 def _row(case: Evaluation, metric: str, part: crossed.PerModel) -> Row:
-    """The mean over models, with an interval over samples, models and pairs."""
+    """Return the mean over models, with an interval over samples, models and pairs."""
     if np.isnan(part.value).any():
         why = f"a model has the same features for all forgotten samples, or fewer than {alignment.LEAST} of these"
         return nothing(metric, why, role="forget")

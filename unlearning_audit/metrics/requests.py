@@ -1,7 +1,8 @@
-"""A sequence of requests: each of them read by itself, after every one of them. Does forgetting last?
+"""Sequences of requests: each request is evaluated by itself, after every one of them. Does forgetting last?
 
 The field ``request`` of a row numbers the request that it is about; the axis request of the scenario counts those made.
-Requests yet to come are read as well: models still know them, so that their advantage says how much there is to find.
+Requests yet to come are evaluated as well. Models still know their samples, so the advantage shows how much there is to
+find.
 """
 
 from dataclasses import replace
@@ -44,9 +45,10 @@ class Options(Settings):
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The advantage on each request so far, or the share of right guesses of its canaries; {} unless asked for.
+    """Return the advantage on each request so far, or the share of right guesses of its canaries; {} unless ``decides``
+    is set.
 
-    What was forgotten first and comes back with later requests hides among all requests together.
+    A request that was forgotten first may come back with later ones, which a number over all requests together hides.
     """
     if not options.decides:
         return {}
@@ -65,8 +67,11 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """For each request: Q and advantages, or the one-run audit of its canaries if it was made; accuracy on what models
-    were trained on of it (role=forget) and on what they were not (role=heldout)."""
+    """Return for each request Q and advantages, or the one-run audit of its canaries if it was made, and accuracies.
+
+    Accuracy with role=forget is that on samples of the request that models were trained on, with role=heldout that on
+    the others.
+    """
     member = case.membership[case.target]
     assert member.request is not None  # NEEDS asks for requests
     table = []
@@ -83,6 +88,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def _audit(case: Evaluation, part: Membership) -> list[Row]:
+    """Return the rows of the one-run audit of one request's canaries."""
     return _one_run.evaluate(
         scores=_one_run.scores_of(case),
         tosses=_coins.tossed(part, case.seed),
@@ -93,6 +99,7 @@ def _audit(case: Evaluation, part: Membership) -> list[Row]:
 
 
 def _accuracies(case: Evaluation, part: Membership) -> list[Row]:
+    """Return the accuracy on the forgotten and on the held-out samples of one request."""
     guess = case.answers(case.unlearned_files).predicted(case.target)
     right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
     return [

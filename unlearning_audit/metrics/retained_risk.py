@@ -1,7 +1,7 @@
-"""Retained data's added risk: are the samples that a model keeps easier to recognise once others are forgotten?
+"""Added risk of retained data: are retained samples easier to recognise once others are forgotten?
 
-Who was safe in a crowd stands out when the crowd leaves ("privacy onion", Carlini et al. 2022). Kept samples are
-distinguished from never-seen ones by φ in the models after unlearning, before it, and in retrained ones.
+Samples that were safe among others may stand out when those leave ("privacy onion", Carlini et al. 2022). Retained
+samples are distinguished from never-seen ones by φ, in the models after unlearning, before it, and in retrained ones.
 """
 
 from dataclasses import replace
@@ -37,11 +37,11 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` on the target models of a case; without retrained models to compare with there is no gap."""
+    """Return the rows of `evaluate` for the target models; without retrained models to compare with there is no gap."""
     member, labels = case.membership[case.target], case.labels_of(case.target)
     phi = {"after": case.unlearned_files, "before": case.originals, "retrained": case.compared_files}
     values: dict[str, Any] = {}
@@ -64,11 +64,11 @@ def evaluate(
     split: np.ndarray,
     block: np.ndarray,
 ) -> list[Row]:
-    """Rows retained_auc, retained_risk and retained_risk_gap.
+    """Return rows retained_auc, retained_risk and retained_risk_gap.
 
-    φ of the models ``after`` and ``before`` unlearning and of ``retrained`` ones, float64 [models, samples]; ``retain``
-    and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models]. Differences are paired by models and
-    samples; intervals cover both.
+    ``after``, ``before`` and ``retrained`` float64 [models, samples]: φ of the models after unlearning, before it, and
+    of retrained ones; ``retain`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models].
+    Differences are paired by models and samples; intervals cover both.
     """
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():
         empty = stats.empty(n=0, note="a model keeps no sample, or has seen all of them")

@@ -1,4 +1,7 @@
-"""ROUGE-L of what a language model says by itself in place of a sample's end (TOFU; VerbMem and KnowMem of MUSE)."""
+"""ROUGE-L of the text that a language model generates in place of a sample's end (TOFU; two parts of MUSE).
+
+The parts of MUSE are VerbMem and KnowMem.
+"""
 
 from collections.abc import Sequence
 
@@ -33,19 +36,21 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``most``: of so many retained and of so many test samples the models are asked, besides all that are forgotten or
-    held out."""
+    """``most``: so many retained and so many test samples are queried, besides all that are forgotten or held out."""
 
     most: int = Field(200, ge=1)
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Of every role (field ``role``), the mean over models and samples: "rouge_recall", "rouge_f1" and
-    "rouge_f1_unstemmed", and, with retrained models, "rouge_gap", the recall minus theirs (retraining itself is
-    held against its control)."""
+    """Return the means over models and samples of "rouge_recall", "rouge_f1" and "rouge_f1_unstemmed", for every role
+    (field ``role``).
+
+    With retrained models, "rouge_gap" is the recall minus theirs. Retraining itself is compared with its control.
+    """
     audited, retrained = _answers.with_retrained(case, lambda files: _answers.overlap(case, files))
 
     def forms(overlap: np.ndarray) -> _text.Shares:
+        """Return the three forms of ROUGE-L by name, float64 [models, samples] each."""
         names = ("rouge_recall", "rouge_f1", "rouge_f1_unstemmed")
         return {(name, ""): overlap[..., form] for form, name in enumerate(names)}
 
@@ -54,8 +59,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Name → float64 [models, samples] of the three forms, NaN where a model was not asked; ``answers`` of each model:
-    the samples int64 [rows], −1 for none, and tokens int32 [rows, new]."""
+    """Return the three forms of ROUGE-L by name, float64 [models, samples] each; NaN where a model was not queried.
+
+    ``answers``: for each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
+    """
     recall, f1, unstemmed = np.moveaxis(_answers.overlap_of(data, answers), -1, 0)
     return {"rouge_recall": recall, "rouge_f1": f1, "rouge_f1_unstemmed": unstemmed}
 
@@ -65,6 +72,6 @@ DECIDES = {"rouge_recall": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The ROUGE-L recall by each target model of what it was asked to forget."""
+    """Return each target model's ROUGE-L recall of its forgotten samples."""
     recall = _answers.overlap(case, case.generated_files)[..., 0]
     return _text.of_forgotten(case, "rouge_recall", recall, DECIDES["rouge_recall"])

@@ -1,7 +1,7 @@
-"""What the best of k sampled answers says of a text in other words too: its largest ROUGE-L recall.
+"""Largest ROUGE-L recall among k sampled answers, which counts a text in other words too.
 
-Beside `leak_at_k`, which counts only the text itself from its first scored token on and needs no sampling, this lets
-the models say n answers and reads them as `rouge` reads the likeliest one (leak@k; Scholten et al. 2025).
+`leak_at_k` counts only the text itself from its first scored token on and needs no sampling. Here models generate n
+answers, which are scored as `rouge` scores the likeliest one (leak@k; Scholten et al. 2025).
 """
 
 from typing import Self
@@ -40,8 +40,8 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``samples``: so many answers each model says to each sample; ``answers``: how many of them an adversary sees, k;
-    a verdict rests on the largest; ``threshold``: from what ROUGE-L recall on a text has leaked."""
+    """``samples``: so many answers each model generates to each sample; ``answers``: how many of them an adversary
+    sees, k; a verdict rests on the largest; ``threshold``: the ROUGE-L recall from which on a text has leaked."""
 
     samples: int = Field(32, ge=1)
     answers: tuple[PositiveInt, ...] = Field((1, 8, 32), min_length=1)
@@ -55,8 +55,11 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Of forgotten and held-out samples (field ``role``), for each k (field ``rule``) the mean over models and samples
-    of "rouge_at_k" and "leaked_at_k"; with retrained models, "…_gap" is the difference to theirs."""
+    """Return the means over models and samples of "rouge_at_k" and "leaked_at_k", for forgotten and held-out samples
+    (field ``role``) and each k (field ``rule``).
+
+    With retrained models, "…_gap" is the difference from theirs.
+    """
     samples = _text.forgotten_or_heldout(case)
 
     def read(files: list[str]) -> dict[tuple[str, str], np.ndarray]:
@@ -80,11 +83,11 @@ DECIDES = {"rouge_at_k": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The recall of the best of the most answers by each target model of what it was asked to forget."""
+    """Return the recall of the best answer at the largest k, for the forgotten samples of each target model."""
     value = best_of.largest(values=_answers.recalls(case, case.sampled_files), best_of=max(options.answers))
     return _text.of_forgotten(case, "rouge_at_k", value, DECIDES["rouge_at_k"])
 
 
 def leaked(recall: np.ndarray, threshold: float) -> np.ndarray:
-    """1 where the ``recall`` reaches the threshold, else 0; NaN where the recall is NaN."""
+    """Return 1 where the ``recall`` reaches the threshold, else 0; NaN where the recall is NaN."""
     return np.where(np.isnan(recall), np.nan, recall >= threshold)

@@ -84,17 +84,19 @@ CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`evaluate` on the target samples of a case, and on those of either kind where they are of two.
+    """Return the rows of `evaluate` on the target samples, and on vulnerable and protected ones if there are both
+    kinds.
 
-    Held-out samples are answered by retrained models; where the method itself retrains, by an independent
-    population, if there is one. With a selection, the accuracy on vulnerable samples that were kept follows (table
-    3), with the role retain and the target vulnerable. Numbers on one kind of samples have the target vulnerable or
-    protected. Raises ValueError for a case without shadow models.
+    Held-out samples are evaluated on retrained models; if the method itself retrains, on an independent population, if
+    there is one. With a selection, the accuracy on vulnerable samples that were retained follows (table 3), with role
+    retain and target vulnerable. Numbers on one kind of samples have the target vulnerable or protected. Raises
+    ValueError without shadow models.
     """
     return or_reason(case, lambda: _rows(case, options), "privacy_auc", "ruli")
 
 
 def _rows(case: Evaluation, options: Options) -> list[Row]:
+    """Return the rows for all target samples and for each kind of them."""
     columns = _columns(case)
     targets, shadows = populations(case, columns)
     kinds = {"": np.ones(int(columns.sum()), bool)}
@@ -117,7 +119,8 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The AUC of both tests by RULI's ratio for each target model; every model is a unit of its own."""
+    """Return the AUC of the privacy and the efficacy test by RULI's ratio for each target model; every model is a unit
+    of its own."""
     if case.target.all() and not case.imported:
         return {}
     columns = _columns(case)
@@ -125,12 +128,16 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def _columns(case: Evaluation) -> np.ndarray:
-    """The samples that are audited, bool [samples]."""
+    """Return which samples are audited, bool [samples]."""
     return np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
 
 
 def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Contribution]:
-    """`contributions` from two populations; ``index`` int64 [samples] says which samples theirs are."""
+    """Return the AUC of the privacy and the efficacy test for each target model from two populations.
+
+    ``index`` int64 [samples]: the numbers of their samples. An AUC above .5 means that forgotten samples look more
+    familiar than never-seen ones.
+    """
     keep = (targets.forget | targets.heldout).any(axis=0)
     # The ratio finds out by itself which way forgotten samples differ: more familiar than never-seen ones, or less.
     forgot, unseen = (shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout))
@@ -152,13 +159,13 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
 
 
 def populations(case: Evaluation, columns: np.ndarray) -> tuple[Population, Population]:
-    """The targets and the shadow models of a case on the samples ``columns`` bool [samples]."""
+    """Return the targets and the shadow models on the samples ``columns`` bool [samples]."""
     targets, shadows = case.sides()
     return population(targets, columns), population(shadows, columns)
 
 
 def population(side: dict[str, Group | None], columns: np.ndarray) -> Population:
-    """φ before and after unlearning and, where there are such models, of retrained ones, on ``columns``."""
+    """Return φ before and after unlearning, and of retrained models if there are any, on ``columns`` bool [samples]."""
     unlearned = side["unlearned"]
     assert unlearned is not None
     parts: dict[str, Any] = {name: None if models is None else models.phi(columns) for name, models in side.items()}
@@ -167,7 +174,7 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
 
 
 def _kept_and_vulnerable(case: Evaluation, vulnerable: np.ndarray) -> list[Row]:
-    """Accuracy of the unlearned targets on vulnerable target samples that they keep."""
+    """Return the accuracy of the unlearned targets on vulnerable target samples that they retain."""
     member, logits = case.membership[case.target], case.answers(case.unlearned_files).of(case.target, vulnerable)
     estimate = rates.rate(
         hit=rates.predicted(logits) == case.data.y[vulnerable],
@@ -186,13 +193,12 @@ def evaluate(
     audited: np.ndarray | None = None,
     curve: tuple[float, ...] = (),
 ) -> list[Row]:
-    """Tidy rows of every test: accuracy at ratio 1, AUC and TPR at each FPR, means over targets with intervals.
+    """Return rows of every test: accuracy at ratio 1, AUC and TPR at each FPR, as means over targets with intervals.
 
-    Of the tests in `CURVES` the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``.
-
-    ``audited`` bool [samples] narrows the audit to some of the target samples (RULI: to the vulnerable ones);
-    by default all that some target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the
-    samples and, with two targets or more, the targets. Raises ValueError as ``score``.
+    For the tests in `CURVES`, the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``. ``audited`` bool
+    [samples] restricts the audit to some of the target samples (RULI: to the vulnerable ones); by default all that some
+    target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the samples and, with two targets or more, the
+    targets. Raises ValueError as ``score``.
     """
     rows = []
     for (attack, name), test in score(targets=targets, shadows=shadows, options=options, audited=audited).items():
@@ -209,11 +215,12 @@ def evaluate(
 
 
 def over_population(rows: list[Row]) -> list[Row]:
-    """How much more one attack for each sample finds than one for all of them, as section 6.2.2 of the paper counts it.
+    """Return how much more RULI's attack for each sample finds than one attack for all samples (section 6.2.2 of the
+    paper).
 
-    Accuracy: RULI's over that of the population attack, minus 1; TPR at 1 % FPR: the ratio. Empty where the population
-    attack finds nothing or one of the two was not read, with the reason; without intervals, because both are of the
-    same models and samples.
+    For accuracy it is RULI's divided by that of the population attack, minus 1; for TPR at 1 % FPR it is the ratio.
+    Empty, with the reason, where the population attack finds nothing or one of the two is missing. There are no
+    intervals, because both rest on the same models and samples.
     """
     values = {(row.attack, row.metric): row for row in rows}
     ratios = []
@@ -236,14 +243,17 @@ def score(
 ) -> dict[tuple[str, str], Question]:
     """Score every test of table 1, U-LiRA and the population attack: {(attack, metric prefix): Question}.
 
-    Q_u, Q_h and Q_r are phi of unlearned shadow models that forgot, never saw and kept the sample, Q_i and Q_R
-    phi of original ones that did and did not train on it. Privacy: Q_u against Q_h, asked of the unlearned
-    target; efficacy: Q_u against Q_R, asked of the unlearned target for forgotten and of the retrained one for
-    held-out samples; trained: Q_i against Q_R, asked of the original; remained: Q_r against Q_h, asked of the
-    unlearned. U-LiRA asks the privacy question with Gaussians of Q_u and Q_R, of one spread if RULI's have.
+    Q_u, Q_h and Q_r are phi of unlearned shadow models that forgot, never saw and retained the sample. Q_i and Q_R are
+    phi of original shadow models that did and did not train on it. The tests are:
 
-    Raises ValueError for shapes that do not match, phi that is not finite, a target that is also a shadow
-    model, and samples with too few shadow models in a distribution.
+    * privacy: Q_u against Q_h, on the unlearned target;
+    * efficacy: Q_u against Q_R, on the unlearned target for forgotten and on the retrained one for held-out samples;
+    * trained: Q_i against Q_R, on the original target;
+    * remained: Q_r against Q_h, on the unlearned target.
+
+    U-LiRA is the privacy test with Gaussians of Q_u and Q_R, of one spread if RULI's have. Raises ValueError for shapes
+    that do not match, phi that is not finite, a target that is also a shadow model, and samples with too few shadow
+    models in a distribution.
     """
     for name, population in (("targets", targets), ("shadows", shadows)):
         check(name, population)
@@ -262,7 +272,7 @@ def score(
     retain, remained = (p.train & ~p.forget for p in (targets, shadows))
 
     def ratio(at: np.ndarray, over: Side, under: Side, kind: _reference.Kind = options.density) -> np.ndarray:
-        """log p(at | over) − log p(at | under)."""
+        """Return log p(at | over) − log p(at | under)."""
         numerator, denominator = (
             _reference.log_density(
                 phi, mask, at, side=side, kind=kind, bandwidth=options.bandwidth, minimum=options.minimum
@@ -303,7 +313,7 @@ def score(
 
 
 def _pooled(targets: Population, shadows: Population, options: Options) -> np.ndarray:
-    """Log-odds of one logistic regression on the phi of all samples and shadow models together."""
+    """Return the log-odds of one logistic regression on the phi of all samples and shadow models together."""
     phi = shadows.unlearned if options.population == "unlearned" else shadows.original
     rows = shadows.forget | shadows.heldout
     model = logistic.fit(phi[rows][:, None], shadows.forget[rows])

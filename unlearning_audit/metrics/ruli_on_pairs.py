@@ -1,4 +1,4 @@
-"""RULI on swapped pairs: every target model is audited with all others, but its twin, as its shadow models."""
+"""RULI on swapped pairs: every target model is audited with all others except its twin as shadow models."""
 
 from typing import Literal
 
@@ -39,10 +39,10 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Accuracy, AUC and TPR of each test over all pairs, then of each pair (field ``pair``).
+    """Return accuracy, AUC and TPR of each test over all pairs, then of each pair (field ``pair``).
 
-    A model and its twin, the model of the other split with the same number, are left out together: then as many
-    models forgot a sample as never saw it, and a model that learned nothing of its own reads .5 whatever the number.
+    A model and its twin, the model of the other split with the same number, are left out together. Then as many models
+    forgot a sample as never saw it, and a model without traces has an AUC of .5, whatever the number of models.
     """
     of_ruli = ruli.Options(**options.model_dump())
     groups = _pairs.groups(case.membership)
@@ -70,9 +70,9 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 def leave_pair_out(
     population: Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
 ) -> dict[tuple[str, str], Question]:
-    """`ruli.score` of each model, with all as its shadow models but itself and its twin.
+    """Return the tests of `ruli.score` for each model, with all models except itself and its twin as shadow models.
 
-    ``sides``: of each split its models and their twins, int64 [models] each. Scores are NaN where a model neither
+    ``sides``: for each split its models and their twins, int64 [models] each. Scores are NaN where a model neither
     forgot nor held out a sample. Raises ValueError as `ruli.score`.
     """
     models = len(population.train)
@@ -91,8 +91,10 @@ def leave_pair_out(
 
 
 def only(test: Question, models: np.ndarray, block: np.ndarray) -> Question:
-    """The same of some models, bool [models], of the pairs ``block`` int [models]; samples that none of them was asked
-    about are left out."""
+    """Return the test for some models, bool [models], of the pairs ``block`` int [models].
+
+    Samples that none of these models forgot or held out are left out.
+    """
     columns = (test.positive | test.negative)[models].any(axis=0)
     score, positive, negative = (x[models][:, columns] for x in (test.score, test.positive, test.negative))
     return Question(score, positive, negative, test.missing, block[models])

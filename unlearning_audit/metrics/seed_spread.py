@@ -1,7 +1,7 @@
-"""Training seeds and unlearning seeds apart: how much of what models vary by is the method's own randomness?
+"""Variation by training seeds and by unlearning seeds: how much of it is the method's own randomness?
 
-Numbers of a single run hide two draws, that of the model and that of unlearning it (Lanyon et al. 2025). Where several
-models were unlearned from one original (``copies`` of the protocol competition) the two are separated.
+A single run hides two random draws, that of the model and that of unlearning it (Lanyon et al. 2025). If several models
+were unlearned from one original (``copies`` of the protocol competition), the two are separated.
 """
 
 import numpy as np
@@ -34,11 +34,11 @@ SEEDS = ("sd_of_training", "sd_of_unlearning")
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Both deviations of the mean φ over forgotten samples."""
+    """Return the standard deviations over training and over unlearning seeds of the mean φ over forgotten samples."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     phi = case.answers(case.unlearned_files).phi(case.data.y[forget], rows=forget)
     deviations = nested.deviations(value=phi.mean(axis=1), original=case.membership.seed)

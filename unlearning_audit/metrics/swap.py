@@ -21,10 +21,11 @@ Key = tuple[str, str]  # attack, form
 
 
 def advantage_bound(*, epsilon: float, delta: float) -> float:
-    """Largest advantage against (ε, δ)-certified removal, 2(1 − (2 − 2δ)/(e^ε + 1)) cut to [0, 1] (Theorem 3.6).
+    """Return the largest advantage against (ε, δ)-certified removal, 2(1 − (2 − 2δ)/(e^ε + 1)) cut to [0, 1] (Theorem
+    3.6).
 
-    Beyond ε = ln 3 (δ = 0) the theorem's value exceeds 1 and says nothing. Raises ValueError unless ε ≥ 0 and
-    0 ≤ δ ≤ 1.
+    Beyond ε = ln 3 (δ = 0) the theorem's value exceeds 1 and bounds nothing. Raises ValueError unless ε ≥ 0 and 0 ≤ δ ≤
+    1.
     """
     if not (epsilon >= 0 and 0 <= delta <= 1):
         raise ValueError(f"certified removal needs epsilon ≥ 0 and 0 ≤ delta ≤ 1, not {epsilon} and {delta}")
@@ -32,18 +33,19 @@ def advantage_bound(*, epsilon: float, delta: float) -> float:
 
 
 def lower_bound(*, epsilon: float, delta: float) -> float:
-    """Least Q of (ε, δ)-certified removal, (4 − 4δ)/(e^ε + 1) − 1 cut to [0, 1] (Corollary 3.8).
+    """Return the least Q of (ε, δ)-certified removal, (4 − 4δ)/(e^ε + 1) − 1 cut to [0, 1] (Corollary 3.8).
 
-    The uncut value falls to −1 for large ε, where the corollary says nothing. Errors as ``advantage_bound``. A model
-    that was trained with the budget (ε, δ) of one sample and is left as it is removes no whole F at that budget, but
-    against weak adversaries its Q is no lower either: over all splits, exchanging one sample is (2ε, (1 + e^ε)δ)-DP,
-    so that Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε), which is never above ``advantage_bound``.
+    The uncut value falls to −1 for large ε, where the corollary bounds nothing. Raises ValueError as
+    ``advantage_bound``. The bound also holds for a model that was trained with the budget (ε, δ) for one sample and
+    left unchanged, although such a model does not remove all of F at that budget. Against weak adversaries its Q is not
+    lower: over all splits, exchanging one sample is (2ε, (1 + e^ε)δ)-DP, so that Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε),
+    which is never above ``advantage_bound``.
     """
     return 1.0 - advantage_bound(epsilon=epsilon, delta=delta)
 
 
 def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
-    """Adv̄ = |signed advantage| of each adversary; the lower limit is 0 where the signed interval holds 0."""
+    """Return Adv̄ = |signed advantage| of each adversary; the lower limit is 0 where the signed interval contains 0."""
     size, low, high = _magnitude(reading, crossed.half_widths(reading))
     notes = [crossed.annotated(reading, f"signed {value:+.4f}") for value in reading.value]
     limits = zip(size, low, high, notes, strict=True)
@@ -58,10 +60,10 @@ def quality(
     names: Sequence[str] = (),
     draws: int = crossed.DRAWS,
 ) -> stats.Estimate:
-    """Q = 1 − max over adversaries of Adv̄, from one reading of all of them (Definition 3.7).
+    """Return Q = 1 − max over adversaries of Adv̄, from the advantages of all of them (Definition 3.7).
 
-    The interval projects a band that holds for all adversaries at once, so that it also covers Q = 1. With
-    ``names`` of the adversaries, the note says which was the strongest.
+    The interval projects a band that holds for all adversaries at once, so that it also covers Q = 1. With ``names`` of
+    the adversaries, the note names the strongest.
     """
     size, low, high = _magnitude(reading, crossed.joint_half_widths(reading, rng=rng, draws=draws))
     note = crossed.annotated(reading, f"strongest: {names[int(size.argmax())]}" if names else "")
@@ -148,19 +150,22 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`read` on what the target models of a case were asked to forget, and what attacks with both models tell; of
-    those that could not be asked, the reason."""
+    """Return the rows of `read` on the forgotten samples of the target models, and those of attacks that have both
+    models.
+
+    An attack that could not run has a row with the reason.
+    """
     target = case.membership[case.target]
     missing = [nothing("advantage", why, attack=name) for name, why in case.missing.items()]
     return read(case, target, rng, options.fpr) + missing + _update.rows(case, target)
 
 
 def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: Sequence[float] = FPRS) -> list[Row]:
-    """`evaluate` on the forget and held-out samples of ``target``; Q over the paper's adversaries, over the adaptive
-    ones and over all but the control.
+    """Return the rows of `evaluate` on the forget and held-out samples of ``target``.
 
-    A set of which the study runs no adversary has no rows; one of which an adversary failed has no Q, because that of
-    the others would be another number under the same name. Nor has one of models that are no swapped pairs.
+    Q is over the paper's adversaries, over the adaptive ones and over all but the control. A set of which the study
+    runs no adversary has no rows. A set of which an adversary failed has no Q, because that of the others would be
+    another number under the same name. Models that are not swapped pairs have no Q either.
     """
     unpaired = case.unpaired or ("no attack could be asked" if case.imported and not case.scores else "")
     sets, lost = ({}, [nothing("q", unpaired, attack="adaptive")]) if unpaired else adversaries(case)
@@ -185,7 +190,7 @@ def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: S
 
 
 def adversaries(case: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
-    """The sets over which Q takes the maximum, and empty rows for those of which an attack failed."""
+    """Return the sets over which Q takes the maximum, and empty rows for the sets of which an attack failed."""
     sets = {
         "paper": [key for key in case.scores if key[0] in case.sets["paper"] and key[1] == "trained"],
         "adaptive": [key for key in case.scores if key[0] in case.sets["adaptive"]],
@@ -213,8 +218,11 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The advantage of every adversary but the random one against each target model; above 0 where what was forgotten
-    looks familiar, below 0 where it looks less familiar than what was never seen. Of canaries, coins decide instead."""
+    """Return the advantage of every adversary but the random one against each target model.
+
+    It is above 0 where forgotten samples look familiar, and below 0 where they look less familiar than samples that
+    were never seen. For canaries, the one-run audit decides instead.
+    """
     target = case.membership[case.target]
     both = _update.contributions(case, target)
     if target.pair is not None or not _game.sided(target):
@@ -226,7 +234,11 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 def advantages(
     scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership
 ) -> dict[str, Contribution]:
-    """`contributions` from ``scores`` as `evaluate` takes them, ``phi`` float64 [models, samples] and memberships."""
+    """Return advantage and tail advantage of each adversary from ``scores``, as `evaluate` takes them.
+
+    ``phi`` float64 [models, samples]: the φ of the target models, by which the direction of an attack is found;
+    ``target``: their memberships.
+    """
     rules = _game.of_models(target)
     sides, parts, tails = target.forget | target.heldout, {}, {}
     for key, (score, decision) in scores.items():
@@ -262,13 +274,13 @@ def evaluate(
     fprs: Sequence[float] = FPRS,
     draws: int = crossed.DRAWS,
 ) -> list[Row]:
-    """All rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
+    """Return all rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
 
-    ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] on target
-    models; memberships as ``_game.game``; ``sets``: name → the adversaries over which Q takes the maximum;
-    ``draws``: bootstrap replicates. The attack column holds "attack/form", or the set's name for q; ``pair`` is set
-    where one pair is read alone. ``n`` counts samples, pairs for q_sd. Raises ValueError as
-    ``_game.game``, for arrays of another shape, and for sets that are empty or name unknown adversaries.
+    ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] on target models;
+    memberships as in ``_game.game``; ``sets``: name → the adversaries over which Q takes the maximum; ``draws``:
+    bootstrap replicates. The attack column holds "attack/form", or the set's name for q; ``pair`` is set where one pair
+    is evaluated alone. ``n`` counts samples, pairs for q_sd. Raises ValueError as ``_game.game``, for arrays of another
+    shape, and for sets that are empty or name unknown adversaries.
     """
     rules = _game.game(forget=forget, heldout=heldout, split=split, block=block, weight=weight)
     _check(scores, sets, forget.shape)
@@ -306,6 +318,7 @@ def evaluate(
 
 
 def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[float]) -> list[Row]:
+    """Return the rows auc, mia_score and tpr_at_fpr of one attack; empty ones if its score is NaN for some sample."""
     n = len(rules.columns)
     if np.isnan(score[(rules.forget > 0) | (rules.heldout > 0)]).any():
         nothing = stats.empty(n=n, note="the attack's score is NaN for some samples")
@@ -325,8 +338,8 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
 
 
 def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
-    """Mean over splits of the TPR at ``fpr``, as `stats.readings.tpr_at` reads it; ``score`` float64 [models, columns
-    of the game]."""
+    """Return the mean over splits of the TPR at ``fpr``, as `stats.readings.tpr_at` computes it; ``score`` float64
+    [models, columns of the game]."""
     n, rate = len(rules.columns), tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
     if isinstance(rate, str):
         return stats.empty(n=n, note=rate)
@@ -334,6 +347,7 @@ def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
 
 
 def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the absolute values of signed advantages, and the limits of their intervals, in [0, 1]."""
     size = np.abs(reading.value)
     return size, np.maximum(size - half, 0.0), np.minimum(size + half, 1.0)
 
@@ -341,6 +355,7 @@ def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, 
 def _check(
     scores: dict[Key, tuple[np.ndarray, np.ndarray]], sets: dict[str, list[Key]], shape: tuple[int, ...]
 ) -> None:
+    """Raise ValueError for scores of another shape, and for sets that are empty or name unknown adversaries."""
     for key, (score, decision) in scores.items():
         if score.shape != shape or decision.shape != shape or decision.dtype != bool:
             raise ValueError(f"score and bool decision of {'/'.join(key)} must be {shape}, like the membership")

@@ -1,4 +1,4 @@
-"""What is read of each text of language models that were trained elsewhere, and what several readings tell together."""
+"""Numbers from published values of each text of imported language models, and those that combine several values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -50,11 +50,11 @@ QUANTITIES = (*OF_PERPLEXITY, *OF_PRIVLEAK, *OF_TRUTH_RATIO, *OF_UTILITY)
 
 
 class Options(Settings):
-    """Nothing to choose."""
+    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """`of` the audited models of a case."""
+    """Return the rows of `of` for the audited models."""
     retrain = case.group("retrain")
     retrained = None if retrain is None else retrain.published
     assert case.published is not None
@@ -64,8 +64,11 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 def text_readings(
     tokens: np.ndarray, data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """Name → float64 [models, samples], from the reading of each token, float64 [models, rows, tokens, 4], of samples
-    and of their views, and from the ``answers`` of each model as `rouge.readings` has them, if there are any."""
+    """Return the values of each sample by name, float64 [models, samples].
+
+    ``tokens`` float64 [models, rows, tokens, 4]: the four numbers of each token, of samples and of their views;
+    ``answers``: for each model, if there are any, as in `rouge.readings`.
+    """
     whole, mean = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)
     columns = of_views(mean, data) | (rouge.readings(data, answers) if answers else {})
     return {
@@ -78,8 +81,12 @@ def text_readings(
 
 
 def of_views(mean: np.ndarray, data: Data) -> dict[str, np.ndarray]:
-    """Name → float64 [models, rows], from the mean log p of a token [models, rows], of views, too; NaN for rows without
-    wrong answers. Empty where no row has any."""
+    """Return values that compare right and wrong answers by name, float64 [models, rows]; {} if no row has wrong
+    answers.
+
+    ``mean`` [models, rows]: the mean log p of a token, of samples and of their views. NaN for rows without wrong
+    answers.
+    """
     wrong, paraphrase = data.views("perturbed"), data.views("paraphrase")
     if not wrong.shape[1]:
         return {}
@@ -98,8 +105,11 @@ def of_views(mean: np.ndarray, data: Data) -> dict[str, np.ndarray]:
 
 
 def of(published: Published, retrained: Published | None, data: Data) -> list[Row]:
-    """NLL and perplexity of each part of the data; model utility; and, against ``retrained`` models of the same
-    samples, the gap of NLL, PrivLeak, the distance of truth ratios and forget quality; what the readings hold of it."""
+    """Return NLL and perplexity of each part of the data, and model utility.
+
+    With ``retrained`` models of the same samples, the gap of NLL, PrivLeak, the distance of truth ratios and forget
+    quality follow. Numbers whose values were not published are left out.
+    """
     columns = dict(zip(published.readings.tolist(), published.values, strict=True))
     if LOSS not in columns:
         return []
@@ -118,6 +128,7 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
 def _utility(
     columns: dict[str, np.ndarray], roles: dict[str, np.ndarray], data: Data, places: dict[str, Any]
 ) -> list[Row]:
+    """Return the row "model_utility"; [] if a term of it is missing."""
     if not set(RETAIN_TERMS) | set(TEST_TERMS) <= set(columns):
         return []
     terms = [(columns[name], roles["retain"]) for name in RETAIN_TERMS]
@@ -129,8 +140,8 @@ def _utility(
 
 
 def _partners(published: Published, retrained: Published) -> np.ndarray | None:
-    """For each audited model a retrained one with the same sides of the same samples, in turn, int64 [models]; None
-    where there is none."""
+    """Return for each audited model a retrained one with the same forgotten and held-out samples, in turn, int64
+    [models]; None if one has none."""
     if not np.array_equal(published.samples, retrained.samples):
         return None
     partners: list[int] = []
@@ -145,6 +156,8 @@ def _partners(published: Published, retrained: Published) -> np.ndarray | None:
 def _compared(
     columns: dict[str, np.ndarray], of_retrained: dict[str, np.ndarray], published: Published, places: dict[str, Any]
 ) -> list[Row]:
+    """Return the rows that compare audited with retrained models: PrivLeak, distance of truth ratios and forget
+    quality."""
     forget, heldout, lines = published.forget, published.heldout, []
     if LEAST in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
         audited, retrained = (np.nan_to_num(side[LEAST]) for side in (columns, of_retrained))

@@ -50,18 +50,21 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``wrong``: over several wrong answers the ``geometric`` mean of their probabilities, as open-unlearning takes it,
-    or the ``arithmetic`` one, which TOFU's own script takes in model utility but not in forget quality."""
+    """``wrong``: over several wrong answers the ``geometric`` mean of their probabilities, as in open-unlearning, or
+    the ``arithmetic`` one, which TOFU's own script takes in model utility but not in forget quality."""
 
     wrong: Literal["geometric", "arithmetic"] = "geometric"
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the
-    answer itself where there is none). For every role "truth_ratio", the mean of min(R, 1/R),
-    "truth_ratio_utility", that of max(0, 1 − R), and "truth_ratio_probability", that of 1/(1 + R); of the forget set,
-    against retrained models, "truth_ratio_ks" and "forget_quality", with an interval over pairs of splits. Raises
-    ValueError for data without perturbed answers."""
+    """Return three means of the truth ratio R for every role, and with retrained models, its distance from theirs on
+    the forget set.
+
+    R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the answer
+    itself where there is none). "truth_ratio" is the mean of min(R, 1/R), "truth_ratio_utility" that of max(0, 1 − R),
+    and "truth_ratio_probability" that of 1/(1 + R). "truth_ratio_ks" and "forget_quality" compare the forget set with
+    retrained models and have an interval over pairs of splits. Raises ValueError for data without perturbed answers.
+    """
     perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
@@ -78,6 +81,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     retrained = log_ratio(case.answers(files).logits, perturbed, right, options.wrong)
 
     def distances(models: np.ndarray) -> list[Row]:
+        """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [models]."""
         asked = member.forget[models] & ~np.isnan(audited[models])
         groups = {"split": member.split[models], "block": member.block[models]}
         both = compared(audited[models], retrained[models], asked, **groups)
@@ -94,7 +98,7 @@ DECIDES = {"truth_ratio_probability": Standard(1, "accuracy", lowest=0.0, highes
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The probability of the right answer for each target model, on what it was asked to forget."""
+    """Return each target model's probability of the right answer, on its forgotten samples."""
     wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     value = special.expit(-log_ratio(case.unlearned[case.target], wrong, paraphrase, options.wrong))
     ((name, standard),) = DECIDES.items()
@@ -102,19 +106,23 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:
-    """log R of every sample, float64 [models, samples]; NaN for samples without perturbed answers.
+    """Return the logarithm of the truth ratio R of every sample, float64 [models, samples]; NaN for samples without
+    perturbed answers.
 
-    ``logits`` [models, rows, 2], (φ, 0); ``perturbed`` and ``right`` int64 [samples, k], rows that are such views of
-    each sample, filled with −1; without a right one the sample itself counts. ``mean`` of the wrong answers'
-    probabilities, "geometric" or "arithmetic".
+    ``logits`` [models, rows, 2], (φ, 0); ``perturbed`` and ``right`` int64 [samples, k]: rows of the wrong and the
+    right answers of each sample, filled with −1; without a right one the sample itself counts. ``mean``: of the wrong
+    answers' probabilities, "geometric" or "arithmetic".
     """
     first = first_answers(right)
     return quotient(views_logp(logits, perturbed), views_logp(logits, first[:, None])[..., 0], mean)
 
 
 def first_answers(right: np.ndarray) -> np.ndarray:
-    """The row that counts as the right answer of each sample, int64 [samples]: the first of its views ``right`` int64
-    [samples, k], −1 for none, or the sample itself."""
+    """Return the row of the right answer of each sample, int64 [samples]: the first of its views ``right`` int64
+    [samples, k], or the sample itself.
+
+    −1 in ``right`` means that there is no view.
+    """
     samples = np.arange(len(right))
     return np.where(right[:, 0] < 0, samples, right[:, 0]) if right.shape[1] else samples
 
@@ -138,13 +146,13 @@ def quotient(wrong: np.ndarray, right: np.ndarray, mean: str = "geometric") -> n
 
 
 def closeness(value: np.ndarray) -> np.ndarray:
-    """min(R, 1/R) from log R."""
+    """Return min(R, 1/R) from log R."""
     ratio: np.ndarray = np.exp(-np.abs(value))
     return ratio
 
 
 def true_better(value: np.ndarray) -> np.ndarray:
-    """max(0, 1 − R) from log R."""
+    """Return max(0, 1 − R) from log R."""
     ratio: np.ndarray = np.maximum(0.0, -np.expm1(np.minimum(value, 0.0)))
     return ratio
 
@@ -152,11 +160,12 @@ def true_better(value: np.ndarray) -> np.ndarray:
 def compared(
     audited: np.ndarray, retrained: np.ndarray, weighed: np.ndarray, *, split: np.ndarray, block: np.ndarray
 ) -> tuple[Estimate, Estimate]:
-    """The Kolmogorov–Smirnov distance, mean over models, and its p-value, geometric mean over models.
+    """Return the Kolmogorov–Smirnov distance, as a mean over models, and its p-value, as a geometric mean over models.
 
-    ``audited`` and ``retrained`` float64 [models, samples], ``weighed`` bool [models, samples]. Models of one split
-    share what they forget and splits of a pair their samples, so the intervals are Student's over the means of pairs,
-    or of splits where there is one pair; n counts samples.
+    ``audited`` and ``retrained`` float64 [models, samples]: log R; ``weighed`` bool [models, samples]: the forgotten
+    samples; ``split`` and ``block`` int [models]. Models of one split share their forget set, and splits of a pair
+    their samples. So the intervals are Student's over the means of pairs, or of splits where there is one pair; n
+    counts samples.
     """
     from scipy.stats import ks_2samp
 

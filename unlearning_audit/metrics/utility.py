@@ -1,4 +1,4 @@
-"""Model utility of TOFU (Maini et al. 2024): what a language model is worth on what it was not asked to forget."""
+"""Model utility of TOFU (Maini et al. 2024): the performance of a language model on text that it should not forget."""
 
 import math
 
@@ -29,20 +29,24 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``most``: of so many retained and of so many test samples the models are asked to say the answer."""
+    """``most``: so many retained and so many test samples are queried for an answer."""
 
     most: int = Field(200, ge=1)
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """ "model_utility": the harmonic mean, for each model, of means over samples of what is kept and of the test part,
-    or of each of its sets (TOFU: real authors and world facts): the probability of a token of the answer, p̄, in the
-    test part p̄ over the sum of p̄ of all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a
-    test part it is that of what is kept. Raises ValueError for data without perturbed answers."""
+    """Return the row "model_utility": the harmonic mean, for each model, of means over retained samples and over the
+    test part, or over each of its sets (TOFU: real authors and world facts).
+
+    The terms are three: the probability of a token of the answer, p̄, in the test part p̄ over the sum of p̄ of all
+    choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a test part, retained samples alone
+    count. Raises ValueError for data without perturbed answers.
+    """
     parts, groups = terms(case), case.membership[case.target]
     target = np.flatnonzero(case.target)
 
     def read(models: np.ndarray) -> list[Row]:
+        """Return the row of some ``models`` bool [models]."""
         selection = models[target]
         mean, n = averaged([(value[selection], mask[selection]) for value, mask in parts])
         if mean is None:
@@ -56,7 +60,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """The utility of each target model, a worth that a method must keep; nothing where a term is 0 for some model."""
+    """Return the model utility of each target model, as a contribution to utility; {} where a term is 0 for some
+    model."""
     mean, _ = averaged(terms(case))
     if mean is None or (mean.value == 0).any():
         return {}
@@ -65,8 +70,11 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def terms(case: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Terms of the harmonic mean, each float64 [target models, samples] and bool, the samples that it is a mean over.
-    Raises ValueError for data without perturbed answers."""
+    """Return the terms of the harmonic mean: values float64 [target models, samples], and the samples that count, bool,
+    for each term.
+
+    Raises ValueError for data without perturbed answers.
+    """
     wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not wrong.shape[1]:
         raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
@@ -83,8 +91,8 @@ def terms(case: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def averaged(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
-    """The harmonic mean of `terms` for each model, and how many samples it reads; None where a model has a term with
-    fewer than two samples."""
+    """Return the harmonic mean of `terms` for each model, and the number of samples; None and 0 where a model has a
+    term with fewer than two samples."""
     if not all((mask.sum(1) > 1).all() for _, mask in terms):
         return None, 0
     parts = [levels.per_model(value=np.where(mask, value, 0.0), weight=mask * 1.0) for value, mask in terms]
@@ -92,7 +100,7 @@ def averaged(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerMod
 
 
 def sets(data: Data) -> list[np.ndarray]:
-    """The sets that make the test part, each bool [samples]; the whole part where there are no such sets."""
+    """Return the sets of the test part, bool [samples] each; the whole part where there are no such sets."""
     test = data.part == 1
     if data.group is None:
         return [test] if test.any() else []
@@ -100,7 +108,7 @@ def sets(data: Data) -> list[np.ndarray]:
 
 
 def harmonic(parts: list[crossed.PerModel]) -> crossed.PerModel:
-    """The harmonic mean of statistics in [0, 1] of the same models, to first order; 0 where one of them is 0."""
+    """Return the harmonic mean of statistics in [0, 1] of the same models, to first order; 0 where one of them is 0."""
     value = np.stack([part.value for part in parts])
     floor = np.maximum(value, 1e-12)
     mean = len(parts) / (1 / floor).sum(0)
