@@ -1,4 +1,5 @@
-"""Which samples may be forgotten or held out: all, those of some classes, those that models memorise most or least."""
+"""The samples that may be forgotten or held out: all, those of some classes, or those that models memorise most or
+least."""
 
 import numpy as np
 
@@ -8,19 +9,20 @@ from unlearning_audit.protocols._options import Candidates
 
 
 def selects_from(options: Candidates) -> str | None:
-    """The scenario whose selection is needed, "" if it is needed and not named, None if it is not."""
+    """Return the scenario whose selection is needed, "" if one is needed but not named, None if none is needed."""
     return (options.select_from or "") if options.memorised else None
 
 
 def candidates(samples: np.ndarray, data: Data, options: Candidates) -> np.ndarray:
-    """Those of ``samples`` (int [n]) that may be forgotten or held out, in the same order."""
+    """Return those of ``samples`` (int [n]) that may be forgotten or held out, in the same order."""
     return samples[np.isin(data.y[samples], options.classes)] if options.classes else samples
 
 
 def draw(allowed: np.ndarray, count: int, options: Candidates, selection: Selection | None) -> np.ndarray:
-    """``count`` of the ``allowed`` samples where memorisation decides, else all of them; int [n].
+    """Return the ``count`` samples among ``allowed`` that are memorised most or least, or all of ``allowed`` if
+    memorisation does not matter; int [n].
 
-    Raises ValueError where a selection is needed and none was given.
+    Raises ValueError if a selection is needed and missing.
     """
     if options.memorised is None:
         return allowed

@@ -1,4 +1,4 @@
-"""Files of a user's folder in a format that is not read, and folders with a name that is not known: what to do."""
+"""Advice on files of a user's folder in a format that is not read, and on folders with an unknown name."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from unlearning_audit.evaluation.headers import KINDS
 from unlearning_audit.plugins.suggest import near, unknown
 
-#: Suffixes of files that hold weights, and the line that writes what is read in their place.
+#: Suffixes of files of weights, and the line of code that converts them.
 WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 TO_MODEL = (
     "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), {new!r}); where the state dict lies under a "
     "key of what is loaded, such as 'state_dict', save that"
 )
 
-#: Suffix of a file that holds an array → the line that writes what is read in its place.
+#: Suffix of a file that holds an array → the line of code that converts it.
 TO_ARRAY = {
     ".npz": "numpy.save({new!r}, numpy.load({old!r})[{name!r}]), with the name that it has in the archive",
     ".csv": "numpy.save({new!r}, numpy.loadtxt({old!r}, delimiter=','){conversion}){terms}",
@@ -24,7 +24,7 @@ TO_ARRAY = {
     ),
 }
 
-#: What the numbers of a text become, by the dtype kinds of the array, and on what terms.
+#: Dtype kinds of the array → how the numbers of a text are converted to it, and under which condition.
 FROM_TEXT = {
     "iu": (".astype(int)", ""),
     "b": (".astype(bool)", ", if it holds 0 and 1 for every sample"),
@@ -34,8 +34,10 @@ LOGITS_FROM_TEXT = (".reshape(models, samples, classes)", ", with how many there
 
 
 def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> str:
-    """A sentence on the array ``name`` that one of ``folders`` holds in another format than .npy; "" if none does. Text
-    may be a data set: train.csv need not be the mask."""
+    """Return a sentence on the array ``name`` if one of ``folders`` contains it in another format than .npy; else "".
+
+    ``also_text``: whether text files count. A text may be a data set: train.csv need not be the mask.
+    """
     for folder in folders:
         for suffix, line in TO_ARRAY.items():
             path = folder / f"{name}{suffix}"
@@ -49,7 +51,7 @@ def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> 
 
 
 def instead_of_logits(folder: Path) -> str:
-    """A sentence on a folder without logits.npy and without models that can be read: what it holds instead."""
+    """Return a sentence on a folder without logits.npy and without readable models: what it contains instead."""
     if sentence := other_format("logits", [folder]):
         return sentence
     names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
@@ -68,7 +70,7 @@ def instead_of_logits(folder: Path) -> str:
 
 
 def holds_arrays(folder: Path) -> bool:
-    """Whether something in a folder could be logits or models in another format than those that are read."""
+    """Return whether a file in a folder could be logits or models in a format that is not read."""
     return folder.is_dir() and any(path.suffix in TO_ARRAY for path in folder.iterdir())
 
 
@@ -79,8 +81,8 @@ def _listed(names: list[str]) -> str:
 
 
 def stranger(root: Path, names: Iterable[str], has_models: Callable[[Path], bool]) -> str:
-    """A sentence on a folder in ``root`` that is none of ``names`` though it ``has_models``, or is called almost as one
-    of them; "" if there is none. Folders of methods, which hold target/, are known."""
+    """Return a sentence on a folder in ``root`` whose name is not among ``names``, if it contains models or its name is
+    almost one of them; "" if there is none. Folders of methods, which contain target/, are known."""
     names = list(names)
     for folder in sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")):
         if folder.name in names or (folder / "target").is_dir():

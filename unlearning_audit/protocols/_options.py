@@ -6,11 +6,11 @@ from unlearning_audit.plugins.settings import Settings
 
 
 class Candidates(Settings):
-    """Only samples of ``classes`` are forgotten or held out (empty = of all classes), as many as asked for or as there
-    are. ``memorised``: of these the ``most`` or the ``least`` memorised, by the models of the scenario ``select_from``;
-    null = chosen at random.
+    """Only samples of ``classes`` are forgotten or held out (empty = of all classes), as many as the protocol needs or
+    as there are. ``memorised``: of these the ``most`` or the ``least`` memorised, by the models of the scenario
+    ``select_from``; null = chosen at random.
 
-    What is forgotten and what is held out stay exchangeable, because chance alone divides the chosen samples.
+    Forgotten and held-out samples stay exchangeable, because chance alone divides the chosen samples.
     """
 
     classes: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
 """NeurIPS 2023 competition: many models that all forget the same few samples, against as many retrained ones.
 
-Triantafillou et al. 2024, §3. With ``originals: one`` every unlearned model starts from the same original, as
-in the competition; with ``many`` each starts from an original of its own, or ``copies`` of them from one.
+Triantafillou et al. 2024, §3. With ``originals: one`` every unlearned model starts from the same original, as in the
+competition. With ``many``, each starts from an original of its own, or ``copies`` of them from one.
 """
 
 from typing import Literal, Self
@@ -22,12 +22,11 @@ PROTOCOL = Protocol(
 
 
 class Options(Settings):
-    """``share`` of the training part to be forgotten, if ``classes`` is not empty only samples of these;
-    ``blocks`` of ``models_per_block`` models (512 in all there); ``copies``: with many originals, so many models are
-    unlearned from each, which tells training seeds from unlearning seeds (metric ``seed_spread``). ``by_subject``:
-    whole people, drawn until no more fit into the share, of the data's field ``subject``; none is split between what
-    is forgotten and what is kept.
-    """
+    """``share`` of the training part to be forgotten, if ``classes`` is not empty only samples of these; ``blocks`` of
+    ``models_per_block`` models (512 in all in the competition); ``copies``: with many originals, the number of models
+    that are unlearned from each, which distinguishes training seeds from unlearning seeds (metric ``seed_spread``).
+    ``by_subject``: whole people are forgotten, drawn until no more fit into the share, by the data's field ``subject``;
+    nobody's samples are divided between forgotten and retained ones."""
 
     share: float = Field(0.02, gt=0, lt=1)
     originals: Literal["one", "many"] = "one"
@@ -39,7 +38,7 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _whole_originals(self) -> Self:
-        """Every original has as many copies; of one original all models are."""
+        """Check that every original has equally many copies, and that a single original has no number of copies."""
         models = self.blocks * self.models_per_block
         if self.originals == "one" and self.copies > 1:
             raise ValueError(
@@ -51,17 +50,17 @@ class Options(Settings):
 
 
 def blocks(options: Options) -> dict[str, int]:
-    """One population."""
+    """Return the number of blocks of the only population."""
     return {"models": options.blocks}
 
 
 def models(options: Options) -> int:
-    """Models of a block."""
+    """Return the number of models of a block."""
     return options.models_per_block
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Memberships of one block.
+    """Return the memberships of one block.
 
     Raises ValueError if the share is less than one sample, or more samples than the classes have.
     """
@@ -95,7 +94,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
 
 
 def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng: np.random.Generator) -> np.ndarray:
-    """All samples of people drawn at random, ``k`` at most; only of those who have no other samples than candidates."""
+    """Return all samples of people who are drawn at random, at most ``k`` samples. People who also have samples that
+    are not candidates are left out. Raises ValueError if no person fits."""
     if data.subject is None:
         raise ValueError("by_subject needs data that say whose each sample is; add the field subject to the file")
     allowed = np.setdiff1d(data.subject[candidates], data.subject[np.setdiff1d(samples, candidates)])

@@ -1,7 +1,7 @@
 """Efficacy by epistemic uncertainty: models that forget a part of one class.
 
-Becker & Liebig 2022, §4. Every model sees the whole training part and is asked to forget the first samples of
-one class; seeds differ, memberships do not.
+Becker & Liebig 2022, §4. Every model sees the whole training part and has to forget the first samples of one class.
+Seeds differ between models, memberships do not.
 """
 
 import numpy as np
@@ -16,7 +16,8 @@ PROTOCOL = Protocol(offers=("seeds", "forgotten", "weights"), own_rows=True, cou
 
 
 class Options(Settings):
-    """``target_class``, the ``fraction`` of it to be forgotten, and ``blocks`` of ``models_per_block`` seeds."""
+    """``target_class``: the class; ``fraction``: the share of it to be forgotten; ``blocks`` of ``models_per_block``
+    seeds."""
 
     target_class: int = Field(3, ge=0)
     fraction: float = Field(1.0, gt=0, le=1)
@@ -25,17 +26,18 @@ class Options(Settings):
 
 
 def blocks(options: Options) -> dict[str, int]:
-    """One population."""
+    """Return the number of blocks of the only population."""
     return {"seeds": options.blocks}
 
 
 def models(options: Options) -> int:
-    """Models of a block."""
+    """Return the number of models of a block."""
     return options.models_per_block
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Memberships of one block. Raises ValueError if the class has no sample or the fraction is less than one."""
+    """Return the memberships of one block. Raises ValueError if the class has no sample or the fraction is less than
+    one."""
     part = data.part == 0
     train = np.tile(part, (options.models_per_block, 1))
     candidates = np.flatnonzero(part & (data.y == options.target_class))

@@ -1,4 +1,4 @@
-"""External: nothing is drawn or trained; the logits are a user's own, in a folder, and so is who saw what.
+"""External: nothing is drawn or trained; logits and memberships are a user's own, in a folder.
 
 The folder holds one folder for each population of models, each with ``logits.npy`` and who saw what::
 
@@ -8,12 +8,12 @@ The folder holds one folder for each population of models, each with ``logits.np
     shadow/           the adversary's models, unlearned by the same method
     shadow_original/  the adversary's models as trained
 
-In the place of ``logits.npy`` a folder may hold ``published.npz``: scores and readings of each sample, as result files
-of other people say them (`unlearning_audit.evaluation.published`); then it holds nothing else. Or it holds the models
-themselves, state dicts in safetensors or folders of transformers; then the study names ``data`` and ``model``.
+Instead of ``logits.npy``, a folder may hold ``published.npz``: scores and other values of each sample, as result files
+of other people publish them (`unlearning_audit.evaluation.published`); then it holds nothing else. Or it holds the
+models themselves, state dicts in safetensors or folders of transformers; then the study names ``data`` and ``model``.
 
-Only target/ must be there. Where a study names several methods, each has target/ (and shadow/) in a folder of its
-own name. `unlearning_audit.evaluation.external` says what the files hold.
+Only target/ must be there. Where a study names several methods, each has target/ (and shadow/) in a folder of its own
+name. `unlearning_audit.evaluation.external` says what the files hold.
 """
 
 import re
@@ -40,37 +40,37 @@ PROTOCOL = Protocol(
 PER_METHOD = ("target", "shadow")
 SHARED = ("original", "retrain", "retrain_control", "shadow_original")
 
-#: Methods that need no name in the study: the folder that holds their models.
+#: Methods that a study need not name → the folder that holds their models.
 YARDSTICKS = {"none": "original", "retrain": "retrain", "retrain_control": "retrain_control"}
 
-#: What these names stand for, so that no method can have them.
+#: The meaning of these names, which no method can have.
 RESERVED = {
     "none": "the models before unlearning",
     "retrain": "the models that were retrained without the forget set",
     "retrain_control": "more models that were retrained without the forget set",
 }
 
-#: Files on samples may lie in any folder above; those on models, in the population that has the same models.
+#: Files on samples may lie in any folder above; files on models, in the population that has the same models.
 SAMPLE_FILES = ("labels", "test", "weight")
 MODEL_FILES = ("train", "forget", "heldout", "split", "block", "pair")
 ARRAYS = ("logits", *SAMPLE_FILES, *MODEL_FILES)
 
-#: How the name of a file ends that says which part of a state dict lies where.
+#: The end of the name of the index file of a state dict in several parts.
 INDEX = ".safetensors.index.json"
 
 
 class Options(Settings):
     """``path``: the folder, relative to the working directory.
 
-    ``design``: how it was decided which samples are forgotten and which held out. Where that was a fair draw, made by
-    pairs of ``swapped`` splits or by coins (``random``), retraining leaves no advantage by theory; where the forget set
-    was ``given`` (a class, a person's data), forgotten and held-out samples may differ by themselves, and only
-    retrained models on the same samples are a yardstick. Splits that the files show to be swapped need no word.
+    ``design``: how it was decided which samples are forgotten and which held out. If this was a random draw, by pairs
+    of ``swapped`` splits or by coins (``random``), theory predicts that retraining leaves no advantage. If the forget
+    set was ``given`` (a class, a person's data), forgotten and held-out samples may differ by themselves, and only
+    retrained models on the same samples are a reference. Splits that the files show to be swapped need not be named.
 
-    Where checkpoints lie in the place of logits, ``data``: name or file of the source whose samples the models are
-    asked about, and its options; ``model``: name or file of what builds a model for a state dict, and its options (a
-    folder of transformers needs none). Language models also say by themselves what follows a question: of forgotten and
-    held-out samples all, of what is kept and of the test part so many as ``generations`` (0: none at all).
+    If checkpoints replace logits, ``data``: name or file of the source of the samples on which the models are
+    evaluated, and its options; ``model``: name or file of what builds a model for a state dict, and its options (a
+    folder of transformers needs none). Language models also generate answers: for all forgotten and held-out samples,
+    and for ``generations`` retained samples and as many of the test part (0: none at all).
     """
 
     path: str = "logits"
@@ -81,19 +81,20 @@ class Options(Settings):
 
 
 def blocks(options: Options) -> dict[str, int]:
-    """None: there is nothing to draw."""
+    """Return {}: there is nothing to draw."""
     return {}
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Raises ValueError: memberships come with the logits."""
+    """Raise ValueError: memberships come with the logits."""
     raise ValueError("protocol external draws no memberships; they lie beside the logits")
 
 
 def methods(options: Options, names: list[str]) -> list[str]:
-    """The methods that a study names, and the yardsticks that the folder has models for: none first.
+    """Return the methods that a study names, and the reference methods (none, retrain, retrain_control) for which the
+    folder has models; none comes first.
 
-    Raises ValueError with one sentence for a folder that is not there and for names that cannot be methods.
+    Raises ValueError with one sentence for a missing folder and for names that cannot be methods.
     """
     root = Path(options.path)
     if not root.is_dir():
@@ -126,7 +127,7 @@ def methods(options: Options, names: list[str]) -> list[str]:
 
 
 def _no_reserved_name(root: Path, names: list[str], method_names: list[str]) -> None:
-    """Refuse models after unlearning whose method has the name of a yardstick, which would stand in their place."""
+    """Raise ValueError if a method whose models are audited has the name of a reference method."""
     for name in (name for name in names if name in YARDSTICKS):
         places = [root / name / "target", *([] if method_names else [root / "target"])]
         for place in (place for place in places if place.is_dir()):
@@ -135,8 +136,8 @@ def _no_reserved_name(root: Path, names: list[str], method_names: list[str]) -> 
 
 
 def _no_strangers(root: Path, method_names: list[str]) -> None:
-    """Refuse arrays, and folders with models, that nothing would read, because their name is no array's or population's
-    or they lie in the folder of a method. A folder that is one model is none: adapters name theirs."""
+    """Raise ValueError for arrays and folders with models that would be ignored, because their name is unknown or they
+    lie in the folder of a method. A folder that is itself one model passes, since adapters have names of their own."""
     methods = [name for name in method_names if (root / name / "target").is_dir()]
     for folder in (root / method / name for method in methods for name in SHARED):
         if _has(folder):
@@ -149,7 +150,7 @@ def _no_strangers(root: Path, method_names: list[str]) -> None:
 
 
 def _no_strange_arrays(folder: Path, names: tuple[str, ...]) -> None:
-    """Refuse arrays in a folder that are none of ``names``."""
+    """Raise ValueError for an array in a folder whose name is not among ``names``."""
     for path in sorted(folder.glob("[!.]*.npy")):
         if path.stem == "logits" and "logits" not in names:
             raise ValueError(f"{path}: logits are read from the folder of their models, such as {folder / 'target'}")
@@ -158,24 +159,24 @@ def _no_strange_arrays(folder: Path, names: tuple[str, ...]) -> None:
 
 
 class LogitFolder(NamedTuple):
-    """One folder: the ``kind`` of models in it, and its ``files`` by name, some of which may lie elsewhere."""
+    """One folder of models: the population ``kind`` in it, and its ``files`` by name, some of which may lie
+    elsewhere."""
 
     kind: str
     files: dict[str, Path]
 
 
 def populations(options: Options, method: str, names: list[str]) -> dict[str, LogitFolder]:
-    """What there is for one of `methods`, by the part it plays. ``names``: all methods of the study.
+    """Return the populations for one of `methods`, by the part they play. ``names``: all methods of the study.
 
-    "target" are the audited models, so for the yardsticks those before unlearning and those retrained; "original",
-    "retrain" and "retrain_control" are what these are compared with. Raises ValueError that names the file for
-    what is missing or unknown.
+    "target" are the audited models, which for reference methods are original or retrained ones. "original", "retrain"
+    and "retrain_control" are what these are compared with. Raises ValueError that names the missing or unknown file.
     """
     root = Path(options.path)
     method_names = [name for name in names if name not in YARDSTICKS]
     alone = len(method_names) == 1
     base = {name: root if alone and not (root / name / "target").is_dir() else root / name for name in method_names}
-    # Where several methods are compared, their models are the same but for what the method did.
+    # If several methods are compared, their models differ only by the method.
     first = base[method_names[0]] if method_names else root
     shared = {}
     for kind in SHARED:
@@ -195,7 +196,8 @@ _TWO_PARTS = {"original": "original", "shadow": "shadow_original"}
 
 
 def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitFolder]:
-    """A shared population as the audited one; retrained models are compared with other retrained models only."""
+    """Return the populations with the shared population ``kind`` as the audited one. Retrained models are compared with
+    other retrained models only."""
     folders = {"target": shared[kind]}
     retrained = [name for name in ("retrain", "retrain_control") if name in shared and name != kind]
     folders |= {part: shared[name] for part, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
@@ -207,19 +209,22 @@ def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitF
 
 
 def _all_forgotten(path: Path | None) -> bool:
-    """Whether a mask marks every sample, so that nothing has to be known of others."""
+    """Return whether a mask marks every sample, so that nothing has to be known of others."""
     return path is not None and bool(headers.opened("forget", path).all())
 
 
 def _has(folder: Path) -> bool:
+    """Return whether a folder contains logits, published scores or models."""
     present = (folder / "logits.npy").is_file() or (folder / PUBLISHED).is_file()
     return present or bool(checkpoints(folder))
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Models in the place of logits, in the order of their names, numbers as numbers: state dicts in safetensors,
-    folders that hold the parts of one with their index, and folders of transformers or peft; the folder itself may be
-    one. None where there are logits."""
+    """Return the models in a folder without logits, ordered by name, with numbers ordered by value.
+
+    Models are state dicts in safetensors, folders with a state dict in several parts and their index, and folders of
+    transformers or peft. The folder itself may be one. Returns [] if the folder has logits.
+    """
     if not folder.is_dir() or (folder / "logits.npy").is_file():
         return []
 
@@ -239,7 +244,8 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
-    """Name → file of one population; what is not in its folder is taken from those above it, or from its donors."""
+    """Return name → file of one population. What is not in its folder is taken from those above it, or from its
+    donors."""
     if not folder.is_dir():
         raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and who saw what")
     if (folder / PUBLISHED).is_file():
@@ -258,7 +264,8 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
     opened = checkpoints(folder)
     files |= {f"checkpoint_{number}": path for number, path in enumerate(opened)}
-    # What all populations share is missed where it belongs, and not in the first that lacks it.
+    # A missing file that all populations share is reported where it belongs, and not in the first population without
+    # it.
     belongs = {name: at[-1] if kind in SHARED[:3] else folder for name, at in places.items()}
     required = ("labels",) if kind == "shadow_original" else ("labels", "forget")
     if files["logits"] is None and not opened:

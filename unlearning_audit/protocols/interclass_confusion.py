@@ -1,8 +1,8 @@
 """Interclass confusion (IC) test: swap the labels of a part of two classes, train, unlearn the confused set.
 
-Goel et al. 2023, as used in Tu, Hu & Ma 2024, §4.4. A block is one random choice of the confused samples;
-its models see the whole training part, or a random half of it, the confused samples under the other class's label,
-and are then asked to forget exactly these.
+Goel et al. 2023, as used in Tu, Hu & Ma 2024, §4.4. A block is one random choice of the confused samples. Its models
+see the whole training part, or a random half of it, with the labels of the confused samples swapped. Then they have to
+forget exactly these samples.
 """
 
 from typing import Literal
@@ -40,24 +40,24 @@ class Options(Settings):
 
 
 def blocks(options: Options) -> dict[str, int]:
-    """One population, of repeated draws."""
+    """Return the number of blocks of the only population."""
     return {"confusions": options.repeats}
 
 
 def models(options: Options) -> int:
-    """Models of a block."""
+    """Return the number of models of a block."""
     return options.models
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Memberships and labels of one confusion. Raises ValueError if a class has no sample."""
+    """Return the memberships and labels of one confusion. Raises ValueError if a class has no sample."""
     part = data.part == 0
     if options.pool == "half":
         order = generator(seed, "halves").permutation(np.flatnonzero(part))
         part = np.isin(np.arange(len(part)), order[: len(order) // 2])
     train = np.broadcast_to(part, (options.models, len(data.y)))
     candidates = [np.flatnonzero(part & (data.y == c)) for c in options.classes]
-    # The same number of each class in every block, so that all models forget equally many.
+    # All blocks confuse the same number of samples of each class, so that all models forget equally many.
     k = int(options.share * min(len(c) for c in candidates) + 1e-9)
     if k < 1:
         raise ValueError(f"classes {options.classes} leave nothing to confuse; choose classes that the data have")

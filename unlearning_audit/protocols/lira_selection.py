@@ -23,23 +23,24 @@ PROTOCOL = Protocol(
 
 
 class Options(Settings):
-    """``pairs`` of models: 64 in the code of Naderloui et al., 128 in their paper."""
+    """``pairs``: the number of pairs of models; 64 in the code of Naderloui et al., 128 in their paper."""
 
     pairs: int = Field(64, ge=1)
 
 
 def blocks(options: Options) -> dict[str, int]:
-    """One population, of pairs."""
+    """Return the number of blocks of the only population."""
     return {"pairs": options.pairs}
 
 
 def models(options: Options) -> int:
-    """Models of a block."""
+    """Return the number of models of a block."""
     return 2
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Memberships of one pair; of an odd number of samples one is left out of both. Raises ValueError below two."""
+    """Return the memberships of one pair. If the number of samples is odd, one sample is in neither half. Raises
+    ValueError for fewer than two samples."""
     order = generator(seed, "halves", block).permutation(np.flatnonzero(data.part == 0))
     half = len(order) // 2
     if half < 1:

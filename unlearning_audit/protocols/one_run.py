@@ -1,8 +1,8 @@
-"""One-run audit: pairs of canaries, of which a fair coin says which one the model sees and is then asked to forget.
+"""One-run audit: pairs of canaries, of which a fair coin says which one the model sees and then has to forget.
 
-After Steinke, Nasr & Jagielski 2023 and, in pairs, Mahloujifar, Melis & Chaudhuri 2024. A block is one model: it is
-trained on the training part but for one canary of each pair, and unlearns the other. One model is enough; more have
-the same pairs and coins of their own. Nothing is retrained, no shadow model is needed.
+Steinke, Nasr & Jagielski 2023 and, for pairs, Mahloujifar, Melis & Chaudhuri 2024. A block is one model. It is trained
+on the training part except one canary of each pair, and unlearns the other canary. One model is enough; further models
+have the same pairs and new coins. No model is retrained, and no shadow model is needed.
 """
 
 import numpy as np
@@ -19,7 +19,8 @@ PROTOCOL = Protocol(offers=("canaries", "forgotten", "weights", "fair_draw", "co
 
 
 class Options(Candidates):
-    """``canaries``: so many pairs of them; so many ``models``; forgotten in so many ``requests`` of equal size.
+    """``canaries``: the number of pairs; ``models``: the number of models; ``requests``: the number of requests of
+    equal size in which canaries are forgotten.
 
     ``classes`` and ``memorised`` restrict the canaries.
     """
@@ -39,19 +40,19 @@ selects_from = _candidates.selects_from
 
 
 def blocks(options: Options) -> dict[str, int]:
-    """One population."""
+    """Return the number of blocks of the only population."""
     return {"models": options.models}
 
 
 def models(options: Options) -> int:
-    """Models of a block."""
+    """Return the number of models of a block."""
     return 1
 
 
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Memberships of one model. Raises ValueError if the data have too few samples for so many canaries."""
+    """Return the memberships of one model. Raises ValueError if the data have too few samples for the canaries."""
     samples, count = np.flatnonzero(data.part == 0), 2 * options.canaries
     allowed = _candidates.candidates(samples, data, options)
     if count > len(allowed) or count >= len(samples):

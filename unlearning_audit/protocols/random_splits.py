@@ -13,7 +13,7 @@ PROTOCOL = replace(swap.PROTOCOL, offers=("game", "forgotten", "weights", "fair_
 
 
 class Options(swap.Options):
-    """As in the SWAP test; ``pairs`` counts pairs of independent splits."""
+    """The options of the SWAP test; ``pairs`` counts pairs of independent splits."""
 
 
 blocks, models, selects_from = swap.blocks, swap.models, swap.selects_from
@@ -22,7 +22,7 @@ blocks, models, selects_from = swap.blocks, swap.models, swap.selects_from
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Memberships of two splits that were drawn independently of each other."""
+    """Return the memberships of two splits that are drawn independently of each other."""
     splits = [
         [swap.split_set(half, data, options, selection, seed, "random", block, side, number) for number in range(2)]
         for side, half in swap.cut(data, options, seed)

@@ -1,7 +1,8 @@
 """RULI: every target sample is kept, forgotten or never seen, in shadow models and in those that are audited.
 
-Naderloui et al. 2025, §5. A block is three models: each target sample takes its three roles in turn, so that after
-N models it had each of them N/3 times. To this come, for each model anew, other samples of the training part.
+Naderloui et al. 2025, §5. A block is three models: each target sample has its three roles in turn, so that after N
+models it had each of them N/3 times. Each model is also trained on other samples of the training part, which are drawn
+for it alone.
 """
 
 from typing import Literal
@@ -23,12 +24,12 @@ PROTOCOL = Protocol(
     shadows=("shadow_blocks", 3),
 )  # fmt: skip
 
-#: Roles of a target sample; the roles it takes in the models of a block; and of canaries, quarter by quarter.
+#: The roles of a target sample; the roles that it has in the models of a block; and those of canaries, by quarter.
 RETAINED, FORGOTTEN, OUT = range(3)
 THIRDS = (RETAINED, FORGOTTEN, OUT)
 QUARTERS = (THIRDS, THIRDS, (FORGOTTEN, FORGOTTEN, OUT), (OUT, OUT, FORGOTTEN))
 
-#: Which kinds of samples a target set holds; all but "any" and "class" are found by a selection.
+#: Target set → the kinds of its samples; all kinds but "any" and "class" are found by a selection.
 KINDS = {
     "random": ("any",),
     "class": ("class",),
@@ -38,18 +39,18 @@ KINDS = {
     "canary": ("vulnerable",),
 }
 
-#: How the metric `vulnerability` selects more samples of a kind.
+#: Kind → how the metric `vulnerability` can select more samples of it.
 MORE = {"vulnerable": "vulnerability: raise fpr, lower agreement", "protected": "vulnerability: raise band"}
 
 
 class Options(Settings):
     """``target_size`` samples of each kind in ``target_set``, those of ``class`` from ``target_class``.
 
-    Vulnerable and protected samples are those of the scenario ``select_from``. ``attack_size`` other samples join
-    each model's training (default: half of what the targets leave, as in the paper). ``target_blocks`` and
-    ``shadow_blocks`` of three models: the audited ones, and the adversary's (paper: 1 and 30). A canary is kept,
-    forgotten and left out in 1/6, 5/12 and 5/12 of the models, balanced over four blocks (600: 100, 250 and 250),
-    and forgotten among other samples of the same model until ``canary_rate`` of the forget set are canaries.
+    Vulnerable and protected samples are those of the scenario ``select_from``. ``attack_size`` other samples join each
+    model's training (default: half of the remaining samples, as in the paper). ``target_blocks`` and ``shadow_blocks``
+    of three models: the audited ones, and the adversary's (paper: 1 and 30). A canary is kept, forgotten and left out
+    in 1/6, 5/12 and 5/12 of the models, balanced over four blocks (600: 100, 250 and 250). It is forgotten together
+    with other samples of the same model, until ``canary_rate`` of the forget set are canaries.
     """
 
     target_set: Literal["random", "class", "vulnerable", "protected", "vulnerable_and_protected", "canary"] = "random"
@@ -69,24 +70,24 @@ class Options(Settings):
 
 
 def blocks(options: Options) -> dict[str, int]:
-    """The audited models and the adversary's."""
+    """Return the number of blocks of the audited models and of the adversary's."""
     return {"targets": options.target_blocks, "shadows": options.shadow_blocks}
 
 
 def models(options: Options) -> int:
-    """Models of a block."""
+    """Return the number of models of a block."""
     return 3
 
 
 def selects_from(options: Options) -> str | None:
-    """The scenario whose selection is needed, "" if it is needed and not named, None if it is not."""
+    """Return the scenario whose selection is needed, "" if one is needed but not named, None if none is needed."""
     return (options.select_from or "") if {"vulnerable", "protected"} & set(KINDS[options.target_set]) else None
 
 
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Memberships of one block; ``weight`` is 1 on target samples, the only ones that are asked about.
+    """Return the memberships of one block. ``weight`` is 1 on target samples, the only ones that attacks score.
 
     Raises ValueError if there are too few samples of a kind, or too few others.
     """
@@ -118,7 +119,7 @@ def draw(
 
 
 def targets(data: Data, options: Options, seed: int, selection: Selection | None = None) -> list[np.ndarray]:
-    """The target samples, int64 [target_size] for each kind; the same in all blocks of all populations."""
+    """Return the target samples, int64 [target_size] for each kind; they are equal in all blocks of all populations."""
     if selection is None and selects_from(options) is not None:
         raise ValueError(f"target_set {options.target_set!r} needs a selection; name its scenario in select_from")
     pool = data.part == 0
@@ -140,15 +141,16 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
 
 
 def roles(n: int, block: int, population: str, options: Options, seed: int, kind: int) -> np.ndarray:
-    """Roles of ``n`` samples of one kind in the three models of a block, int64 [3, n].
+    """Return the roles of ``n`` samples of one kind in the three models of a block, int64 [3, n].
 
-    All models have equally many samples in a role. A quarter of the canaries moves on by one pattern per block.
+    All models have equally many samples in a role. From block to block, each quarter of the canaries gets the next
+    pattern.
     """
     canary = options.target_set == "canary"
     size = n // 4 if canary else n
     turn = np.arange(3)[:, None]
     role = np.empty((3, n), np.int64)
-    # The quarters are drawn anew every four blocks, when every canary went through all patterns.
+    # The quarters are drawn anew every four blocks, when every canary has had all patterns.
     quarters = generator(seed, "ruli", "quarters", population, block // 4).permutation(n)
     for i, members in enumerate(quarters.reshape(-1, size)):
         pattern = np.array(QUARTERS[(i + block) % 4] if canary else THIRDS)
@@ -158,7 +160,8 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
 
 
 def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Selection) -> np.ndarray:
-    """Samples among those that ``joined`` a model, not vulnerable themselves, to be forgotten with its canaries."""
+    """Return samples that are forgotten together with a model's canaries. They are among those that ``joined`` the
+    model and are not vulnerable. Raises ValueError if there are too few."""
     count = round(canaries / options.canary_rate) - canaries
     fillers = joined[~selection.vulnerable[joined]][:count]
     if len(fillers) < count:

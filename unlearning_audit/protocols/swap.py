@@ -1,8 +1,8 @@
 """SWAP test: pairs s = (R, F, T) and s′ = (R, T, F) of one data set 𝒟, shadow models on the other half.
 
-Tu, Hu & Ma 2024, §3.1 and §3.3. Half of the training part is the game's data 𝒟, the other half belongs to
-the adversary. A block is one pair: the target models of s and s′, and shadow models of a pair of splits that
-are drawn in the same way from the adversary's half.
+Tu, Hu & Ma 2024, §3.1 and §3.3. Half of the training part is the data set 𝒟 of the game, the other half belongs to the
+adversary. A block is one pair: the target models of s and s′, and shadow models of a pair of splits that are drawn in
+the same way from the adversary's half.
 """
 
 from typing import Any
@@ -26,12 +26,13 @@ PROTOCOL = Protocol(
 
 
 class Options(Candidates):
-    """``alpha`` = |F| / |R ∪ F|; so many ``pairs``; target and shadow models per split.
+    """``alpha`` = |F| / |R ∪ F|; ``pairs``: the number of pairs; ``models_per_split`` and ``shadow_models_per_split``:
+    target and shadow models of each split.
 
-    ``requests``: F comes as so many requests of equal size, one after the other, with a part of T each.
-    ``sensitivity`` weighs the samples that the oracle draws (𝒫 of Definition 3.2): relative weight by class,
-    all others 1; empty = uniform. ``classes`` and ``memorised`` restrict F and T; to let a model forget a whole class,
-    choose it and a large ``alpha``: half of its samples are F, the others T, and R has none.
+    ``requests``: the number of requests of equal size in which F is forgotten, one after the other, with a part of T
+    each. ``sensitivity`` weights the samples that the oracle draws (𝒫 of Definition 3.2): relative weight by class, 1
+    for all others; empty = uniform. ``classes`` and ``memorised`` restrict F and T. To let a model forget a whole
+    class, choose it and a large ``alpha``: half of its samples are F, the others T, and R has none.
     """
 
     alpha: float = Field(0.1, gt=0, le=0.5)
@@ -46,19 +47,19 @@ selects_from = _candidates.selects_from
 
 
 def blocks(options: Options) -> dict[str, int]:
-    """One population, of pairs."""
+    """Return the number of blocks of the only population, which are pairs."""
     return {"pairs": options.pairs}
 
 
 def models(options: Options) -> int:
-    """Models of a block: of two splits of either half."""
+    """Return the number of models of a block: those of two splits of either half."""
     return 2 * (options.models_per_split + options.shadow_models_per_split)
 
 
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Memberships of pair ``block``. Raises ValueError if the data are too few for one sample to forget."""
+    """Return the memberships of pair ``block``. Raises ValueError if the data are too few for one sample to forget."""
     halves = [
         split_set(half, data, options, selection, seed, "pair", block, side) for side, half in cut(data, options, seed)
     ]
@@ -67,9 +68,9 @@ def draw(
 
 
 def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]:
-    """The game's half 𝒟 and the adversary's half: sample numbers of equal count, the same for every block.
+    """Return the game's half 𝒟 and the adversary's half: equally many sample numbers, the same for every block.
 
-    Each has half of the candidates, so that all models forget and keep equally many.
+    Each half has half of the candidates, so that all models forget and keep equally many samples.
     """
     train = generator(seed, "halves").permutation(np.flatnonzero(data.part == 0))
     allowed = _candidates.candidates(train, data, options)
@@ -84,8 +85,11 @@ def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]
 def split_set(
     samples: np.ndarray, data: Data, options: Options, selection: Selection | None, *key: int | str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """R, F, T with |F| = |T| = k = ⌊α n / (1 + α)⌋, half of the candidates if these are fewer, or the next lower
-    multiple of ``requests``; F and T uniform among the chosen candidates, R the rest."""
+    """Draw R, F, T with |F| = |T| = k: F and T are uniform among the chosen candidates, R is the rest.
+
+    k = ⌊α n / (1 + α)⌋, or half of the candidates if these are fewer, rounded down to a multiple of ``requests``.
+    Raises ValueError if k is 0.
+    """
     alpha, allowed = options.alpha, _candidates.candidates(samples, data, options)
     size = int(alpha * len(samples) / (1 + alpha) + 1e-9)
     k = min(size, len(allowed) // 2)
@@ -99,12 +103,13 @@ def split_set(
         )
     order = generator(*key, "split").permutation(_candidates.draw(allowed, 2 * k, options, selection))
     f, t = order[:k], order[k : 2 * k]
-    # Where all candidates are asked for, an odd one is left out: R would hold a sample of the forgotten class.
+    # If all candidates are used, an odd one is left out. Otherwise R would hold a sample of the forgotten class.
     return np.setdiff1d(samples, allowed if whole else order[: 2 * k]), f, t
 
 
 def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, options: Options, seed: int) -> Membership:
-    """Stack the models of the given (R, F, T) splits: ``splits[0]`` of the game, ``splits[1]`` the shadows'."""
+    """Return the memberships of models of the given (R, F, T) splits: ``splits[0]`` of the game, ``splits[1]`` the
+    shadows'."""
     plan = [
         (side, number, sets, replicate)
         for side, count in enumerate((options.models_per_split, options.shadow_models_per_split))

@@ -1,1 +1,2 @@
-"""Keyed random generators; apart from stats/, so that statistics are not in the keys of data, splits and models."""
+"""Keyed random generators. They are not in stats/, so that changes of statistics do not change the keys of data, splits
+and models."""

@@ -1,1 +1,1 @@
-"""Files and tables: every one is written whole or not at all, and checked when it is read."""
+"""Files and tables, which are written atomically and checked when read."""

@@ -1,4 +1,4 @@
-"""Tables in csv: read and checked column by column, with cells that no spreadsheet takes for formulas."""
+"""Tables in csv, read and checked column by column, with cells that spreadsheets do not take for formulas."""
 
 import csv
 from collections.abc import Collection
@@ -7,15 +7,16 @@ from typing import Any
 
 from unlearning_audit.store.files import checked
 
-#: What formulas of spreadsheets begin with, and such text itself.
+#: Beginnings of formulas in spreadsheets, with and without the apostrophe that `inert` adds.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'=", "'+", "'-", "'@", "'\t", "'\r")
 
-#: Bytes of a cell: a picture as text is longer than what Python allows by itself.
+#: The largest number of bytes of a cell. A picture as text is longer than Python's default limit.
 LONGEST = 1 << 27
 
 
 def inert(text: str) -> str:
-    """``text`` that is no formula: with an apostrophe before it, which `plain` takes away; numbers stay numbers."""
+    """Return ``text`` with an apostrophe before it if a spreadsheet would take it for a formula. Numbers are
+    unchanged."""
     if not text.startswith(FORMULAS):
         return text
     try:
@@ -26,12 +27,12 @@ def inert(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The text that `inert` made a cell of."""
+    """Return the text from which `inert` made a cell."""
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text
 
 
 def read(path: str | Path) -> list[dict[str, str]]:
-    """The rows, column → text, of csv whose cells are `inert`; None where a line ends too early. Raises ArtifactError
+    """Read the rows, column → text, of csv with `inert` cells; None where a line ends too early. Raises ArtifactError
     for a missing or damaged file."""
 
     def load() -> list[dict[str, str]]:
@@ -48,8 +49,11 @@ def read(path: str | Path) -> list[dict[str, str]]:
 def table(
     path: str | Path, columns: tuple[str, ...] | None = None, *, text: Collection[str], whole: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """The rows of csv with these columns, or whichever it has: ``text`` as it is, ``whole`` numbers, others as floats,
-    NaN where a cell is empty. Raises ArtifactError that names the file."""
+    """Read the rows of csv with exactly these ``columns``, or with any columns if None.
+
+    Columns in ``text`` are unchanged, those in ``whole`` become int, others float, NaN where a cell is empty. Raises
+    ArtifactError that names the file.
+    """
 
     def load() -> list[dict[str, Any]]:
         csv.field_size_limit(LONGEST)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 import numpy as np
 
-#: After so many seconds without a write, a temporary file is one that a killed process left.
+#: A temporary file without a write for this number of seconds was left by a killed process.
 ABANDONED = 3600
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class ArtifactError(ValueError):
 
 
 class NoAnswerError(ArtifactError):
-    """Some models have no logits, because their method failed or diverged, which is a result and not a damaged file."""
+    """Some models have no logits, because their method failed or diverged: a result, and not a damaged file."""
 
 
 class NotFiniteError(NoAnswerError):
@@ -33,8 +33,8 @@ class NotFiniteError(NoAnswerError):
 
 
 class FailedError(NoAnswerError):
-    """There are no models to ask: ``part`` "method" or "model", the plug-in that failed, or "diverged", and ``why`` in
-    a sentence."""
+    """There are no models, because a plug-in failed or the models diverged. ``part``: "method", "model" or "diverged";
+    ``why``: a sentence."""
 
     def __init__(self, part: str, why: str) -> None:
         self.part, self.why = part, why
@@ -77,7 +77,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def unwritable(path: str | Path, error: Exception) -> str:
-    """The sentence on a file that could not be written because of ``error``."""
+    """Return the sentence on a file that could not be written because of ``error``."""
     return (
         f"{path}: could not be written ({getattr(error, 'strerror', None) or error}); free space or fix the "
         "permissions and run again, finished files are kept"
@@ -85,22 +85,20 @@ def unwritable(path: str | Path, error: Exception) -> str:
 
 
 def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
+    """Return the process's umask, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
 
 
 def node_of(path: str | Path) -> str:
-    """The node a file belongs to: the name of its folder, which ends in the node's key."""
+    """Return the node to which a file belongs: the name of its folder, which ends in the node's key."""
     return Path(path).absolute().parent.name
 
 
 def same_node(path: str | Path, written_for: str | None) -> None:
-    """Refuse a file that was written for another node, since exchanged artifacts have equal formats.
-
-    Files from elsewhere carry no node and pass. Raises ArtifactError.
-    """
+    """Raise ArtifactError for a file that was written for another node, since exchanged artifacts have equal formats.
+    Files that do not name a node pass."""
     if written_for is not None and written_for != node_of(path):
         raise ArtifactError(
             f"{path}: this file was made for {written_for!r}, not for {node_of(path)!r}; "
@@ -109,7 +107,7 @@ def same_node(path: str | Path, written_for: str | None) -> None:
 
 
 def sha256(path: str | Path) -> str:
-    """SHA-256 of a file's content, hexadecimal."""
+    """Return the SHA-256 of a file's content, hexadecimal."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -122,13 +120,13 @@ def write_arrays(path: str | Path, **arrays: np.ndarray) -> None:
 
 
 def write_failure(path: str | Path, part: str, why: str) -> None:
-    """Write that there are no models to ask, and why: see `FailedError`, which `read_arrays` raises of such a file."""
+    """Write why there are no models. `read_arrays` raises `FailedError` for such a file."""
     write_arrays(path, part=np.array(part), why=np.array(why))
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """All arrays of an ``.npz``; never unpickles. Raises ArtifactError for a missing or damaged file, and FailedError
-    for one in which `write_failure` says why there are none."""
+    """Read all arrays of an ``.npz``; never unpickles. Raises ArtifactError for a missing or damaged file, and
+    FailedError for a file by `write_failure`."""
 
     def read() -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:
@@ -142,21 +140,21 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def refuse_failure(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
-    """Raise the FailedError that a file of `write_failure` holds in place of other ``arrays``."""
+    """Raise the FailedError that a file by `write_failure` contains instead of other ``arrays``."""
     if "part" in arrays and "why" in arrays:
         check = Check(path, arrays)
         raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
 
 
 def checked(path: str | Path, read: Callable[[], T]) -> T:
-    """Call ``read()`` of a file that is as it was made (see `verify`); turn whatever a damaged file makes it raise into
-    one ArtifactError."""
+    """Verify a file (see `verify`) and return ``read()``. Whatever a damaged file makes it raise becomes an
+    ArtifactError."""
     verify(path)
     return reading_errors(path, read)
 
 
 def reason(error: Exception) -> str:
-    """Why a library could not read a file. NumPy's advice to unpickle what is trusted is not passed on."""
+    """Return why a library could not read a file, without NumPy's advice to unpickle trusted files."""
     if "pickle" in str(error) or "Python objects" in str(error):
         return "it holds pickled objects, which may run code when they are read"
     return str(error)
@@ -184,26 +182,27 @@ def read_json(path: str | Path) -> Any:
 
 
 def checksum(path: str | Path) -> str:
-    """BLAKE2b of a file's content with 20 bytes, hexadecimal: it reads more bytes in a second than SHA-256."""
+    """Return the BLAKE2b of a file's content with 20 bytes, hexadecimal. It is faster than SHA-256."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=20)).hexdigest()
 
 
 def seal(path: str | Path) -> None:
-    """Write the checksum of a file that no ``spec.json`` speaks of beside it, as ``.NAME.blake2b``."""
+    """Write the checksum of a file that is not in a ``spec.json`` beside it, as ``.NAME.blake2b``."""
     write_text(_seal_of(path), checksum(path))
 
 
 def sealed(path: str | Path) -> bool:
-    """Whether `seal` has written the checksum of a file beside it."""
+    """Return whether `seal` has written the checksum of a file."""
     return _seal_of(path).exists()
 
 
 def verify(path: str | Path) -> None:
-    """Refuse a file that is not what its job wrote: its checksum is in the ``spec.json`` beside it, or in its seal.
+    """Raise ArtifactError if a file differs from what its job wrote. The checksum is in the ``spec.json`` beside the
+    file, or in its seal.
 
-    A file without either passes, and so does one with ``{}`` as its ``spec.json``: it is the user's own, and nothing is
-    known about it but what its reader checks. Raises ArtifactError.
+    A file without either passes, and so does one with ``{}`` as its ``spec.json``: it is the user's own, and only its
+    reader can check it.
     """
     path = Path(path)
     spec, seal = path.with_name("spec.json"), _seal_of(path)
@@ -223,22 +222,23 @@ def verify(path: str | Path) -> None:
 
 @functools.lru_cache(1024)
 def _checksum(path: Path, stamp: tuple[int, ...]) -> str:
-    """The checksum of a file that is read once in a process, as long as it stays as it is."""
+    """Return the checksum of a file, cached for the process; ``stamp`` changes when the file does."""
     return checksum(path)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
+    """Return size, times and inode of a file, which change when the file is replaced or written."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 def write_spec(path: str | Path, value: dict[str, Any]) -> None:
-    """Write a ``spec.json``: JSON values, and the checksum of the text that they make without it."""
+    """Write a ``spec.json``: JSON values, and the checksum of their text."""
     write_json(path, {**value, "checksum": _checksum_of(_as_json(value))})
 
 
 def record_of(path: str | Path) -> dict[str, Any]:
-    """What the ``spec.json`` beside a file says, if it is as it was made; ``{}`` without one. Raises ArtifactError."""
+    """Read the ``spec.json`` beside a file; ``{}`` if there is none. Raises ArtifactError if it was changed."""
     path = Path(path).with_name("spec.json")
     if not path.exists():
         return {}
@@ -257,15 +257,15 @@ def record_of(path: str | Path) -> dict[str, Any]:
 
 
 def by_hand(path: str | Path) -> str:
-    """A sentence about a file whose ``spec.json`` is empty, as those have it who put files of their own among results;
-    "" for others. Raises ArtifactError."""
+    """Return a sentence about a file whose ``spec.json`` is empty, because a user put it among the results; "" for
+    others. Raises ArtifactError."""
     if not Path(path).with_name("spec.json").exists() or record_of(path):
         return ""
     return f"{path} was put there by hand: its spec.json is empty, so that nothing is known about it"
 
 
 def reading_errors(path: str | Path, read: Callable[[], T]) -> T:
-    """Call ``read()``; turn what a missing or damaged file makes it raise into one ArtifactError."""
+    """Return ``read()``. Whatever a missing or damaged file makes it raise becomes an ArtifactError."""
     if not Path(path).exists():
         raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
     if not Path(path).is_file():  # a pipe or a device, which may never end
@@ -297,21 +297,22 @@ def _checksum_of(text: str) -> str:
 
 
 class Check:
-    """Conditions on the fields of one file; each failure names the file and the field.
+    """Checks of the fields of one file; each failure names the file and the field.
 
-    ``may_diverge``: NaN and infinite numbers come from a model that diverged, and raise NotFiniteError.
+    ``may_diverge``: whether NaN and infinite numbers come from a model that diverged. Then they raise NotFiniteError.
     """
 
     def __init__(self, path: str | Path, arrays: dict[str, np.ndarray], may_diverge: bool = False) -> None:
         self.path, self.arrays, self.may_diverge = path, arrays, may_diverge
 
     def fail(self, field: str, problem: str) -> NoReturn:
+        """Raise ArtifactError for a ``field`` with a ``problem``."""
         raise ArtifactError(f"{self.path}: field {field!r} {problem}; replace the file or delete it and run again")
 
     def field(
         self, name: str, kinds: str, shape: tuple[int | None, ...] | None = None, finite: bool = True
     ) -> np.ndarray:
-        """The array ``name`` whose dtype kind is one of ``kinds`` and whose shape fits (None = any)."""
+        """Return the array ``name``, whose dtype kind must be among ``kinds`` and whose shape must fit (None = any)."""
         if name not in self.arrays:
             self.fail(name, f"is missing (the file has {', '.join(sorted(self.arrays)) or 'nothing'})")
         value = self.arrays[name]
@@ -331,7 +332,7 @@ class Check:
         return value
 
     def optional(self, name: str, kinds: str, shape: tuple[int | None, ...]) -> np.ndarray | None:
-        """The array in 64 bits; None where the file does without it."""
+        """Return the array ``name`` in 64 bits, or None if the file does not contain it."""
         if name not in self.arrays:
             return None
         return self.field(name, kinds, shape).astype(np.float64 if kinds == "f" else np.int64)
@@ -341,25 +342,25 @@ class Check:
 class Arrays:
     """A dataclass whose fields are the arrays of one ``.npz``, or None where there is no such array.
 
-    ``SHARED``: fields that are the same for all models; of the others the first axis is that of the models.
+    ``SHARED``: fields that are the same for all models. The first axis of all others is that of the models.
     """
 
     SHARED: ClassVar[tuple[str, ...]] = ()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Name → array of what there is."""
+        """Return name → array for all fields that are not None."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     def write(self, path: str | Path) -> None:
-        """Write atomically what there is."""
+        """Write all fields that are not None, atomically."""
         write_arrays(path, **self.arrays())
 
     @classmethod
     def concatenate(cls, parts: list[Self]) -> Self:
         """Stack the models of several batches in their order.
 
-        Raises ValueError unless they agree on what they share, and on which fields there are.
+        Raises ValueError if the batches disagree on shared fields, or on which fields are None.
         """
         stacked = {}
         for field in fields(cls):

@@ -1,4 +1,4 @@
-"""Digests of folders with many files by their content, each file of which is read once as long as it stays as it is."""
+"""Hashes of folders by their content. A file is read again only if it has changed."""
 
 import hashlib
 import json
@@ -9,19 +9,19 @@ from typing import Any
 
 from unlearning_audit.store.files import ArtifactError, sha256, write_text
 
-#: Where it is kept which file held what, in the folder of results.
+#: The file of known hashes, in the folder of results.
 CONTENTS = Path("results", ".contents.json")
 
-#: What a job's place says of the job itself, beside where data lie: on which terms plug-ins run, what files held when
-#: the job was planned, and what it reads that other jobs made beside their own files.
+#: Entries of a job's place that do not say where data lie: the limits under which plug-ins run, the hashes of files
+#: when the job was planned, and inputs that other jobs made.
 OF_JOB = ("terms", "contents", "inputs")
 
 
 def digest(folder: Path) -> str:
-    """SHA-256 over the names and contents of all files below a folder, hexadecimal.
+    """Return the SHA-256 over the names and contents of all files below a folder, hexadecimal.
 
-    A file whose size, times and place on the disk are those of the last time is not read again. Exchanging two files
-    changes the latter two even where sizes and dates are equal.
+    A file with unchanged size, times and inode is not read again. Exchanging two files changes the latter two even if
+    sizes and dates are equal.
     """
     cache = _cached()
     before = cache.get(key := str(folder.resolve()), {})
@@ -40,20 +40,21 @@ def digest(folder: Path) -> str:
 
 
 def content(path: Path) -> str:
-    """SHA-256 of a file's content, or `digest` of a folder."""
+    """Return the SHA-256 of a file's content, or the `digest` of a folder."""
     return digest(path) if path.is_dir() else sha256(path)
 
 
 def unchanged(contents: dict[str, str]) -> None:
-    """Raise ValueError if a file or folder no longer has its `content`: what is made of it would be filed under the
-    key of the old one. Paths at which there is nothing are left to who reads them."""
+    """Raise ValueError if a file or folder no longer has the expected `content`, because results would be stored under
+    the key of the old one. Missing paths pass; whoever reads them reports them."""
     for path, expected in contents.items():
         if Path(path).exists() and content(Path(path)) != expected:
             raise ValueError(f"{path}: this file has changed since the run began; start the run again")
 
 
 def _cached() -> dict[str, dict[str, list[Any]]]:
-    """Folder → file → size, times, number and digest; an entry of any other form is ignored."""
+    """Read the known hashes: folder → file → size, times, inode and hash. Returns {} if the file is missing, of another
+    form or of another user."""
     try:
         if os.stat(CONTENTS).st_uid != os.getuid():
             return {}

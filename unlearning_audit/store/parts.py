@@ -1,5 +1,5 @@
-"""What one attack or one metric says is a part of a file; found by its key in files about the same models, it is not
-computed twice."""
+"""Parts of files: the results of one attack or one metric. A part that exists in a file about the same models is not
+computed again."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,8 +10,10 @@ from unlearning_audit.store.files import ArtifactError, record_of
 
 
 def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Name → where a part with its key lies, in a folder of the same label as this one, and what its record says; of
-    parts that are not there, nothing. ``keys``: name → key."""
+    """Find existing parts in folders with the same label as ``folder``: name → the folder of the part, and its record.
+
+    ``keys``: name → key of the part. Names without an existing part are left out.
+    """
     names = {key: name for name, key in keys.items()}
     found: dict[str, tuple[Path, dict[str, Any]]] = {}
     for spec in sorted(folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*/spec.json")):

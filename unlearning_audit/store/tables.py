@@ -1,4 +1,4 @@
-"""Columnar files of scores and metrics: parquet and csv, the same bytes for the same content."""
+"""Tables of scores and metrics in parquet and csv. Equal content gives equal bytes."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ class _NoPandas:
 
 @contextmanager
 def light_arrow() -> Iterator[ModuleType]:
-    """pyarrow without pandas, whose import would take a second of every job."""
+    """Yield pyarrow without pandas, whose import would add a second to every job."""
     import pyarrow.parquet
 
     sys.meta_path.insert(0, _NoPandas)
@@ -56,7 +56,7 @@ def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[
 
 
 def no_scores() -> dict[str, np.ndarray]:
-    """The columns of an empty score table, for a method that left nothing to score."""
+    """Return the columns of an empty table of scores, for a method without models to score."""
     kinds = {"attack": "U1", "form": "U1", "model": "i4", "index": "i4", "role": "U1", "score": "f8", "decision": "?"}
     return {name: np.zeros(0, kind) for name, kind in kinds.items()}
 
@@ -104,7 +104,8 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
 
 
 def rows_of(scores: dict[tuple[str, str], dict[str, np.ndarray]], name: str) -> list[dict[str, np.ndarray]]:
-    """What `read_scores` gave of one attack, form by form, as `write_scores` takes it; [] if it is not there."""
+    """Return the scores of one attack from what `read_scores` returned, one dict of columns for each form, as
+    `write_scores` takes them."""
     return [
         {"attack": np.full(len(values["model"]), attack), "form": np.full(len(values["model"]), form), **values}
         for (attack, form), values in scores.items()
@@ -113,7 +114,7 @@ def rows_of(scores: dict[tuple[str, str], dict[str, np.ndarray]], name: str) -> 
 
 
 def read_failures(path: str | Path) -> dict[str, str]:
-    """Attack → why ``scores.parquet`` has none of its scores. Raises ArtifactError."""
+    """Read attack → why ``scores.parquet`` has no scores of it. Raises ArtifactError."""
 
     def read() -> dict[str, str]:
         with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
@@ -123,14 +124,14 @@ def read_failures(path: str | Path) -> dict[str, str]:
 
 
 def cell_of(value: object) -> str:
-    """The text of a value in csv: numbers in full (round-trip) precision, NaN and None empty, no formulas."""
+    """Return the text of a value in csv: numbers in full (round-trip) precision, NaN and None empty, no formulas."""
     if isinstance(value, (float, np.floating)):
         return "" if math.isnan(value) else repr(float(value))
     return "" if value is None else inert(value) if isinstance(value, str) else str(value)
 
 
 def write_rows(path: str | Path, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
-    """Write tidy rows as csv: numbers in full (round-trip) precision, NaN as an empty cell, text that is no formula."""
+    """Write rows as csv: numbers in full (round-trip) precision, NaN as an empty cell, no formulas."""
     lines = ([cell_of(row.get(column, "")) for column in columns] for row in rows)
     write_lines(path, map(inert, columns), lines)
 
