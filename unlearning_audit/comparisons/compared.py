@@ -1,4 +1,4 @@
-"""The metrics that are compared with each other: how each is read, and how many models it takes."""
+"""The metrics that the meta-evaluation compares with each other, and how many models each needs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from unlearning_audit.stats import Estimate
 
 @dataclass(frozen=True)
 class Compared:
-    """A quantity as the meta-evaluation reads it: what it is, and how it is compared."""
+    """A number of a metric, ``quantity``, and how the meta-evaluation compares it, ``how``."""
 
     quantity: Quantity
     how: Comparison
 
     def goodness(self, value: np.ndarray) -> np.ndarray:
-        """Larger = judged more forgotten."""
+        """Return the value transformed so that larger means more forgotten."""
         if self.how.two_sided:
             return -np.abs(value - self.how.ideal)
         return -value if self.how.falling else value
 
     def reads(self, row: Row | Failure) -> TypeGuard[Row]:
-        """Whether a row is one of this metric's."""
+        """Return whether a row holds a value of this metric."""
         how = self.how
         if not isinstance(row, Row):
             return False
@@ -35,15 +35,17 @@ class Compared:
 
 
 def metrics(quantities: Iterable[Quantity]) -> dict[str, Compared]:
-    """Every comparison that the ``quantities`` declare, by its name, from the top of the table."""
+    """Return every comparison that the ``quantities`` declare, by its name, sorted as in the table."""
     comparisons = [Compared(quantity, how) for quantity in quantities for how in quantity.comparisons]
     return {metric.how.name: metric for metric in sorted(comparisons, key=lambda metric: metric.how.place)}
 
 
 @dataclass(frozen=True)
 class ModelCounts:
-    """How many models one method needs in a scenario of ``protocol``: ``trained``, and ``unlearned`` from these, the
-    defender's and the adversary's."""
+    """How many models one method needs in a scenario of ``protocol``.
+
+    ``trained`` and ``unlearned``: the defender's models; ``shadow_trained`` and ``shadow_unlearned``: the adversary's.
+    """
 
     protocol: str
     trained: int
@@ -53,7 +55,7 @@ class ModelCounts:
 
 
 def model_counts(protocol: str, member: Membership) -> ModelCounts:
-    """The models of ``member``, all batches of a scenario together."""
+    """Count the models of ``member``, the memberships of all batches of a scenario."""
     first, _ = member.originals()
     counts = [(int((~shadow).sum()), int(shadow.sum())) for shadow in (member.shadow[first], member.shadow)]
     (trained, shadow_trained), (unlearned, shadow_unlearned) = counts
@@ -61,7 +63,7 @@ def model_counts(protocol: str, member: Membership) -> ModelCounts:
 
 
 def models(metric: Compared, count: ModelCounts) -> Estimate:
-    """How many models have to be made to judge one method by a metric: a count, which is its own interval."""
+    """Return how many models are needed to judge one method by a metric: an exact count, which is its own interval."""
     adversary = count.protocol in metric.how.shadows
     counts = {
         "trained": count.trained + count.shadow_trained * adversary,

@@ -1,4 +1,4 @@
-"""How far methods are from retraining and from doing nothing, by the same pairs, models and samples."""
+"""Distances of methods from retraining and from doing nothing, on the same pairs, models and samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,8 +43,12 @@ FAR_SIDE = "what is left lies on the far side: it looks less familiar than what 
 
 @dataclass(frozen=True)
 class Side:
-    """A method's numbers by one metric, and what they are held against: ``yardstick`` is None where theory knows;
-    ``spread``: the standard deviation over retrained models, where it is known and there is one of them."""
+    """A method's numbers by one metric, ``audited``, and those that they are compared with, ``yardstick``: of retrained
+    models, or None if theory gives the value of retraining.
+
+    ``source``: where the latter come from; ``spread``: the standard deviation over retrained models, if it is known and
+    there is one of them.
+    """
 
     audited: Contribution
     yardstick: Contribution | None
@@ -53,32 +57,37 @@ class Side:
 
     @property
     def retrained(self) -> int:
-        """How many retrained models the numbers are held against."""
+        """Return how many retrained models the numbers are compared with."""
         return 0 if self.yardstick is None else len(self.yardstick.unit)
 
     @property
     def paired(self) -> bool:
-        """Whether every model has a partner on the other side, or needs none. Of models that repeat a split and stem
-        from different originals none has: the order in which they are listed is no pairing."""
+        """Return whether every model has a partner on the other side, or needs none.
+
+        Models that repeat a split and stem from different originals have none, because the order in which they are
+        listed does not pair them.
+        """
         if self.yardstick is None:
             return True
         alike = self.spread is None and self.audited.alike(self.yardstick)
         return alike and (self.audited.partners or not self.audited.repeats)
 
     def corresponds(self, side: "Side") -> bool:
-        """Whether the models of the other ``side``, and those it is held against, stand in the same places."""
+        """Return whether the models of the other ``side``, and those it is compared with, have the same units and
+        splits."""
         if not self.audited.alike(side.audited) or self.paired != side.paired:
             return False
         return self.yardstick is None or side.yardstick is None or self.paired or self.yardstick.alike(side.yardstick)
 
     @property
     def constant(self) -> float:
-        """What theory says of the distance's other side, oriented."""
+        """Return the theoretical value of retraining, with the sign of a distance; 0 where retrained models are
+        compared with."""
         return 0.0 if self.yardstick is not None else self.audited.standard.near * self.audited.standard.ideal
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and the largest distance that there can be."""
+        """Return the smallest and the largest possible distance."""
         low, high = self.audited.standard.lowest, self.audited.standard.highest
         if self.yardstick is not None:
             return low - high, high - low
@@ -88,11 +97,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Read:
-    """A method's distance from retraining by one metric: its ``numbers``, the same with the errors that they have by
-    ``chance`` if it is retraining, what holds for them ``together``, the ``place`` of the one that speaks for all, the
-    ``margin``, above what loss a model is ``broken``, and whether that number ``differs`` from 0; ``blind``, numbers
-    that do not decide equivalence; ``outlying``, whether a worth lies outside of retrained models where its scale does
-    not end."""
+    """A method's distance from retraining by one metric.
+
+    ``numbers``: the distances by all attacks; ``chance``: those distances with the errors that they have if the method
+    is retraining; ``together``: intervals and p-values that hold for all of them; ``place``: the number that stands for
+    all; ``margin``: the range that counts as equivalent; ``broken``: the loss above which a model is broken;
+    ``differs``: whether the number differs from 0; ``blind``: numbers that do not decide equivalence; ``outlying``:
+    whether a utility lies outside of retrained models on an unbounded scale.
+    """
 
     side: Side
     metric: str
@@ -108,29 +120,32 @@ class Read:
 
     @property
     def attack(self) -> str:
-        """The attack that speaks for all, "" where there is none."""
+        """Return the attack whose number stands for all, "" where there is none."""
         return self.side.audited.names[self.place]
 
     @property
     def exact(self) -> bool:
-        """Whether the p-value is that of an exact test."""
+        """Return whether the p-value is that of an exact test."""
         return self.side.audited.p is not None and self.side.yardstick is None
 
     @property
     def disagree(self) -> bool:
-        """Whether the distance differs from 0 by the test of chance, and its interval holds 0."""
+        """Return whether the distance differs from 0 by the test against chance, although its interval contains 0."""
         low, high = self._ends(self.together.half[self.place])
         return self.side.audited.standard.deciding and self.differs and low <= 0 <= high
 
     @property
     def unrepeated(self) -> bool:
-        """Whether no two models repeat each other on either side, so that nothing shows how such models vary."""
+        """Return whether no two models repeat each other on either side, so that the variation of models is unknown."""
         return self.side.yardstick is not None and not (self.numbers.models.dof or self.numbers.units.dof)
 
     @cached_property
     def saturated(self) -> str:
-        """What is said where the method and retraining both lie within two standard errors of an end of the number;
-        "" where not, and of a number of which the end is what retraining reads by design."""
+        """Return a note if the method and retraining both lie within two standard errors of one end of the number's
+        range, else "".
+
+        It is "" too where retraining lies at that end by design.
+        """
         standard, yardstick = self.side.audited.standard, self.side.yardstick
         if yardstick is None or not standard.deciding or standard.chance == OF_RETRAINED:
             return ""
@@ -139,7 +154,7 @@ class Read:
 
     @property
     def distance(self) -> Distance:
-        """The distance as a decision takes it; ``p``, that of all numbers together."""
+        """Return the distance in the form that `decide.classify` takes; its ``p`` is that of all numbers together."""
         low, high = self._ends(self.together.half[self.place])
         least, _ = self._ends(self.together.alone[self.place])
         unsure = (self.unrepeated or not self.outlying) and least > self.broken
@@ -158,60 +173,71 @@ class Read:
 
     @property
     def given(self) -> str:
-        """What spread of retrained models the distance rests on, "" if on none that is given."""
+        """Return a clause on the given spread of retrained models on which the distance rests; "" if none is given."""
         return "" if self.side.spread is None else f"{GIVEN} {self.side.spread:.3g}"
 
     @property
     def _doubt(self) -> str:
+        """Return why a loss of utility beyond its limit does not count as broken."""
         return UNSURE_UNREPEATED if self.unrepeated else UNSURE
 
     def _hull(self, places: np.ndarray | slice) -> tuple[float, float]:
-        """What holds the 1 − 2α intervals of some numbers."""
+        """Return the smallest interval that contains the 1 − 2α intervals of some numbers."""
         value, half = self.numbers.value[places], self.together.inner[places]
         low, high = np.clip([(value - half).min(), (value + half).max()], *self.side.range)
         return float(low), float(high)
 
     def _ends(self, half: float) -> tuple[float, float]:
+        """Return the limits of the interval of the number that stands for all, cut at the range of possible
+        distances."""
         value = self.numbers.value[self.place]
         low, high = np.clip([value - half, value + half], *self.side.range)
         return float(low), float(high)
 
     @property
     def factor(self) -> float:
-        """How much wider the interval is than that of this number alone."""
+        """Return how much wider the interval is than that of this number alone."""
         return float(self._factors[self.place])
 
     @property
     def factor_of_largest(self) -> float:
-        """The same of all numbers that speak for the largest (`weights`), so that it is continuous in the scores."""
+        """Return how much wider intervals are than those of single numbers, averaged with the `weights` of the largest.
+
+        So it is continuous in the scores.
+        """
         return float(np.abs(self.weights) @ self._factors)
 
     @property
     def _factors(self) -> np.ndarray:
+        """Return how much wider the interval of each number is than that of the number alone, float64 [K]."""
         alone = self.numbers.half_widths()
         return np.where(alone > 0, self.together.half / np.where(alone > 0, alone, 1.0), 1.0)
 
     @property
     def factor_of_test(self) -> float:
-        """How much further from 0 this number must lie to be found than if there were no other."""
+        """Return how much further from 0 this number must lie to be significant than if it were the only one."""
         alone = self.chance.half_widths(units=False)[self.place]
         return float(self.together.alone[self.place] / alone) if alone > 0 else 1.0
 
     @property
     def weights(self) -> np.ndarray:
-        """How much each number speaks for the largest, with its sign: float64 [K], absolute values sum to 1."""
+        """Return how much each number counts towards the largest, with its sign: float64 [K], absolute values sum to
+        1."""
         size, error = np.abs(self.numbers.value), self.numbers.errors.max()
         weight = np.exp((size - size.max()) / (SOFT * error)) if error > 0 else (size == size.max()) * 1.0
         return np.asarray(np.where(self.numbers.value < 0, -1.0, 1.0) * weight / weight.sum())
 
     @property
     def largest(self) -> float:
-        """The largest distance of all numbers, ≥ 0."""
+        """Return the largest absolute distance of all numbers."""
         return float(np.abs(self.numbers.value).max())
 
     def differing(self, p_holm: float) -> "Read":
-        """The same, shown by the largest of the numbers that differ from 0, if ``p_holm`` ≤ α: the p of all numbers
-        together, adjusted over methods and metrics. A number's own p is adjusted by as much."""
+        """Return the distance, represented by the largest of the numbers that differ from 0, if ``p_holm`` ≤ α.
+
+        ``p_holm``: the p-value of all numbers together, adjusted over methods and metrics. Each number's own p-value is
+        adjusted by the same factor.
+        """
         if not p_holm <= ALPHA:
             return self
         p = self._adjusted(p_holm)
@@ -219,19 +245,21 @@ class Read:
         return replace(self, place=place, differs=True)
 
     def _adjusted(self, p_holm: float) -> np.ndarray:
-        """Each number's own p, float64 [K], adjusted by as much as the least of them is to ``p_holm``."""
+        """Return each number's own p-value, float64 [K], multiplied by the factor from the least of them to
+        ``p_holm``."""
         return np.asarray(self.together.p * (p_holm / self.together.p.min()))
 
     def sighted(self, none: "Read", p_none: float, p_holm: float) -> "Read":
-        """The same, whose equivalence does not rest on numbers by which doing nothing leaves nothing.
+        """Return the distance with ``blind`` set, so that equivalence does not rest on attacks by which doing nothing
+        leaves nothing.
 
-        A margin of more than half of what doing nothing leaves is none. So an attack is blind if the 1 − 2α interval of
-        doing nothing by it lies within twice the margin, and neither doing nothing nor this method is distinguishable
-        by it: what so many attacks that see nothing vary by would else decide. What it reads of this method must lie
-        within twice the margin as well, for an attack that sees nothing in one method may see something in another.
-        Where all were blind, none is, and none of a coarse metric, which retraining itself has to be shown to be
-        equivalent by.
-        ``p_none`` and ``p_holm``: adjusted p-values of doing nothing and of this method by this metric.
+        A margin of more than half of what doing nothing leaves is too wide. So an attack is blind if the 1 − 2α
+        interval of doing nothing by it lies within twice the margin, and neither doing nothing nor this method is
+        distinguishable by it. Otherwise the variation of many attacks that find nothing would decide. The attack's
+        value for this method must lie within twice the margin as well, because an attack that finds nothing in one
+        method may find something in another. If all attacks were blind, none counts as blind. None of a coarse metric
+        does either, because retraining itself must be shown equivalent by such a metric. ``p_none`` and ``p_holm``:
+        adjusted p-values of doing nothing and of this method by this metric.
         """
         far, near = self.margin
         nothing, p_values = none._adjusted(p_none), self._adjusted(p_holm)
@@ -245,25 +273,25 @@ class Read:
         return replace(self, blind=blind) if partly_blind else self
 
     def with_coarse_margin(self) -> "Read":
-        """The same with the margin that holds where the metric is too coarse for its own."""
+        """Return the distance with the margin that holds where the metric is too coarse for its own."""
         far, near = self.margin
         wide = self.side.audited.standard.coarse_margin
         return replace(self, margin=(min(far, -wide), max(near, wide)))
 
     def capped(self, least: float) -> "Read":
-        """The same with a margin that reaches half of ``least``, the lower limit of what doing nothing leaves, at
-        most."""
+        """Return the distance with a margin of at most half of ``least``, the lower limit of what doing nothing
+        leaves."""
         far, near = self.margin
         return replace(self, margin=(max(far, -least / 2), min(near, least / 2)))
 
 
 def by_chance(side: Side, numbers: Distances) -> Distances:
-    """The ``numbers`` of a side with the errors that they have if the method is retraining.
+    """Return the ``numbers`` of a side with the errors that they have if the method is retraining.
 
-    Of retrained models that know nothing of a fair draw of sides, only the draw decides how far they are from 0: its
-    variance is known from many samples, however few and different the models. Models without partners are held against
-    the spread of retrained ones. Two groups of retrained models differ by √2 of what one varies; a method whose own
-    models differ much more has no claim to that doubt.
+    If forgotten samples are a random draw of which retrained models know nothing, only this draw decides how far such
+    models are from 0. Its variance is known from many samples, however few and different the models. Models without
+    partners are compared with the spread of retrained ones. Two groups of retrained models differ by √2 times the
+    variation of one. If a method's own models differ much more, this does not widen the test.
     """
     standard = side.audited.standard
     if standard.chance == OF_SAMPLES and side.yardstick is None:
@@ -281,8 +309,11 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
 def against(
     method: str, metric: str, contributions: dict[str, dict[str, Contribution]], spread: float | None = None
 ) -> Side | str:
-    """What a method's number is held against: theory, retrained models, or for these the control; else why nothing.
-    ``spread``: how much retrained models vary, which counts where there is one of them."""
+    """Return what a method's number is compared with: theory, retrained models, or for retraining its control; else the
+    reason why nothing.
+
+    ``spread``: the known standard deviation over retrained models, which counts where there is one of them.
+    """
     contribution = contributions[method].get(metric)
     if contribution is None:
         return "has no number with its parts"
@@ -299,8 +330,11 @@ def against(
 
 
 def corresponding(sides: Mapping[str, Side]) -> list[str]:
-    """Methods whose models stand in the same places, in their order: of several such sets the largest, then that with
-    most methods beside the references, then the first by name."""
+    """Return the methods whose models have the same units and splits, in their order.
+
+    Of several such sets it is the largest, then the one with most methods besides the references, then the first by
+    name.
+    """
     sets: list[list[str]] = []
     for method, side in sides.items():
         members = next((members for members in sets if side.corresponds(sides[members[0]])), None)
@@ -313,8 +347,11 @@ def corresponding(sides: Mapping[str, Side]) -> list[str]:
 
 
 def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
-    """The distances of several methods from retraining, read together: of each the combination ``weights`` float64 [K]
-    of its numbers. None where their models do not correspond."""
+    """Return the distances of several methods from retraining with their joint error; None where their models do not
+    correspond.
+
+    ``sides``: each method's numbers, with ``weights`` float64 [K] of the combination of them that is its distance.
+    """
     first = sides[0][0]
     if not all(side.corresponds(first) for side, _ in sides):
         return None
@@ -340,7 +377,7 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
 
 
 def distances_of(side: Side) -> Distances:
-    """The distances by all of a method's numbers."""
+    """Return the distances by all of a method's numbers."""
     contribution, count = side.audited, len(side.audited.names)
     if side.yardstick is None:
         return _read([contribution], [None]).of(contribution.standard.near * np.eye(count)).minus(side.constant)
@@ -351,7 +388,7 @@ def distances_of(side: Side) -> Distances:
 
 
 def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances]:
-    """Differences of models without partners, as they are and if both sides are of one kind."""
+    """Return differences of models without partners: with their own errors, and with those if both sides are alike."""
     covariance = _known(side, np.eye(len(side.audited.names)))
     both = unpaired.differences(
         audited=_models([side.audited], [None], covariance), reference=_models([yardstick], [None], covariance)
@@ -361,8 +398,10 @@ def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances
 
 
 def _combined(parts: list[Contribution], matrices: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
-    """Linear combinations of the numbers of each part (None: the numbers as they are), one below the other: value,
-    influence, imagined."""
+    """Return value, influence and imagined of linear combinations of the numbers of each part, stacked.
+
+    A matrix of None means that the numbers are unchanged.
+    """
     return {
         name: np.concatenate([
             getattr(part, name) if matrix is None else np.einsum("ck,k...->c...", matrix, getattr(part, name))
@@ -373,6 +412,7 @@ def _combined(parts: list[Contribution], matrices: Sequence[np.ndarray | None]) 
 
 
 def _read(parts: list[Contribution], matrices: list[np.ndarray | None]) -> Distances:
+    """Return means over units of linear combinations of the numbers of ``parts``, with their joint error."""
     first = parts[0]
     return paired.distances(**_combined(parts, matrices), unit=first.unit, split=first.split)
 
@@ -380,18 +420,22 @@ def _read(parts: list[Contribution], matrices: list[np.ndarray | None]) -> Dista
 def _models(
     parts: list[Contribution], matrices: Sequence[np.ndarray | None], covariance: np.ndarray | None
 ) -> unpaired.Models:
+    """Return the models of ``parts`` with linear combinations of their numbers, for comparisons without partners."""
     first = parts[0]
     return unpaired.Models(**_combined(parts, matrices), unit=first.unit, split=first.split, covariance=covariance)
 
 
 def _known(side: Side, weights: np.ndarray) -> np.ndarray | None:
-    """The covariance over retrained models of combinations of a side's numbers, ``weights`` float64 [C, K], where their
-    spread is known. Attacks are taken to be independent, which makes what holds for several of them wider."""
+    """Return the covariance over retrained models of combinations of a side's numbers, or None where their spread is
+    unknown.
+
+    ``weights`` float64 [C, K]. Attacks are assumed independent, which widens intervals that hold for several of them.
+    """
     return None if side.spread is None else side.spread**2 * weights @ weights.T
 
 
 def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
-    """What still counts as equivalent, (far, near) around 0, on the scale of the distance."""
+    """Return the range of distances that count as equivalent, (far, near) around 0, on the scale of the distance."""
     name, scale = side.audited.standard.margin, side.audited.standard.scale
     size = margins[name] if name in margins else float(name)
     if scale == "difference":
@@ -403,7 +447,8 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
 
 
 def broken(side: Side, margins: dict[str, float]) -> float:
-    """Above what loss of worth a model counts as broken; inf where the number is none."""
+    """Return the loss of utility above which a model counts as broken; inf where the number does not measure
+    utility."""
     size = margins.get(f"broken_{side.audited.standard.margin}")
     if side.audited.standard.deciding or size is None:
         return float("inf")
@@ -411,7 +456,7 @@ def broken(side: Side, margins: dict[str, float]) -> float:
 
 
 def _end(part: Contribution, place: int) -> str:
-    """At which end a number lies, within two standard errors over models and samples; "" if at none."""
+    """Return the end of its range, "floor" or "ceiling", that a number is within two standard errors of; "" if none."""
     value, error = part.value[place], np.sqrt((part.influence[place].mean(axis=0) ** 2).sum())
     if len(value) > 1:
         error = np.hypot(error, value.std(ddof=1) / np.sqrt(len(value)))
@@ -420,8 +465,10 @@ def _end(part: Contribution, place: int) -> str:
 
 
 def _unshrunk(contribution: Contribution) -> float:
-    """What influences have to be multiplied by so that their squares sum to an unbiased variance: n − 1 in place of the
-    n + 2 of `stats.mean_influence`."""
+    """Return the factor that makes the sum of squared influences an unbiased variance.
+
+    It replaces the n + 2 of `stats.mean_influence` by n − 1.
+    """
     count = (contribution.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
     return float((count + 2) / np.sqrt(count * (count - 1))) if count > 1 else 1.0
 
@@ -436,10 +483,10 @@ def read(
     level: float = LEVEL,
     worths: int = 2,
 ) -> Read:
-    """A method's distance by one metric; of several attacks the strongest, with a band that holds for all.
+    """Return a method's distance by one metric; of several attacks the strongest, with a band that holds for all.
 
-    ``worths``: by so many numbers a model may be broken. One of them errs on the side of a loss with half of what
-    ``level`` leaves, two with all of it; of more each has its part of that (Bonferroni).
+    ``worths``: the number of metrics by which a model may be broken. For one, the probability of a false loss is half
+    of what ``level`` leaves, for two it is all of that; with more each gets its part (Bonferroni).
     """
     numbers = distances_of(side)
     chance = by_chance(side, numbers)
@@ -458,12 +505,11 @@ def read(
 
 
 def _outlying(side: Side, level: float) -> bool:
-    """Whether a worth is an outlier among retrained models, on the side of a loss, where its scale does not end.
+    """Return whether a utility is an outlier among retrained models, on the side of a loss, on an unbounded scale.
 
-    Three models that are right of all samples do not show how such models vary: by accuracy alone the fourth, of the
-    same kind, would be called broken in up to 13 % of audits. Student's t holds on a scale on which models may be
-    normal. With partners, differences of models of one kind are symmetrical on any scale. True where nothing is known
-    of it.
+    Three models that are right on all samples do not show how such models vary: by accuracy alone, a fourth model like
+    them would be called broken in up to 13 % of audits. Student's t holds on a scale on which models may be normal.
+    With partners, differences of models of one kind are symmetrical on any scale. True where this cannot be tested.
     """
     audited, reference = side.audited, side.yardstick
     if reference is None or side.paired or audited.latent is None or reference.latent is None:
@@ -478,17 +524,17 @@ def _outlying(side: Side, level: float) -> bool:
 
 
 def beside_none(method: Read, none: Read) -> Distances | None:
-    """The distances of a method and of none, ≥ 0, each the largest of its own numbers; None where the two do not share
-    their models and samples.
+    """Return the distances of a method and of none, ≥ 0, each the largest of its own numbers; None where they do not
+    share models and samples.
 
-    Numbers that come close to the largest speak with it in the interval, so that both are continuous in the scores.
+    Numbers that come close to the largest count in the interval too, so that both are continuous in the scores.
     """
     both = joint([(method.side, method.weights), (none.side, none.weights)])
     return None if both is None else replace(both, value=np.array([method.largest, none.largest]))
 
 
 def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Estimate:
-    """How much closer to retraining a method is than none: distance of none − distance of the method, paired.
+    """Return how much closer to retraining a method is than none: distance of none − distance of the method, paired.
 
     ``factor``: how much wider the upper half of the interval is, as the largest of many distances is large by chance.
     """
@@ -497,7 +543,7 @@ def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Est
 
 
 def closed(both: Distances, method: Read, none: Read) -> Estimate:
-    """The share closed, at most 1; a note where what is left lies on the far side."""
+    """Return the share of traces removed, at most 1; a note says if the remaining distance is on the far side."""
     near = bool(none.numbers.value[np.abs(none.numbers.value).argmax()] > 0)
     share = share_closed(distances=both, significant=none.differs and near, factor=method.factor_of_largest)
     over = method.side.audited.standard.far and method.numbers.value[np.abs(method.numbers.value).argmax()] < 0

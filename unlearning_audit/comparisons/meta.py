@@ -1,9 +1,13 @@
-"""Meta-evaluation: what each metric is worth, on the same models as all others.
+"""Meta-evaluation: how good each metric is, on the same models as all others.
 
 Properties (after Tu, Hu & Ma 2024, §4.3–4.4):
-grounding, does retraining read as perfect; separation, how far retraining lies from doing nothing; power, how
-many pairs of methods differ significantly; agreement, does another seed or another size of the data rank the methods
-alike; monotonicity, does the value fall as the privacy budget grows; and cost, how many models must be made.
+
+* grounding: does retraining score as perfect;
+* separation: how far is retraining from doing nothing;
+* power: how many pairs of methods differ significantly;
+* agreement: does another seed or another size of the data rank the methods alike;
+* monotonicity: does the value fall as the privacy budget grows;
+* cost: how many models must be made.
 """
 
 import itertools
@@ -58,12 +62,12 @@ def evaluate(
     broken: float,
     counts: dict[str, ModelCounts] | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows (metric, property, scenario, value, ci_low, ci_high, n, note) from the union of all metrics.
+    """Return rows (metric, property, scenario, value, ci_low, ci_high, n, note) from the results of all metrics.
 
     ``records``: all rows of metrics.csv; ``quantities``: what metrics declare, of which some are compared; ``broken``:
     the loss of test accuracy against retraining from which a model counts as broken, if the whole interval lies above;
-    ``counts``: of each scenario, what costs are counted from. A property that the study cannot show is left out; one
-    that it could but does not is empty with the reason.
+    ``counts``: scenario → numbers of models, for the cost. A property that the study cannot show is left out. A
+    property that it could show but does not is empty, with the reason.
     """
     compared = metrics(quantities)
     properties: list[dict[str, Any]] = []
@@ -93,9 +97,11 @@ def evaluate(
 
 
 def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """(metric, property) → the row of `evaluate` that speaks for it: of all scenarios that show a property, the one
-    that shows it for most metrics, so that metrics are compared on the same models; if a metric is not there, the
-    first scenario that has a value of it."""
+    """Return (metric, property) → the row of `evaluate` that represents it.
+
+    Of all scenarios that show a property, it is the one that shows it for most metrics, so that metrics are compared on
+    the same models. If that scenario lacks the metric, it is the first scenario that has a value of it.
+    """
     by_scenario: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in rows:
         if row["property"] in PROPERTIES:
@@ -109,9 +115,11 @@ def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]
 
 
 def common(rows: list[dict[str, Any]], label: str) -> str:
-    """The scenario in which most metrics show power, so that properties are of the same models; where it does not show
-    this one, that in which most metrics show it. The first of several. Rows without a value show nothing, and count
-    only where no row of their property has one."""
+    """Return the scenario in which most metrics show power, so that properties are of the same models.
+
+    Where it does not show the property ``label``, return the scenario in which most metrics show that. Of several
+    scenarios it is the first. Rows without a value count only if no row of their property has one.
+    """
     with_values = {row["property"] for row in rows if not math.isnan(row["value"])}
     metrics_by_scenario: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows:
@@ -123,7 +131,7 @@ def common(rows: list[dict[str, Any]], label: str) -> str:
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """What a row says of its metric: "good", "bad", or "" where it says neither (or no such thing can be said)."""
+    """Return how a row judges its metric: "good", "bad", or "" where it shows neither."""
     low, high = row["ci_low"], row["ci_high"]
     if math.isnan(low + high) or row["property"] in ("power", "models"):
         return ""
@@ -137,7 +145,8 @@ def verdict(row: dict[str, Any]) -> str:
 
 
 def _between(records: list[Record], compared: dict[str, Compared], scenario: str) -> list[dict[str, Any]]:
-    """Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of `evaluate`."""
+    """Return Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of
+    `evaluate`."""
     tables = {}
     for name, metric in compared.items():
         same = [(record, record.row) for record in records if record.scenario == scenario and metric.reads(record.row)]
@@ -182,7 +191,10 @@ Table = dict[str, Row]
 def _by_place(
     records: list[Numbered], *, axes: tuple[str, ...] = (), seeds: tuple[str, ...] = ()
 ) -> dict[tuple[tuple[str, Any], ...], Table]:
-    """(axis or seed, value) pairs → method → row: the one that is narrowed down least besides, the last of several."""
+    """Group rows by the values of ``axes`` and ``seeds``: (name, value) pairs → method → row.
+
+    Of several rows it keeps the one with the fewest other fields, and of those the last.
+    """
     tables: dict[tuple[Any, ...], Table] = defaultdict(dict)
     besides: dict[tuple[Any, ...], int] = {}
     for record, row in records:
@@ -197,20 +209,20 @@ def _by_place(
 
 
 def _logarithm(row: Row) -> Row:
-    """The row with the logarithm of its value and limits; NaN for what is not above 0."""
+    """Return the row with the logarithm of its value and limits; NaN for numbers that are not above 0."""
     numbers = (row.value, row.ci_low, row.ci_high)
     value, low, high = (math.log(number) if number > 0 else math.nan for number in numbers)
     return replace(row, value=value, ci_low=low, ci_high=high)
 
 
 def _se(row: Row) -> float:
-    """Standard error behind a 95 % interval, from the wider of its two sides."""
+    """Return the standard error behind a 95 % interval, from the wider of its two sides."""
     wide = max(row.ci_high - row.value, row.value - row.ci_low)
     return float(wide / stats.normal_quantile(0.975))
 
 
 def grounding(metric: Compared, table: Table) -> Estimate:
-    """How far retraining is from what perfect unlearning scores, with its interval: it should hold 0."""
+    """Return the difference of retraining from the ideal score, with its interval, which should contain 0."""
     if math.isnan(metric.how.ideal):
         return empty(n=0, note="no value is known for perfect unlearning")
     row = table.get("retrain")
@@ -222,7 +234,7 @@ def grounding(metric: Compared, table: Table) -> Estimate:
 
 
 def separation(metric: Compared, table: Table) -> Estimate:
-    """(goodness of retrain − goodness of none) in standard errors of the difference, ± 1.96."""
+    """Return (goodness of retrain − goodness of none) in standard errors of the difference, ± 1.96."""
     both = [table[method] for method in ("retrain", "none") if method in table and not math.isnan(table[method].value)]
     if len(both) < 2:
         return empty(n=0, note="retrain and none were not both measured")
@@ -235,11 +247,11 @@ def separation(metric: Compared, table: Table) -> Estimate:
 
 
 def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
-    """Share of the pairs of methods that a metric tells apart, each at an error rate of 5 %.
+    """Return the share of the pairs of methods that a metric distinguishes, each at an error rate of 5 %.
 
-    Where the metric reads at least three pairs of splits, or models (``seeds``), by themselves, by the differences of
-    two methods on the same ones (Student's t), so that what methods share cancels. Else by 1.96 standard errors of a
-    difference of two that are independent, which is too wide.
+    If the metric has values of at least three pairs of splits, or models (``seeds``), the test is Student's t on
+    differences of two methods on the same ones, so that what methods share cancels. Otherwise it is 1.96 standard
+    errors of a difference of two independent numbers, which is too wide.
     """
     rows = {m: r for m, r in table.items() if m not in CONTROLS and not math.isnan(r.value)}
     paired = {m: np.array([t[m].value if m in t else math.nan for t in seeds]) for m in rows}
@@ -265,7 +277,8 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
 
 
 def agreement(metric: Compared, tables: list[Table]) -> Estimate:
-    """Mean Kendall τ-b between the rankings of methods in every two ``tables``; jackknife interval over tables."""
+    """Return the mean Kendall τ-b between the rankings of methods in every two ``tables``, with a jackknife interval
+    over tables."""
     candidates = sorted({m for t in tables for m in t} - set(CONTROLS))
     methods = [m for m in candidates if all(m in t and not math.isnan(t[m].value) for t in tables)]
     lost = ", ".join(m for m in candidates if m not in methods)
@@ -291,10 +304,11 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
 
 
 def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable[str] = ()) -> Estimate:
-    """Mean over methods of Spearman's ρ between budget and goodness; −1 = falls with every step, as theory says.
+    """Return the mean over methods of Spearman's ρ between budget and goodness; −1 = falls with every step, as theory
+    predicts.
 
-    Left out are retraining, which theory says does not fall, and methods that leave ``broken`` models, of which it says
-    nothing. The interval is over methods.
+    Retraining is left out, because theory predicts no fall there. So are methods that leave ``broken`` models, for
+    which theory predicts nothing. The interval is over methods.
     """
     order = sorted(budgets)
     methods = sorted(set.intersection(*(set(t) for t in budgets.values())) - {"retrain", *CONTROLS, *broken})

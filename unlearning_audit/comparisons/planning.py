@@ -1,4 +1,5 @@
-"""What a study can distinguish, what a larger one could, and what would decide on a method that is inconclusive."""
+"""Power of a study: what it can distinguish, what a larger one could, and what would decide on an inconclusive
+method."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -33,8 +34,11 @@ Plans = Callable[[str, float], Design]
 
 
 def plans(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
-    """Half-width and least detectable distance, today and with more pairs, models or samples, where they count; of
-    models without partners today alone, for what more retrained ones bring stands in `requirements`."""
+    """Return rows of half-width and least detectable distance, today and with more pairs, models or samples, where they
+    count.
+
+    For models without partners only the row of today is given; `requirements` gives what more retrained models bring.
+    """
     parts, planned = components(read), designs_of(read)
     designs = [(TODAY, 1.0, parts.design)]
     if not read.side.paired:
@@ -47,13 +51,12 @@ def plans(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
 
 
 def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrained: float) -> list[dict[str, Any]]:
-    """What more training seeds, and more unlearning seeds of each, would bring: half-widths of the difference in mean
-    confidence from retraining.
+    """Return rows of what more training seeds, and more unlearning seeds of each, would bring.
 
-    ``training`` and ``unlearning``: the rows of the ``metric``, standard deviations over originals and over
-    models of one original; ``of_retrained``: that over retrained models, each of which starts over. se² =
-    σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p originals of which each has m models, and as many
-    retrained ones.
+    They hold half-widths of the difference in mean confidence from retraining. ``training`` and ``unlearning``: the
+    rows of the ``metric``, standard deviations over originals and over models of one original; ``of_retrained``: that
+    over retrained models, each of which is trained anew. se² = σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for
+    p originals, each with m models, and as many retrained ones.
     """
     originals = training.n
     design = Design(originals, 1.0, unlearning.n / originals, 0)
@@ -73,8 +76,10 @@ def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrai
 
 
 def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]]:
-    """`of_seeds` of every method whose rows (method → rows) tell its training seeds from its unlearning seeds, by every
-    metric whose file names the two quantities in ``SEEDS``."""
+    """Return the rows of `of_seeds` for every method with separate spreads over training and unlearning seeds.
+
+    ``numbers``: method → rows. They are read for every metric whose file names its two quantities in ``SEEDS``.
+    """
     plans = []
     for metric in registry.defining("metrics", SEEDS):
         training, unlearning = registry.declared("metrics", metric, constant_name=SEEDS)
@@ -90,11 +95,12 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]
 
 
 def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
-    """The least pairs, and the least models, with which an inconclusive distance would be decided with power .8.
+    """Return rows of the fewest pairs, and the fewest models, with which an inconclusive distance would be decided with
+    power .8.
 
-    The estimate is not taken for the truth: a row says what shows equivalence if the method is retraining, and what
-    finds the distance if it is the lower or the upper limit of its interval (``assumed``); no row for what would not
-    do.
+    The estimate is not taken for the true distance. Instead a row says what shows equivalence if the method is
+    retraining, or what detects the distance if it is the lower or the upper limit of its interval (``assumed``). What
+    no size would decide has no row.
     """
     if not read.side.audited.standard.narrows:
         return []
@@ -108,6 +114,8 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
         for truth, outcome in truths:
 
             def decided(times: float, part: str = part, truth: float = truth, outcome: str = outcome) -> bool:
+                """Return whether a study with ``times`` as many of ``part`` would have the ``outcome`` if the distance
+                is ``truth``."""
                 design = planned(part, times)
                 return resolution.decides(of=of, design=design, distance=truth, margin=margin, chance=chance) == outcome
 
@@ -120,7 +128,7 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
 
 
 def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
-    """`requirements` of models without partners: how many retrained ones."""
+    """Return rows of the fewest retrained models that would decide, for models without partners."""
     parts, today = components(read), read.side.retrained
     yardstick = retrained.Yardstick.of(read)
     return [
@@ -134,8 +142,10 @@ def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
 
 
 def least_distance(read: Read) -> float:
-    """The distance that is found with power .8 by the number that speaks for all; inf where no two models show how
-    such models vary."""
+    """Return the distance that the number that stands for all detects with power .8.
+
+    inf where no two models show how such models vary.
+    """
     if not read.side.paired:
         return np.inf if read.unrepeated else retrained.Yardstick.of(read).least_distance(retrained.present(read))
     parts = components(read)
@@ -143,8 +153,10 @@ def least_distance(read: Read) -> float:
 
 
 def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict[str, Any]:
-    """The row of a study with ``pairs`` times as many units and ``models`` times as many models as that of ``rows``,
-    the plans of one method by one metric as `plans` makes them and files keep them."""
+    """Predict the row of a study with ``pairs`` times as many units and ``models`` times as many models.
+
+    ``rows``: the plans of one method by one metric, as `plans` makes them and files keep them.
+    """
     today = next(row for row in rows if row["what"] == TODAY)
     if not any(row["what"] == PAIRS for row in rows):
         return today  # it does not narrow
@@ -171,7 +183,8 @@ def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
 
 
 def _least(enough: Callable[[float], bool], today: int) -> int:
-    """The least whole number that is ``enough`` as times today's number; 0 beyond `resolution.MOST` times."""
+    """Return the least whole number for which ``enough(number / today)`` holds; 0 if it exceeds `resolution.MOST` times
+    today's."""
     low = high = today
     while not enough(high / today):
         low, high = high, 2 * high
@@ -184,12 +197,14 @@ def _least(enough: Callable[[float], bool], today: int) -> int:
 
 
 def designs_of(read: Read) -> Plans:
-    """Designs of larger studies: more pairs ask about more samples, until all that there are were asked about."""
+    """Return a function that gives the designs of larger studies; more pairs have more samples, until all samples are
+    used."""
     design = read.numbers.design
     per_unit = _samples_per_unit(read)
     pool = pool_size(units=design.units, per_unit=per_unit, distinct=design.samples)
 
     def planned(part: str, times: float) -> Design:
+        """Return the design with ``times`` as many of ``part``."""
         larger = resolution.planned(design, dimension=part, times=times)
         if part != PAIRS or not design.samples or design.units < 2:
             return larger
@@ -200,8 +215,11 @@ def designs_of(read: Read) -> Plans:
 
 
 def pool_size(*, units: int, per_unit: float, distinct: int) -> float:
-    """How many samples there are, N in distinct = N·(1 − (1 − per_unit/N)^units) for units that ask about ``per_unit``
-    each, drawn anew; inf where no sample was drawn twice."""
+    """Return the size N of the pool of samples, from distinct = N·(1 − (1 − per_unit/N)^units).
+
+    Each of the ``units`` draws ``per_unit`` samples anew, and ``distinct`` different ones were drawn. inf where no
+    sample was drawn twice.
+    """
     if distinct >= units * per_unit * (1 - 1e-9):
         return np.inf
     low, high = float(distinct), 1e12
@@ -212,14 +230,17 @@ def pool_size(*, units: int, per_unit: float, distinct: int) -> float:
 
 
 def _samples_per_unit(read: Read) -> float:
-    """How many samples a unit is asked about, on average."""
+    """Return the mean number of samples of a unit."""
     contribution = read.side.audited
     met = (contribution.influence != 0).any(axis=0)
     return float(np.mean([met[contribution.unit == unit].any(axis=0).sum() for unit in np.unique(contribution.unit)]))
 
 
 def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknown: list[str]) -> str:
-    """What to do about a method that is inconclusive by some ``metrics``, in a sentence; ``needs``: `requirements`."""
+    """Return a sentence on what to do about a method that is inconclusive by some ``metrics``.
+
+    ``needs``: rows of `requirements`; ``unknown``: metrics without anything to compare with.
+    """
     if unknown:
         return f"nothing to hold against: {', '.join(unknown)}"
     if any(row["unit"] == "pairs" for row in needs):  # each block is a pair then, also to metrics that count blocks
@@ -243,7 +264,8 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
 
 
 def _counts(rows: list[dict[str, Any]], metrics: Collection[str], *, most: bool) -> str:
-    """ "12 pairs or 40 models per split": what all ``metrics`` need (``most``), or the one that needs least."""
+    """Return a phrase such as "12 pairs or 40 models per split": what all ``metrics`` need (``most``), or the one that
+    needs least."""
     clauses = []
     for part in (PAIRS, MODELS, RETRAINED):
         of_part = [row for row in rows if row["what"] == DECIDES + part]
@@ -253,7 +275,7 @@ def _counts(rows: list[dict[str, Any]], metrics: Collection[str], *, most: bool)
 
 
 def count(row: dict[str, Any]) -> str:
-    """ "12 pairs": what a row of `requirements` asks for."""
+    """Return the size that a row of `requirements` demands as a phrase, such as "12 pairs"."""
     noun = {DECIDES + MODELS: "models per split", DECIDES + RETRAINED: "retrained models"}.get(row["what"], "")
     if noun:
         return f"{row['models']:g} {noun}"
@@ -261,13 +283,16 @@ def count(row: dict[str, Any]) -> str:
 
 
 def components(read: Read) -> Components:
-    """Variance components of the distance that is shown."""
+    """Return the variance components of the distance that is shown."""
     return resolution.components(distances=read.numbers)[read.place]
 
 
 def by_chance(read: Read) -> Components:
-    """Components of the distance that is shown, if the method is retraining (`distances.by_chance`), with the factor by
-    which a test of several attacks asks for more."""
+    """Return the variance components of the distance that is shown, if the method is retraining
+    (`distances.by_chance`).
+
+    They are widened by the factor that a test of several attacks demands.
+    """
     if read.chance is read.numbers:
         variances = components(read)
     elif read.side.audited.standard.chance == OF_SAMPLES:
@@ -278,7 +303,7 @@ def by_chance(read: Read) -> Components:
 
 
 def _widened(parts: Components, factor: float) -> Components:
-    """The components of a band that holds for several attacks: errors that are ``factor`` times as large."""
+    """Return the components of a band that holds for several attacks: errors that are ``factor`` times as large."""
     variances = {name: getattr(parts, name) * factor**2 for name in COMPONENTS}
     return replace(parts, **variances)
 
@@ -286,6 +311,7 @@ def _widened(parts: Components, factor: float) -> Components:
 def _row(
     method: str, metric: str, read: Read, parts: Components, part: str, times: float, design: Design
 ) -> dict[str, Any]:  # fmt: skip
+    """Return the row of one design: its size, half-width, least distance and variance components."""
     wide = _widened(parts, read.factor)
     return {
         "metric": metric, "method": method, "attack": read.attack, "unit": read.side.audited.standard.units,
@@ -299,6 +325,7 @@ def _row(
 
 
 def _count(design: Design, part: str) -> float:
+    """Return the number of pairs, models or samples of a design."""
     return {PAIRS: design.units, MODELS: design.models, SAMPLES: design.samples}[part]
 
 

@@ -1,4 +1,5 @@
-"""Whether a scenario can say anything: is there a yardstick, do two agree, and was there anything to find at all?"""
+"""Whether a scenario can give verdicts: are there retrained models, do two groups of them agree, and was there anything
+to find?"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -40,8 +41,11 @@ DISAGREEING = "two groups of retrained models differ, so neither can be compared
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """``state`` of a scenario, one of `decide.STATES` or "", and ``reason`` in one clause. ``least``, by metric: the
-    lower limit of the distance of doing nothing where it is found. ``referred``: whether there is a `none` at all."""
+    """The ``state`` of a scenario, one of `decide.STATES` or "", and the ``reason`` in one clause.
+
+    ``least``: metric → the lower limit of the distance of doing nothing, where that distance is significant;
+    ``referred``: whether the scenario has the method `none`.
+    """
 
     state: str
     reason: str
@@ -50,11 +54,11 @@ class Sensitivity:
 
 
 def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping[str, float]], why: str) -> Sensitivity:
-    """The state of a scenario.
+    """Return the state of a scenario.
 
-    ``reads`` and ``p_holm``: method → deciding metric → distance and adjusted p-value; ``why``: in words, why doing
+    ``reads`` and ``p_holm``: method → deciding metric → distance and adjusted p-value; ``why``: a sentence on why doing
     nothing may leave nothing to find (`explanation`). A metric finds doing nothing if its p-value is at most α and the
-    distance lies on the near side.
+    distance is positive.
     """
     none = reads.get(NONE, {})
     near = {metric: read for metric, read in none.items() if read.distance.estimate.value > 0}
@@ -79,17 +83,19 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
 
 
 def condition(note: str) -> str:
-    """The clause of a note on what the spread of retrained models is, or would have to be; "" if there is none."""
+    """Return the clause of a note that states the spread of retrained models, or what it would have to be; "" if there
+    is none."""
     return next((clause for clause in note.split("; ") if clause.startswith((BY_CHANCE, GIVEN))), "")
 
 
 def reason(row: dict[str, Any]) -> str:
-    """Of a line of verdicts.csv with one of `decide.STATES`, why, without what its note says of the method besides."""
+    """Return the reason for the state in a line of verdicts.csv with one of `decide.STATES`, without further remarks of
+    its note."""
     return str(row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0])
 
 
 class Share(NamedTuple):
-    """How often models are right: the ``value`` with its interval, of how many ``samples``."""
+    """The share of right predictions: the ``value`` with its interval, from how many ``samples``."""
 
     value: float
     low: float
@@ -98,7 +104,8 @@ class Share(NamedTuple):
 
 
 def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Share]:
-    """What `explanation` reads of a method's rows."""
+    """Return the accuracies of a method's rows by role, and the share of the most frequent class, as `explanation`
+    needs them."""
     names = {"accuracy": "", "majority_share": "most_frequent"}
     return {
         names[row.metric] or row.role: Share(row.value, row.ci_low, row.ci_high, row.n)
@@ -109,8 +116,11 @@ def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Share]:
 
 
 def spread_that_explains(distance: float) -> str:
-    """How much retrained models would have to vary for the ``distance`` of one from another to be chance, in words: two
-    normal numbers of standard deviation s differ by more than 1.96·√2·s in 5 % of pairs."""
+    """Return a clause on how much retrained models would have to vary for the ``distance`` of one from another to be
+    chance.
+
+    Two normal numbers of standard deviation s differ by more than 1.96·√2·s in 5 % of pairs.
+    """
     spread = abs(distance) / (np.sqrt(2) * float(stats.normal_quantile(0.975)))
     return f"{BY_CHANCE} {spread:.2g} or more"
 
@@ -119,12 +129,12 @@ def explanation(
     shares: Mapping[str, Share], *, least_distance: float, margin: float,
     more: str = "pairs, models or samples to forget", measured: float = 0.0,
 ) -> str:  # fmt: skip
-    """Why doing nothing is not distinguishable from retraining, and what to change, in a sentence.
+    """Return a sentence on why doing nothing is not distinguishable from retraining, and on what to change.
 
-    ``shares``: accuracy of the models before unlearning by role ("retain", "forget", "heldout") and "most_frequent",
-    the share of the most frequent class, as far as they are known; ``least_distance``: what
-    the scenario would find with power .8; ``margin``: what it has to find; ``more``: of what to add; ``measured``: the
-    distance of doing nothing, where it lies beyond the margin.
+    ``shares``: accuracy of the models before unlearning by role ("retain", "forget", "heldout"), and "most_frequent",
+    the share of the most frequent class, as far as they are known; ``least_distance``: the distance that the scenario
+    detects with power .8; ``margin``: the distance that it should detect; ``more``: what should be added; ``measured``:
+    the distance of doing nothing, where it lies beyond the margin.
     """
     retained, frequent = shares.get("retain"), shares.get("most_frequent")
     if retained and frequent and retained.low <= frequent.value:

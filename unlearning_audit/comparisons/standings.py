@@ -1,4 +1,5 @@
-"""Where methods stand over several scenarios: their mean distance from retraining, and the ranks that it allows."""
+"""Standings of methods over several scenarios: their mean distance from retraining, and the ranks that each may
+have."""
 
 from typing import Any
 
@@ -18,12 +19,12 @@ Contributions = dict[str, dict[str, Contribution]]
 def standings(
     scenarios: list[Contributions], *, margins: dict[str, float], draws: int, seed: int
 ) -> list[dict[str, Any]]:
-    """A row for each method that has a number in every one of the ``scenarios``, which share nothing: its mean
-    ``distance`` in margins, by the first deciding metric that all scenarios have, with its 95 % interval ``low`` to
-    ``high``, and ``best`` and ``worst`` of the ranks that it may have among all ``methods``, at 95 % for all at once.
+    """Return a row for each method that has a number in every one of the ``scenarios``, which are independent.
 
-    Of several attacks each method's strongest speaks, as in a verdict; on either side of retraining a distance is one.
-    Empty where no metric is common or fewer than two methods are.
+    ``distance`` is the method's mean distance in margins, by the first deciding metric that all scenarios have, with
+    its 95 % interval ``low`` to ``high``. ``best`` and ``worst`` are the ranks that it may have among all ``methods``,
+    at 95 % for all at once. Of several attacks each method's strongest counts, as in a verdict; the sign of a distance
+    does not. Returns [] where scenarios have no common metric or fewer than two common methods.
     """
     metric = _metric(scenarios)
     if metric is None:
@@ -45,7 +46,8 @@ def standings(
 
 
 def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
-    """The distances of methods from retraining in margins, at least 0, read together: each by its strongest attack."""
+    """Return the distances of methods from retraining in margins, at least 0, with their joint error: each by its
+    strongest attack."""
     strongest = []
     for side in sides.values():
         numbers = distances.distances_of(side)
@@ -60,7 +62,7 @@ def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
 
 
 def _metric(scenarios: list[Contributions]) -> str | None:
-    """The first deciding metric of the first scenario that all others have too."""
+    """Return the first deciding metric of the first scenario that all others have too; None if there is none."""
     names = [
         dict.fromkeys(
             name
@@ -74,7 +76,8 @@ def _metric(scenarios: list[Contributions]) -> str | None:
 
 
 def _sides(contributions: Contributions, metric: str) -> dict[str, Side]:
-    """What each method's number is held against, of methods that have one and correspond with most others."""
+    """Return what each method's number is compared with, for methods that have one and whose models correspond to most
+    others."""
     comparisons = {method: distances.against(method, metric, contributions) for method in contributions}
     sides = {method: side for method, side in comparisons.items() if isinstance(side, Side)}
     return {method: sides[method] for method in distances.corresponding(sides)}

@@ -1,8 +1,8 @@
-"""Which setting of a method is tried on how many pairs, and which one is audited.
+"""Tuning: which setting of a method is tried on how many pairs, and which one is audited.
 
-A design is fixed before anything is run: the setting that the study names, and points of a scrambled Sobol sequence
-(Owen 1998) in the method's space. Rounds of successive halving (Jamieson & Talwalkar 2016) give fewer settings more
-pairs. Nothing of it is read from anywhere but the trials themselves.
+The design is fixed before anything runs. It has the setting that the study names, and points of a scrambled Sobol
+sequence (Owen 1998) in the method's space. Rounds of successive halving (Jamieson & Talwalkar 2016) give fewer settings
+more pairs. Results of trials are its only input.
 """
 
 import math
@@ -21,12 +21,12 @@ TIE = 0.01
 
 @dataclass(frozen=True)
 class Trial:
-    """What is known of one setting after a round.
+    """The result of one setting after a round.
 
     ``number``: 0 is the setting that the study names; ``distance`` from retraining, in margins, by the deciding metric
-    that is furthest, with its standard ``error``; that ``metric`` and its ``margin``; ``worth``: the largest loss
-    against retraining in margins, above 1 it is too much; ``seconds`` of the method alone; ``note``: why there is no
-    number, with infinite distance.
+    with the largest one, with its standard ``error``; that ``metric`` and its ``margin``; ``worth``: the largest loss
+    of utility against retraining, in margins, above 1 it is too much; ``seconds`` of the method alone; ``note``: why
+    there is no number; the distance is then infinite.
     """
 
     number: int
@@ -44,10 +44,10 @@ class Trial:
 def settings(
     study: Mapping[str, Any], space: Mapping[str, Sequence[Any] | Mapping[str, Any]], trials: int, seed: int
 ) -> list[dict[str, Any]]:
-    """The ``study``'s options and so many other settings of the ``space``; fewer where it has no more.
+    """Return the ``study``'s options and ``trials`` other settings of the ``space``; fewer where it has no more.
 
-    ``space``: option → list of values, or low and high, with log true evenly in their logarithms; whole numbers
-    where both ends are.
+    ``space``: option → list of values, or a mapping with low and high. With log true, values are drawn evenly in their
+    logarithms; they are whole numbers where both ends are.
     """
     from scipy.stats import qmc
 
@@ -66,8 +66,11 @@ def settings(
 
 
 def rounds(count: int, pairs: int) -> list[tuple[int, int]]:
-    """(settings, pairs) of each round, for ``count`` settings, the study's own among them: all on one pair, then one in
-    `RATE` on twice as many, and two at least on all."""
+    """Return (settings, pairs) of each round, for ``count`` settings, the study's own among them.
+
+    The first round tries all on one pair. Each further round tries one in `RATE` on twice as many pairs, and at least
+    two settings; the last uses all ``pairs``.
+    """
     plan = [(count, 1)]
     while plan[-1][1] < pairs:
         before, of = plan[-1]
@@ -88,11 +91,11 @@ def survivors(trials: Sequence[Trial], count: int) -> list[int]:
 
 
 def choice(trials: Sequence[Trial]) -> Trial:
-    """The setting that is audited, of those of the last round.
+    """Return the setting that is audited, from the ``trials`` of the last round.
 
-    The nearest to retraining of those that keep their worth; the first of several that are equal. The study's own stays
-    unless the nearest is nearer by more than the standard error of their difference (as if they were independent, which
-    is too wide), so that noise alone moves nobody from a published setting.
+    It is the nearest to retraining of those whose loss of utility is within its margin; of equal ones the first. The
+    study's own stays unless the nearest is nearer by more than the standard error of their difference, so that noise
+    alone does not replace a published setting. The error treats both as independent, which makes it too large.
     """
     nearest = min(trials, key=_rank)
     study = next((trial for trial in trials if trial.number == 0), nearest)
@@ -102,9 +105,12 @@ def choice(trials: Sequence[Trial]) -> Trial:
 
 
 def flatness(trials: Sequence[Trial]) -> float:
-    """The share of settings that cannot be distinguished from the nearest: within the standard error of their
-    difference, in the first round, of which all settings are part. 1: no option matters; small: a needle. Settings
-    that failed are none of those; NaN where all did."""
+    """Return the share of settings that cannot be distinguished from the nearest: within the standard error of their
+    difference.
+
+    ``trials``: those of the first round, which tries all settings. 1 means that no option matters; a small share means
+    that few settings are good. Settings that failed do not count as near; NaN where all failed.
+    """
     best = min(trials, key=_rank)
     near = [
         math.isfinite(trial.distance)
@@ -116,15 +122,18 @@ def flatness(trials: Sequence[Trial]) -> float:
 
 
 def _rank(trial: Trial) -> tuple[float, float, int]:
+    """Return the key by which settings are sorted: loss of utility beyond its margin, then distance, then number."""
     steps = trial.distance / TIE
     return max(trial.worth, 1.0), math.inf if math.isinf(steps) else round(steps), trial.number
 
 
 def _power(count: int) -> int:
+    """Return the least power of 2 that is at least ``count``."""
     return int(2 ** math.ceil(math.log2(max(count, 1))))
 
 
 def _value(axis: Sequence[Any] | Mapping[str, Any], at: float) -> Any:
+    """Return the value of an option at the point ``at`` in [0, 1) of its axis."""
     if not isinstance(axis, Mapping):
         return axis[min(int(at * len(axis)), len(axis) - 1)]
     low, high = axis["low"], axis["high"]

@@ -30,8 +30,11 @@ class Judgement:
 
 @dataclass
 class _Judged:
-    """All that is known of one method: its distances by metric, why others are missing, which of all metrics are
-    worths that a method must keep, why it failed."""
+    """The results for one method.
+
+    ``reads``: metric → distance; ``missing``: metric → why there is no distance; ``worths``: the metrics that measure
+    utility; ``failed``: why the method failed, or ""; ``p_holm``: metric → adjusted p-value.
+    """
 
     reads: dict[str, Read]
     missing: dict[str, str]
@@ -40,7 +43,7 @@ class _Judged:
     p_holm: dict[str, float]
 
     def of(self, deciding: bool) -> dict[str, Read]:
-        """The distances that decide, or those of what a method must keep."""
+        """Return the distances by deciding metrics, or those of utility."""
         return {name: read for name, read in self.reads.items() if read.side.audited.standard.deciding == deciding}
 
 
@@ -57,16 +60,15 @@ def compare(
     spreads: Mapping[str, float] | None = None,
     shams: Mapping[str, str | None] | None = None,
 ) -> Judgement:
-    """Compare all methods of one scenario.
+    """Compare all methods of one scenario; return the rows of verdicts, distances, ranks and resolution.
 
-    ``contributions``: method → metric → contribution; ``failed``: why there is nothing of a method, by method, and
-    ``damaged``: of which of them the models diverged;
-    ``margins`` by the names that standards give; ``draws`` behind every joint interval; ``accuracies`` of the models
-    before unlearning (`sensitivity.explanation`); ``spreads``: standard deviations over retrained models where they are
-    known, by metric, by the name of its margin, or for `decide.EVERY` metric; ``shams``: each sham → the method that
-    it is like, for a remark on that method and nothing else. p-values are adjusted by Holm over
-    methods and deciding metrics, references included (`decide.family`); margins are cut where doing nothing leaves less
-    than twice as much.
+    ``contributions``: method → metric → contribution; ``failed``: method → why it has no results; ``damaged``: the
+    methods among them whose models diverged; ``margins``: by the names that standards give; ``draws``: bootstrap draws
+    behind every joint interval; ``accuracies``: those of the models before unlearning (`sensitivity.explanation`);
+    ``spreads``: known standard deviations over retrained models, by metric, by the name of its margin, or for
+    `decide.EVERY` metric; ``shams``: each sham (a random change of the weights) → the method whose change it matches in
+    size, used only for a remark on that method. p-values are adjusted by Holm over methods and deciding metrics,
+    references included (`decide.family`). Margins are reduced where doing nothing leaves less than twice as much.
     """
     both = {
         method: _judged(
@@ -106,8 +108,11 @@ def compare(
 
 
 def _better(method: _Judged, sham: _Judged) -> bool:
-    """Whether a method is shown to be closer to retraining than its sham, by any metric that decides; adjusted by
-    Bonferroni. Nothing is known of it, and so no ill, where either failed or has no distances."""
+    """Return whether a method is shown to be closer to retraining than its sham by any deciding metric, adjusted by
+    Bonferroni.
+
+    True where either failed or has no distances, because nothing can be shown then.
+    """
     mine, other = method.of(True), sham.of(True)
     metrics = [metric for metric in mine if metric in other]
     pairs = [both for metric in metrics if (both := distances.beside_none(mine[metric], other[metric])) is not None]
@@ -119,6 +124,7 @@ def _judged(
     method: str, contributions: dict[str, Any], failed: str, *, margins: dict[str, float], draws: int, seed: int,
     alpha: float, spreads: Mapping[str, float],
 ) -> _Judged:  # fmt: skip
+    """Compute the distances of one method by all metrics."""
     reads, missing = {}, {}
     metrics = {
         name: contribution.standard for by_metric in contributions.values() for name, contribution in by_metric.items()
@@ -138,7 +144,8 @@ def _judged(
 
 
 def _adjust(judged: dict[str, _Judged], factor: float) -> None:
-    """Adjusted p-values, multiplied so that those at most α are significant at this look."""
+    """Adjust p-values over methods and metrics; ``factor`` makes those at most α significant at this interim
+    analysis."""
     keys = [(method, metric) for method, judgement in judged.items() for metric in judgement.of(True)]
     adjusted = decide.family(
         p=np.array([judged[method].reads[metric].distance.p for method, metric in keys]),
@@ -151,7 +158,7 @@ def _adjust(judged: dict[str, _Judged], factor: float) -> None:
 
 
 def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Share]) -> Sensitivity:
-    """The state of the scenario; margins that doing nothing might meet are cut."""
+    """Return the state of the scenario, and reduce margins that doing nothing might meet."""
     reads = {method: judgement.of(True) for method, judgement in judged.items() if not judgement.failed}
     why = _explanation(list(reads.get(NONE, {}).values()), accuracies)
     state = sensitivity.assess(reads, {method: judgement.p_holm for method, judgement in judged.items()}, why)
@@ -163,8 +170,11 @@ def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Share]) -> Se
 
 
 def _explanation(reads: list[Read], accuracies: Mapping[str, Share]) -> str:
-    """Why doing nothing, of these distances, is not found: by the metric that finds least beyond its margin, of those
-    by which it lies beyond its margin if there are such."""
+    """Return why doing nothing is not found, by the metric with the least detectable distance in margins.
+
+    If doing nothing lies beyond the margin by some metrics, only these are considered. ``reads``: the distances of
+    doing nothing.
+    """
     reads = [read for read in reads if not read.unrepeated]
     beyond = [read for read in reads if read.distance.estimate.value > read.margin[1]]
     finest = min(
@@ -182,7 +192,7 @@ def _explanation(reads: list[Read], accuracies: Mapping[str, Share]) -> str:
 
 
 def _without_blind(judged: dict[str, _Judged]) -> None:
-    """Equivalence rests on attacks that are not shown to see nothing in doing nothing (`Read.sighted`)."""
+    """Exclude from equivalence the attacks that find nothing in doing nothing (`Read.sighted`)."""
     if NONE not in judged or judged[NONE].failed:
         return
     none = judged[NONE]
@@ -194,7 +204,8 @@ def _without_blind(judged: dict[str, _Judged]) -> None:
 
 
 def _coarse(judged: dict[str, _Judged]) -> set[str]:
-    """Coarse metrics by which retraining itself is not shown to be equivalent; empty if no other would be left."""
+    """Return the coarse metrics by which retraining itself is not shown to be equivalent; empty if no other metric
+    would be left."""
     reads = [
         (method, metric, read) for method, judgement in judged.items() for metric, read in judgement.of(True).items()
     ]
@@ -209,8 +220,10 @@ def _coarse(judged: dict[str, _Judged]) -> set[str]:
 
 
 def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, float]) -> set[str]:
-    """Those of the ``coarse`` metrics that no margin holds for; the others have their wide one, which doing nothing may
-    cut as it cuts all."""
+    """Give the ``coarse`` metrics their wide margins, and return those that have none.
+
+    Doing nothing reduces these margins as it reduces all.
+    """
     endless = set()
     for judgement in judged.values():
         for metric in coarse & judgement.reads.keys():
@@ -223,7 +236,7 @@ def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Ma
 
 
 def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
-    """One row for each metric that a method has a distance by."""
+    """Return one row for each metric that a method has a distance by."""
     rows, none = [], judged.get(NONE)
     for metric, read in judged[method].reads.items():
         standard, distance, design = read.side.audited.standard, read.distance, read.numbers.design
@@ -253,7 +266,7 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
 
 
 def _printed(p: float, read: Read) -> float:
-    """A p-value no smaller than anybody knows; one of an exact test as it is."""
+    """Return a p-value, raised to the least that can be trusted; that of an exact test is unchanged."""
     return p if read.exact else float(np.maximum(p, decide.LEAST_P))
 
 
@@ -264,7 +277,7 @@ def _verdict(
     scenario: Sensitivity,
     coarse: set[str],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The line of one method, and what would decide on it where it is inconclusive."""
+    """Return the row of one method, and what would decide on it where it is inconclusive."""
     empty_row = dict.fromkeys(("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm", "share_closed",
                                "share_low", "share_high"), np.nan)  # fmt: skip
     nothing = {"method": method, "found_by": "", **empty_row, "against_none": ""}
@@ -335,8 +348,10 @@ def _verdict(
 
 
 def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[dict[str, Any]]:
-    """What would decide by metrics that are ``still`` open: no loss of worth makes a method distinguishable, and
-    nothing is equivalent where there is no `none`."""
+    """Return what would decide by metrics that are ``still`` open.
+
+    A loss of utility cannot make a method distinguishable, and nothing is equivalent where there is no `none`.
+    """
     return [
         need
         for metric, read in still.items()
@@ -346,15 +361,16 @@ def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[d
 
 
 def _clauses(*notes: str) -> str:
-    """Notes put together, in which no clause stands twice."""
+    """Join notes, without repeated clauses."""
     return "; ".join(dict.fromkeys(filter(None, "; ".join(notes).split("; "))))
 
 
 def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]:
-    """The class of a method in a scenario of this state, and what is to be said of it.
+    """Return the class of a method in a scenario of this state, and a sentence on it.
 
-    Where doing nothing is not found no method has a class, but a model that is broken is so all the same; what was
-    found is said. Where the yardsticks disagree nothing is equivalent, and they have no class themselves.
+    Where doing nothing is not found, methods have no class, except that a broken model is still broken; the sentence
+    says if a method differs. Where retrained models and their control disagree, nothing is equivalent, and these two
+    have no class themselves.
     """
     if verdict == decide.BROKEN and method not in (RETRAIN, CONTROL):
         return verdict, ""
@@ -370,12 +386,16 @@ def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]
 
 
 def _label(metric: str, read: Read) -> str:
+    """Return the metric with its attack, as one phrase."""
     return " ".join(filter(None, (metric, read.attack)))
 
 
 def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: int) -> list[dict[str, Any]]:
-    """For each deciding metric the ranks that every method of those that correspond may have; 1 = closest to
-    retraining. ``ahead``: how many methods, without references and ``useless`` ones, are proven to be closer."""
+    """Return rows of the ranks that every method may have by each deciding metric; 1 = closest to retraining.
+
+    Only methods whose models correspond are ranked. ``ahead``: how many methods, without references and ``useless``
+    ones, are proven to be closer.
+    """
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(True)):
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
@@ -400,5 +420,6 @@ def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: i
 
 
 def _plans(judged: dict[str, _Judged]) -> list[dict[str, Any]]:
+    """Return the rows of `planning.plans` of all methods and metrics."""
     return [row for method, judgement in judged.items() for name, read in judgement.reads.items()
             for row in planning.plans(method, name, read)]  # fmt: skip
