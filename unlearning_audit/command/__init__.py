@@ -1,4 +1,4 @@
-"""The command ``audit``: its words, and what each command calls."""
+"""Define the command ``audit``: its subcommands, and what each calls."""
 
 import json
 import subprocess
@@ -14,10 +14,10 @@ import typer
 from unlearning_audit import ROOT
 from unlearning_audit.command import child, read
 
-#: The study of a command that names none.
+#: The study of a command that does not name one.
 DEFAULT = str(ROOT / "config.yaml")
 
-#: What follows a study where Snakemake's own output is wanted, or is all that there is.
+#: Options with which only Snakemake's own output is shown.
 OUTPUT_OF_SNAKEMAKE = {"--verbose", "-n", "--dry-run", "--dryrun", "--unlock"}
 
 app = typer.Typer(
@@ -28,7 +28,7 @@ app = typer.Typer(
 #: Groups of commands in the help.
 AUDIT, OWN, RESULTS, MACHINE = "Audit", "Your own files", "Finished studies", "This machine"
 
-#: For commands whose last words are Snakemake's.
+#: Context settings of commands whose further words are options of Snakemake.
 PASSED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="[STUDY] [SNAKEMAKE'S OPTIONS]", show_default=False)]
@@ -37,7 +37,7 @@ Study = Annotated[str, typer.Argument(help="a study; the default study if left o
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Entry point. Ends with 1 and one sentence for what a user can mend."""
+    """Run the command. An error that a user can mend ends it with status 1 and one sentence."""
     try:
         app(arguments, prog_name="audit")
     except ValueError as error:
@@ -296,7 +296,8 @@ def gpu_() -> None:
 
 
 def study_of(words: list[str] | None) -> tuple[str, list[str]]:
-    """The study among the words of a command, and the others: the first word, or the first that is called like one.
+    """Split the words of a command into the study and the rest. The study is the first YAML file, or else the first
+    word.
 
     >>> study_of(["--cores", "8", "mine.yaml"])
     ('mine.yaml', ['--cores', '8'])
@@ -310,7 +311,7 @@ def study_of(words: list[str] | None) -> tuple[str, list[str]]:
 
 
 def planned(file: str) -> Any:
-    """The plan of a study. Raises ValueError with one sentence on what is wrong, and where."""
+    """Return the plan of a study. Raises ValueError with one sentence on what is wrong, and where."""
     from unlearning_audit.study import configfile, messages, reading
 
     config, origin = reading.load([file])
@@ -325,7 +326,7 @@ def planned(file: str) -> Any:
 
 
 def snakemake(file: str, further: list[str]) -> int:
-    """The exit status of Snakemake for a study, with words of its own."""
+    """Run Snakemake on a study and return its exit status. ``further``: targets and options of Snakemake."""
     sets_cores = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
     cores = [] if sets_cores else ["--cores", "all"]
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
@@ -335,7 +336,7 @@ def snakemake(file: str, further: list[str]) -> int:
 
 
 def _free(study: str, file: str) -> None:
-    """Raise ValueError where another run is writing the results of a study, or was killed when it did."""
+    """Raise ValueError if another run is writing the results of a study, or was killed while it did."""
     for lock in Path(".snakemake", "locks").glob("*.output.lock"):
         if f"results/{study}/" in lock.read_text(encoding="utf-8"):
             raise ValueError(
@@ -349,12 +350,12 @@ def _by_stage(counts: dict[str, int]) -> str:
 
 
 def _times(folder: Path) -> dict[Path, int]:
-    """When the files of a study were written, in nanoseconds."""
+    """Return the modification time of each file in a folder, in nanoseconds."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def _set(fields: dict[str, Any], text: str) -> None:
-    """Set "options.lr=0.1" among the fields. Raises ValueError for another form."""
+    """Set a field, given as "options.lr=0.1", in ``fields``. Raises ValueError for another form."""
     import yaml
 
     path, equals, value = text.partition("=")
@@ -374,7 +375,7 @@ def _set(fields: dict[str, Any], text: str) -> None:
 
 
 def _version() -> str:
-    """The package's version and those on which results depend most."""
+    """Return the versions of the package and of those on which results depend most."""
     import platform
 
     from unlearning_audit.workflow.versions import installed

@@ -1,4 +1,4 @@
-"""``python -m unlearning_audit.command``: the command ``audit`` where its script is not on the path."""
+"""Run the command ``audit`` by ``python -m unlearning_audit.command``, if its script is not on the path."""
 
 from unlearning_audit.command import main
 

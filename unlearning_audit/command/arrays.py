@@ -1,4 +1,4 @@
-"""The audit of arrays in memory, for a notebook: the same files and numbers as the protocol external has."""
+"""Audit arrays in memory, for notebooks: with the same files and numbers as the protocol external."""
 
 import contextlib
 import html
@@ -31,17 +31,17 @@ from unlearning_audit.study.messages import NAME, PATTERNS
 from unlearning_audit.workflow import plan as planning
 from unlearning_audit.workflow.nodes import Plan
 
-#: What is asked where nothing is named: the adversaries of Tu, Hu & Ma 2024 and a control that must find nothing.
+#: The default attacks: those of Tu, Hu & Ma 2024, and a control that must find nothing.
 ATTACKS = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "random")
 STUDY = "audit"
 
-#: How a doubt is told.
+#: How a doubt is shown.
 DOUBTED = "Doubted: {}"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, which a notebook shows; ``path`` is its file, svg."""
+    """A figure that a notebook shows; ``path`` is its svg."""
 
     path: Path
 
@@ -54,11 +54,11 @@ class Picture:
 
 @dataclass(repr=False)
 class Audit:
-    """What came out. ``folder`` holds all files; a temporary one is removed with this object.
+    """The results of `audit`: tables, figures and the report. A notebook shows the verdicts.
 
-    ``failures``: one line for each attack or metric that failed; the rest was computed all the same. ``doubts``: one
-    line for each thing that is hard to believe of the arrays, such as samples in another order; ``remarks``: what else
-    has to be said of them once.
+    ``folder`` holds all files; a temporary folder is removed with this object. ``failures``: one line for each attack
+    or metric that failed; all others were computed. ``doubts``: one line for each thing about the arrays that is
+    implausible, such as samples in another order; ``remarks``: one line for each other thing to know about them.
     """
 
     folder: Path
@@ -70,25 +70,35 @@ class Audit:
 
     @cached_property
     def metrics(self) -> pandas.DataFrame:
-        """Every number, tidy: method and the fields of `Row`, such as attack, metric, value, ci_low, ci_high (95 %), n,
-        note, which says why a value is empty, and role and pair, which say what it is about."""
+        """All numbers, one in each row.
+
+        Columns are ``method`` and the fields of `Row`: ``attack``, ``metric``, ``value``, ``ci_low`` and ``ci_high``
+        (95 %), ``n``; ``note``, which says why a value is missing; and those that select a number, such as ``role`` and
+        ``pair``.
+        """
         records = rows.read_union(self._results / "metrics.csv")
         table = [(record.method, *astuple(record.row)) for record in records if isinstance(record.row, rows.Row)]
         return pandas.DataFrame(table, columns=["method", *rows.COLUMNS])
 
     @cached_property
     def verdicts(self) -> pandas.DataFrame:
-        """A line for each method: whether it is distinguishable from retraining, by what, and by how much; empty where
-        nothing that decides could be computed."""
+        """The verdict on each method, one in each row: whether it is distinguishable from retraining, by which metric,
+        and by how much.
+
+        Empty if no metric that decides could be computed.
+        """
         paths = sorted(self.folder.glob("results/comparisons/*/verdicts.csv"))
         lines = [line for path in paths for line in verdicts.read(path, verdicts.VERDICTS)]
         return pandas.DataFrame(lines, columns=verdicts.VERDICTS)
 
     @cached_property
     def records(self) -> pandas.DataFrame:
-        """Every sample that a model forgot or never saw, as an attack scores it: method, attack ("name/form"), sample,
-        role (forget or heldout), models that were asked about it in that role, their mean score (higher = more likely
-        forgotten), and the share of them in which the attack decides that it was a member."""
+        """The scores of attacks on each forgotten and held-out sample.
+
+        Columns: ``method``; ``attack`` as "name/form"; ``sample``; ``role``, "forget" or "heldout"; ``models``, how
+        many models have the sample in this role; ``score``, the mean over these (higher = more likely forgotten);
+        ``called_member``, the share of them in which the attack decides that the sample was a member.
+        """
         columns = ["method", "attack", "sample", "role", "models", "score", "called_member"]
         parts = [pandas.DataFrame(columns=columns)]
         for method, path in self._scores.items():
@@ -105,13 +115,16 @@ class Audit:
 
     @cached_property
     def recognised(self) -> pandas.DataFrame:
-        """Every forgotten sample with its p-value, that it is an unseen one, and whether it is still recognised, at a
-        false discovery rate of 10 % of a list (docs/metrics.md); the most exposed with their picture or values."""
+        """Each forgotten sample with its p-value under the hypothesis that it was never seen, and whether it is still
+        recognised at a false discovery rate of 10 % of a list (docs/metrics.md).
+
+        The most exposed samples have their picture or values.
+        """
         lines = filter(records.forgotten, records.read(self._results / "records.csv", records.UNION))
         return pandas.DataFrame(lines, columns=["method", *records.COLUMNS])
 
     def figure(self, name: str = "verdicts") -> Picture:
-        """A figure of the report, which a notebook draws. Raises ValueError for an unknown name."""
+        """Return a figure of the report, which a notebook shows. Raises ValueError for an unknown name."""
         path = self._results / "figures" / f"{name}.svg"
         if not path.is_file():
             names = [file.stem for file in path.parent.glob("*.svg")]
@@ -119,16 +132,16 @@ class Audit:
         return Picture(path)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Copy the page, one file that needs no network, to ``path``, and return that.
+        """Copy the report, one file that needs no network, to ``path``, and return ``path``.
 
-        Raises OSError if it cannot be written there.
+        Raises OSError if the file cannot be written.
         """
         return Path(shutil.copyfile(self._results / "report.html", path))
 
     @property
     def matrix(self) -> pandas.DataFrame:
-        """The verdicts in words, a line for each method, and why where there is no distance; where nothing could be
-        decided, the numbers of Q."""
+        """The verdicts in words, one in each row, with the reason if there is no distance. Without verdicts, the values
+        of Q."""
         if not len(self.verdicts):
             numbers = self.metrics.query("metric == 'q'")[["method", "attack", "value", "ci_low", "ci_high", "note"]]
             return numbers.set_index("method")
@@ -161,7 +174,7 @@ class Audit:
 
 
 def _distance(verdict: Mapping[str, Any]) -> str:
-    """ "0.22 [0.11, 0.34]", or a dash where there is no distance, and so no interval of one."""
+    """Return a distance with its interval, "0.22 [0.11, 0.34]"; a dash without a distance."""
     value, low, high = (verdict[name] for name in ("distance", "ci_low", "ci_high"))
     if np.isnan(value):
         return "–"
@@ -169,7 +182,7 @@ def _distance(verdict: Mapping[str, Any]) -> str:
 
 
 def _advice(verdicts: pandas.DataFrame) -> list[str]:
-    """Why methods with a distance have no verdict, and what to change; a line for each reason."""
+    """Return a line for each reason why methods with a distance have no verdict, and what to change."""
     methods: dict[str, list[str]] = {}
     for line in verdicts.to_dict("records"):
         undecided = line["verdict"] in ("no_yardstick", "nothing_to_find", "inconclusive")
@@ -179,8 +192,7 @@ def _advice(verdicts: pandas.DataFrame) -> list[str]:
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:
-    """Why there is no distance, in a few words, or what the verdict on it hangs on; "" for what failed, which has its
-    own line."""
+    """Return why there is no distance, or on which assumption the verdict rests. "" for a method that failed."""
     if not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed":
         return sensitivity.condition(verdict["note"])
     return str(verdict["note"].split("; ")[0])
@@ -220,53 +232,55 @@ def audit(
     labels : array, int [samples]
         The class of every sample, from 0 on.
     forget : array, bool [models, samples] or [samples]
-        What each model was asked to forget.
+        Which samples each model was to forget.
     train, heldout : array, bool [models, samples] or [samples], optional
-        What each model was trained on, and what it never saw though it could have. One of them is needed unless all
-        samples are to be forgotten.
+        Which samples each model was trained on before unlearning, and which it never saw although they come from the
+        same distribution. One of the two is needed unless all samples are to be forgotten.
     test : array, bool [samples], optional
-        The test part.
+        Which samples are the test part.
     weight : array, float [samples], optional
         Weights of the samples in Q.
     pair : array, int [samples], optional
         The number of each sample's pair of canaries; -1 for all others.
     original, retrain, retrain_control, shadow, shadow_original : array or mapping, optional
-        Other models: before unlearning; trained without the forget set, and a second group of these; the attacker's
-        own, unlearned and as trained. Logits of the same models in the same order, or of models that saw the same, or a
-        mapping with ``logits`` and whatever differs, such as ``{"logits": ..., "train": ..., "forget": ...}``.
-        docs/models.md says what each allows.
+        Other models. ``original``: the audited models before unlearning; ``retrain``: models trained without the forget
+        set; ``retrain_control``: a second, independent group of these; ``shadow``: the attacker's models, unlearned by
+        the same method; ``shadow_original``: these before unlearning. An array holds the logits of the same
+        models in the same order, or of models with the same memberships. A mapping holds ``logits`` and the arrays that
+        differ, such as ``{"logits": ..., "train": ..., "forget": ...}``. docs/models.md says which numbers each allows.
     design : {"given", "random", "swapped"}
-        How forgotten and held-out samples were chosen. By a fair draw, theory knows what retraining leaves. If they are
-        given (a class, a person's data), only ``retrain`` does.
+        How forgotten and held-out samples were chosen. After a random draw, theory predicts the numbers of retraining.
+        If the samples were given (a class, a person's data), only the models ``retrain`` show them.
     method : str
         The name of the method.
     attacks, metrics : str, list of str, or mapping of name to options
-        ``{"mine": {"file": "my_attack.py"}}`` names a file. Metrics are computed beside those that always are, or with
-        other options, ``{"ruli": {"minimum": 3}}``.
+        Attacks to run, and metrics to compute beside the default ones, or default metrics with other options, such as
+        ``{"ruli": {"minimum": 3}}``. ``{"mine": {"file": "my_attack.py"}}`` is a user's file.
     retrain_spread : float or mapping of metric to float, optional
-        The standard deviation over retrained models, by which a single one decides.
+        The standard deviation of metrics over retrained models, which a verdict from a single retrained model needs.
     bootstrap : int
-        Replicates behind the simultaneous intervals.
+        Number of bootstrap replicates for the simultaneous intervals.
     seed : int
-        Of everything that is drawn.
+        Seed of all random draws.
     folder : path, optional
-        Where all files are kept; a temporary folder if left out.
+        The folder for all files; by default a temporary folder.
     progress : bool
-        Whether a terminal or notebook shows how far it is.
+        Whether to show a progress bar on a terminal or in a notebook.
 
     Returns
     -------
     Audit
-        Shows itself as a table of verdicts; has ``verdicts``, ``metrics``, ``records``, ``figure()`` and ``report()``.
+        The results, which a notebook shows as a table of verdicts: ``verdicts``, ``metrics``, ``records``,
+        ``figure()`` and ``report()``.
 
     Raises
     ------
     ValueError
-        With one sentence, for arrays that cannot be what they are said to be and other arguments that cannot be used.
+        With one sentence, for arrays that do not fit their arguments, and for other arguments that are not valid.
 
     Examples
     --------
-    ``unlearned``, ``originals`` and ``retrained`` are logits, ``seen`` and ``forget`` say who saw what:
+    ``unlearned``, ``originals`` and ``retrained`` are logits; ``seen`` and ``forget`` are memberships:
 
     >>> result = audit(target=unlearned, original=originals, retrain=retrained, labels=y, train=seen, forget=forget)
     >>> result.verdicts[["method", "verdict", "distance"]]
@@ -280,7 +294,7 @@ def audit(
     }  # fmt: skip
     for name, value in others.items():
         if value is not None:
-            # Shadow models without memberships of their own saw what the audited ones saw.
+            # Shadow models without memberships of their own have those of the audited models.
             lent = audited | {"pair": None} if name.startswith("shadow") and not isinstance(value, Mapping) else {}
             populations[name] = {**lent, **(value if isinstance(value, Mapping) else {"logits": value})}
     arrays = _arrays(populations)
@@ -311,7 +325,7 @@ def audit(
     return Audit(place, failed, doubted, remarks, scores, temporary)
 
 
-#: File of an array → what it is among the arguments.
+#: Path of an array's file → the argument of `audit` that it is.
 ARGUMENTS = {
     str(Path("logits", population, f"{name}.npy")):
         name if population in ("", "target") and name != "logits"
@@ -321,7 +335,8 @@ ARGUMENTS = {
 
 
 def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """File → array of all that was given."""
+    """Return path of the file → array, for all arrays that were given. Raises ValueError for an unknown or missing
+    array."""
     arrays = {}
     for population, parts in populations.items():
         for name in parts.keys() - {*external.ARRAYS}:
@@ -336,7 +351,7 @@ def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarra
 
 
 def _check_name(method: str) -> None:
-    """Refuse what cannot be called so."""
+    """Raise ValueError for a name that a method cannot have."""
     if method in external.RESERVED:
         stands = f"the name {method!r} stands for {external.RESERVED[method]}"
         raise ValueError(f"method: {stands}; give the method that is audited another name")
@@ -345,7 +360,7 @@ def _check_name(method: str) -> None:
 
 
 def _of_arguments(sentence: str) -> str:
-    """A sentence about files as one about arguments."""
+    """Rewrite an error message about files as one about arguments of `audit`."""
     for path, argument in ARGUMENTS.items():
         sentence = sentence.replace(path, argument).replace(f"{argument}: {argument} ", f"{argument} ")
     sentence = sentence.replace("this file is missing; save it with numpy.save", "must be given")
@@ -355,11 +370,11 @@ def _of_arguments(sentence: str) -> str:
 
 
 def _write(arrays: Mapping[str, np.ndarray]) -> None:
-    """Save arrays in place of those of an earlier call with the same folder."""
+    """Save the arrays, and remove those of an earlier call with the same folder."""
     for path in ARGUMENTS:
         Path(path).unlink(missing_ok=True)
     for folder in {Path(path).parent for path in ARGUMENTS} - {Path(path).parent for path in arrays}:
-        with contextlib.suppress(OSError):  # it is not there, or holds what is not ours
+        with contextlib.suppress(OSError):  # it does not exist, or has files of the user
             folder.rmdir()
     for path, array in arrays.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -367,7 +382,7 @@ def _write(arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _array(value: Any, argument: str) -> np.ndarray:
-    """What was given for an ``argument``, as an array. Raises ValueError, which names it, for what holds no numbers."""
+    """Return ``value`` as an array. Raises ValueError that names the ``argument`` if it does not hold numbers."""
     logits = "logits [models, samples, classes]" if argument in (*external.PER_METHOD, *external.SHARED) else "numbers"
     expected = f"{argument} must be an array of {logits}"
     if isinstance(value, Mapping):
@@ -396,7 +411,7 @@ def _array(value: Any, argument: str) -> np.ndarray:
 
 
 def _plain(value: Any) -> Any:
-    """Tensors as arrays, also those in lists; NumPy has no bfloat16."""
+    """Convert tensors to arrays, also in nested lists. bfloat16, which NumPy lacks, becomes float32."""
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     if not hasattr(value, "detach"):
@@ -406,7 +421,7 @@ def _plain(value: Any) -> Any:
 
 
 def _place(folder: str | os.PathLike[str]) -> Path:
-    """The folder, absolute. Raises ValueError, which names it, if it cannot be made."""
+    """Make the folder and return its absolute path. Raises ValueError that names it if it cannot be made."""
     place = Path(folder).resolve()
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -417,20 +432,20 @@ def _place(folder: str | os.PathLike[str]) -> Path:
 
 
 def _planned(study: dict[str, Any]) -> Plan:
-    """The plan of a study; arrays that cannot be what they are called raise ValueError here, before anything runs."""
+    """Return the plan of a study. Raises ValueError if an array does not fit its argument or the others."""
     whole = reading.read(study, "audit")
     (scenario,) = whole.scenarios
     options, methods = external.Options(**scenario.protocol.options), list(scenario.methods)
     for name in methods:
         for population in external.populations(options, name, methods).values():
-            # That the audited models diverged is a result.
+            # Audited models that diverged are a result, not an error.
             with contextlib.suppress(*[FailedError] * (population.kind == "target")):
                 reader.read(population.files, population.kind)
     return planning.make(whole)
 
 
 def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
-    """Options by name; a file of one's own lies relative to the working directory."""
+    """Return attacks or metrics as name → options. The path of a user's file becomes absolute."""
     names = [chosen] if isinstance(chosen, str) else chosen
     options_of = {name: dict((chosen[name] if isinstance(chosen, Mapping) else {}) or {}) for name in names}
     return {
@@ -440,7 +455,7 @@ def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) 
 
 
 def _sentences(place: Path, method: str) -> Iterator[list[str]]:
-    """A line for each failure of a run, for each doubt and for each remark, once for all methods that share it."""
+    """Yield three lists of lines: the failures of a run, the doubts and the remarks, each line once."""
     numbers = rows.read_union(place / "results" / STUDY / "metrics.csv")
     own = [line.row for line in numbers if isinstance(line.row, rows.Row)]
     said = [dict.fromkeys(row.note for row in own if row.metric == kind) for kind in ("doubt", "remark")]

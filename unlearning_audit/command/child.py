@@ -1,4 +1,4 @@
-"""Runs Snakemake, and waits for it."""
+"""Start Snakemake and wait for it."""
 
 import os
 import signal
@@ -12,17 +12,20 @@ from unlearning_audit import ROOT
 
 
 def command(*arguments: str) -> list[str]:
-    """A call of Snakemake with this workflow. Raises ValueError where it is not installed."""
+    """Return the command line that runs Snakemake with this workflow. Raises ValueError if it is not installed."""
     if find_spec("snakemake") is None:
         raise ValueError(
             'Snakemake is not installed here; install the workflow: pip install "unlearning-audit[workflow]"'
         )
-    # -P: no module in the working directory is taken for one of a library.
+    # -P: a module in the working directory must not replace one of a library.
     return [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), *arguments]
 
 
 def run(arguments: list[str], environment: Mapping[str, str]) -> int:
-    """The exit status of Snakemake, as shells have it. SIGTERM is passed on; a terminal sends Ctrl-C to both."""
+    """Run Snakemake and return its exit status as shells report it.
+
+    SIGTERM is passed on to Snakemake; a terminal sends Ctrl-C to both processes.
+    """
     process = subprocess.Popen(command(*arguments), env=environment)
     before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     try:
@@ -37,7 +40,7 @@ def run(arguments: list[str], environment: Mapping[str, str]) -> int:
 
 
 def environment() -> dict[str, str]:
-    """This process's environment; with caches below .snakemake/ here if the home folder takes none."""
+    """Return this process's environment. If the home folder is not writable, caches are placed in .snakemake/."""
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     folder = Path(home).expanduser()
     try:

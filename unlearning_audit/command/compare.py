@@ -1,4 +1,4 @@
-"""``audit compare``: finished studies side by side, on the terminal and as a table."""
+"""Run ``audit compare``: show the differences between finished studies on the terminal and as a table."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ from unlearning_audit.store import tables
 
 
 def run(folders: list[str], csv: str) -> None:
-    """Print what differs and write all that is shared. Raises ValueError for a folder that holds no finished study."""
+    """Print the differences, and write all shared verdicts to ``csv``. Raises ValueError for a folder without a
+    finished study."""
     from unlearning_audit.report import compare, ending
 
     if len(folders) < 2:

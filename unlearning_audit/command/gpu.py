@@ -1,16 +1,16 @@
-"""``audit gpu``: a self-test for the first person with a card."""
+"""Run ``audit gpu``: test whether this machine's GPU computes correctly."""
 
 from pathlib import Path
 from typing import Any
 
-#: The file that can be sent with a report of a fault.
+#: The file to send with a report of a fault.
 RECORD = "gpu.json"
 
 
 def run() -> int:
-    """Print every check and write `RECORD`; 1 if one failed.
+    """Print every check and write all of them to `RECORD`; return 1 if one failed, else 0.
 
-    Raises ValueError with one sentence where there is no card, or torch cannot use it.
+    Raises ValueError with one sentence if there is no GPU, or if torch cannot use it.
     """
     import torch
 
@@ -31,6 +31,6 @@ def run() -> int:
 
 
 def say(check: Any) -> None:
-    """One line of the terminal."""
+    """Print the result of one check."""
     mark = {True: "✓", False: "✗", None: "·"}[check.passed]
     print(f"{mark} {check.name}: {check.result} ({check.seconds:.1f} s)", flush=True)

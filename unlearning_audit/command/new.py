@@ -1,4 +1,4 @@
-"""``audit new``: files that are complete as they are, to start from; their templates lie in resources/start."""
+"""Run ``audit new``: write a complete file to start from. Templates are in resources/start."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.report import templates
 from unlearning_audit.workflow import trial
 
-#: Kind → how a study names such a file.
+#: Kind → how a study names a file of this kind.
 KINDS = {
     "study": "",
     "method": "under methods: {name}: {{file: {file}}}",
@@ -21,7 +21,7 @@ KINDS = {
     "reader": "",
 }
 
-#: What a new study chooses, and how it names a file of one's own in its place.
+#: The data, model and protocol of a new study; and the entries of a user's file in their place.
 CHOICES = {
     "data": "{name: digits, test_size: 197}",
     "models": "{name: mlp, hidden: [64]}",
@@ -35,9 +35,10 @@ OF_FILE = {
 
 
 def write(file: str, kind: str, files: list[str]) -> str:
-    """Write a file of that kind ("": by its name), a study with ``files`` of one's own; what to do next.
+    """Write a new file of a kind, and return a sentence on what to do next.
 
-    Raises ValueError for a file that is there, that cannot be written, or of another kind.
+    ``kind``: one of `KINDS`; "" to infer it from the file's name. ``files``: a user's files that a new study names.
+    Raises ValueError for a file that exists, cannot be written, or does not fit the kind.
     """
     path = Path(file)
     kind = kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix, "")
@@ -67,8 +68,10 @@ def write(file: str, kind: str, files: list[str]) -> str:
 
 
 def entries(arguments: list[str]) -> dict[str, object]:
-    """What a new study says of files of a user, each with its function behind a colon: lines of methods, attacks and
-    metrics, and the model, the data and the protocol in place of ours."""
+    """Return the entries of a new study for a user's files, each given as FILE or FILE:FUNCTION.
+
+    They are lines of methods, attacks and metrics; a user's model, data or protocol replaces the default choice.
+    """
     lines: dict[str, list[str]] = {"methods": [], "attacks": [], "metrics": []}
     choices, attacked = dict(CHOICES), True
     for file, _, function in (argument.partition(":") for argument in arguments):
@@ -92,5 +95,5 @@ def entries(arguments: list[str]) -> dict[str, object]:
 
 
 def scalar(text: str) -> str:
-    """Text as YAML has it between braces, in quotes where it must be."""
+    """Return text as a YAML scalar within braces, quoted if necessary."""
     return str(yaml.safe_dump([text], default_flow_style=True, allow_unicode=True, width=1 << 20).strip()[1:-1])

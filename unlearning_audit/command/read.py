@@ -1,4 +1,4 @@
-"""``audit read``: other people's result files become a study, and its report."""
+"""Run ``audit read``: make a study and its report from result files of other tools."""
 
 import os
 import re
@@ -13,11 +13,11 @@ def write_study(
     paths: list[str], *, retrain: list[str], none: list[str], alone: bool, reader: str, columns: list[str], roles: str,
     study: str, spread: Sequence[str] = (),
 ) -> str:  # fmt: skip
-    """Read, check and write everything; print what it is; return the ``study``'s file.
+    """Read result files, write a study of them and its files, print a summary, and return the ``study``'s file.
 
     ``paths``: result files or folders, besides those of retrained models (``retrain``) and of models before unlearning
-    (``none``); ``alone``: go on without a retrained model; ``spread``: NAME=SD, how much these vary. Raises ValueError
-    with one sentence for what cannot be read or is ambiguous.
+    (``none``); ``alone``: go on without a retrained model; ``spread``: NAME=SD, the standard deviation of a metric over
+    retrained models. Raises ValueError with one sentence for what cannot be read or is ambiguous.
     """
     import yaml
 
@@ -55,9 +55,12 @@ def write_study(
 
 
 def write_logits(target: list[str], retrain: list[str], none: list[str], labels: str, heldout: str, study: str) -> str:
-    """Write the logits of models on samples that were to be forgotten, and that were held out where ``heldout`` says
-    so, from files of arrays, and the ``study`` that audits them; return its file. Several files are several models.
-    Raises ValueError in one sentence."""
+    """Write a study that audits logits in files of arrays, and its files; return the study's file.
+
+    ``target``, ``retrain``, ``none``: files of logits [models, samples, classes] or [samples, classes]; several files
+    are several models. ``labels``: file of the classes. ``heldout``: file that says which samples were held out; all
+    others were to be forgotten. Raises ValueError in one sentence.
+    """
     import numpy as np
     import yaml
 
@@ -92,7 +95,7 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
 
 
 def _loaded(name: str, axes: tuple[int, ...]) -> Any:
-    """An array of numbers. Raises ValueError that names the file."""
+    """Load an array of numbers. ``axes``: allowed numbers of axes. Raises ValueError that names the file."""
     from unlearning_audit import readers
 
     if not name:
@@ -105,8 +108,11 @@ def _loaded(name: str, axes: tuple[int, ...]) -> Any:
 
 
 def audit(file: str) -> Path:
-    """Make the report of a study of read models in this process, show its answer, and return where it lies. Raises
-    ValueError with a line for each part that failed; everything else is there by then."""
+    """Make the report of a study of imported models in this process, print its answer, and return the path of the
+    report.
+
+    Raises ValueError with a line for each part that failed, after everything else has been computed.
+    """
     from unlearning_audit.report import ending
     from unlearning_audit.stages import failures, here
     from unlearning_audit.study import reading
@@ -120,7 +126,7 @@ def audit(file: str) -> Path:
 
 
 def records(file: str, page: Path | None) -> dict[str, Any]:
-    """What was read and found, as JSON values: the roles of all results, and the answer of the report at ``page``."""
+    """Return, as JSON values, the role of every result that was read, and the answer of the report at ``page``."""
     from unlearning_audit.store import cells
     from unlearning_audit.store.files import read_json
 
@@ -129,12 +135,12 @@ def records(file: str, page: Path | None) -> dict[str, Any]:
     return {"file": file, "roles": cells.read(roles) if roles.exists() else [], **answer}
 
 
-#: Lines of the table of roles that are printed; the file holds all.
+#: The most lines of the table of roles that are printed; the file has all.
 SHOWN = 40
 
 
 def _table(roles: list[dict[str, str]]) -> list[str]:
-    """The table of roles, as far as it is printed."""
+    """Return the first lines of the table of roles, for the terminal."""
     from unlearning_audit.report.tables import formats
 
     names = ("file", "entry", "role", "method", "replicate", "scenario", "why")
@@ -147,8 +153,10 @@ def _table(roles: list[dict[str, str]]) -> list[str]:
 
 
 def attempt(file: str, place: str, options: dict[str, Any]) -> str:
-    """What a reader of a user's own reads at or below ``place``: every model that it returns, in a line. Raises
-    ValueError in one sentence if nothing is named there, or for what the reader does wrong."""
+    """Try a user's reader on files at or below ``place``; return a text with a line for every model that it read.
+
+    Raises ValueError in one sentence if ``place`` is empty, or for an error of the reader.
+    """
     from unlearning_audit import readers
 
     if not place:
@@ -163,6 +171,7 @@ def attempt(file: str, place: str, options: dict[str, Any]) -> str:
 
 
 def _spreads(given: Sequence[str]) -> dict[str, float]:
+    """Return name → number from texts "NAME=SD". Raises ValueError for another form."""
     pairs = [pair.partition("=") for pair in given]
     try:
         return {name: float(number) for name, _, number in pairs}
@@ -171,6 +180,7 @@ def _spreads(given: Sequence[str]) -> dict[str, float]:
 
 
 def _options(columns: list[str]) -> dict[str, Any] | None:
+    """Return the options of a reader from texts "WHAT=NAME"; None without any. Raises ValueError for another form."""
     if not columns:
         return None
     pairs = [column.partition("=") for column in columns]
@@ -180,8 +190,8 @@ def _options(columns: list[str]) -> dict[str, Any] | None:
 
 
 def _summary(imported: Any, path: Path) -> list[str]:
-    """What was read: files by format, each scenario with its models, and which printed numbers are not those of their
-    samples."""
+    """Return lines on what was read: files by format, the models of each scenario, and printed numbers that do not
+    match their samples. ``path``: where all comparisons of printed numbers are."""
     from unlearning_audit import readers
 
     formats = Counter(imported.formats.values())
@@ -220,7 +230,7 @@ def _summary(imported: Any, path: Path) -> list[str]:
 
 
 def _left_out(out: list[Any]) -> list[str]:
-    """What cannot be read or compared, one file in full for each reason, at most five."""
+    """Return lines on what could not be read or compared: one example for each of the five most frequent reasons."""
     if not out:
         return []
     reasons: dict[str, list[Any]] = {}

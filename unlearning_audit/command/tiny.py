@@ -1,4 +1,4 @@
-"""A study of seconds for files that judge or draw whole scenarios: an attack, a metric, a protocol."""
+"""Try a user's attack, metric or protocol in a study that takes seconds."""
 
 import contextlib
 import io
@@ -11,10 +11,10 @@ from typing import Any
 
 from unlearning_audit.evaluation.rows import Record, Row
 
-#: What is tried so.
+#: Kinds of plug-ins that are tried in a small study.
 KINDS = ("attacks", "metrics", "protocols")
 
-#: Rows that are printed of many.
+#: The most rows that are printed.
 MOST = 12
 
 STUDY: dict[str, Any] = {
@@ -35,9 +35,10 @@ STUDY: dict[str, Any] = {
 
 
 def attempt(file: str, fields: dict[str, Any]) -> str:
-    """What an attack, a metric or a protocol, with the ``fields`` of a study beside it, came to in a study of seconds.
+    """Run a small study with a user's attack, metric or protocol; return a text with the numbers that it gave.
 
-    Raises ValueError, in one sentence, if the study is refused, or the file fails in it.
+    ``fields``: options beside the file, as in a study. Raises ValueError in one sentence if the study is not valid, or
+    if the file fails in it.
     """
     from unlearning_audit.plugins import registry, source
     from unlearning_audit.plugins.guard import readable
@@ -84,7 +85,7 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
 
 
 def matching(records: list[Record], names: list[str]) -> list[tuple[str, Row]]:
-    """The method and the row of every number that is called like one of ``names``, which may have a star."""
+    """Return the method and the row of every number whose name matches one of ``names``, which may contain a *."""
     return [
         (record.method, record.row)
         for record in records

@@ -1,4 +1,4 @@
-"""Why something of a study failed: the calls that led there, from the logs of its jobs."""
+"""Find the tracebacks of failed jobs of a study in their logs."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ START = "Traceback (most recent call last):"
 
 
 def of(plan: Plan) -> list[str]:
-    """For every job whose log holds a traceback: which it is, where its log lies, and the last traceback in it, each
+    """Return a text for each job whose log has a traceback: the job, its log, and the last traceback, each traceback
     once."""
     blocks: dict[str, str] = {}
     for stage, nodes in plan.nodes.items():
@@ -22,7 +22,8 @@ def of(plan: Plan) -> list[str]:
 
 
 def last(log: Path) -> str:
-    """The last traceback in a log, from the first call of a user's own on; "" if there is none."""
+    """Return the last traceback in a log, without the calls of the library before the user's first; "" if there is
+    none."""
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -35,6 +36,6 @@ def last(log: Path) -> str:
 
 
 def _of_library(call: str) -> bool:
-    """Whether a call is one of the library's, or of a script of the workflow."""
+    """Return whether a call is in the library or in a script of the workflow."""
     file = call.split('"')[1] if '"' in call else ""
     return "/.snakemake/scripts/" in file or in_library(file)
