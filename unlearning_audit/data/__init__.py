@@ -1,4 +1,4 @@
-"""Data: one file per source, read into one layout; then subsets and label noise as the study asks.
+"""Data: one file for each source, with samples in one layout; then subsets and label noise as the study requests.
 
 A source is a file with ``Options`` and ``load(options, root) -> Source``, found by its name (`plugins.registry`) or
 given by the study. ``prepare`` applies the fields of `study.schema.DataChoice`.
@@ -27,19 +27,39 @@ LAYOUTS = {"uint8": (4,), "float32": (2, 4), "int32": (2,)}
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """All samples of a data set in its canonical order: training part first, then the test part, if any.
+    """All samples of a data set in its canonical order: first the training part, then the test part, if any.
 
-    ``x``: images uint8 (0–255) or float32 (0–1) [n, channels, height, width], tables float32 [n, features],
-    or tokens int32 [n, length]; ``y`` int64 [n] in 0 … classes − 1; ``part`` uint8 [n] (0 train, 1 test);
-    ``classes`` at least 2. Text may bring more: ``public`` int32 [m, length], passages that a base model learns
-    from and nobody forgets; ``compressed`` int64 [n], bytes of each row's text after zlib; ``tokenizer`` uint8
-    [bytes], what ``tokenizer.json`` holds; rows of part 2, views of other rows, on which models are asked and never
-    trained: ``parent`` int64 [n], the row that each is a view of, −1 for all others, and ``view`` uint8 [n], one of
-    `evaluation.views.VIEWS`, 0 for all others; ``group`` uint8 [n], from which of several sets a row of
-    the test part is, 0 for all others. ``subject`` int64 [n], whose sample each is, where
-    people are to be forgotten whole. ``rescaled`` makes x from the training rows bool [n], where it depends on them by
-    their mean or their standard deviation and ``test_size`` may yet draw a test part. Raises ValueError that names the
-    field.
+    Raises ValueError that names a field of another type or shape.
+
+    Parameters
+    ----------
+    x
+        Images uint8 (0–255) or float32 (0–1) [n, channels, height, width], tables float32 [n, features], or tokens
+        int32 [n, length].
+    y
+        int64 [n]: labels from 0 to classes − 1.
+    part
+        uint8 [n]: 0 train, 1 test, 2 view.
+    classes
+        The number of classes, at least 2.
+    public
+        int32 [m, length]: passages of text that a base model learns and that are never forgotten.
+    compressed
+        int64 [n]: bytes of each row's text after zlib.
+    tokenizer
+        uint8 [bytes]: the content of ``tokenizer.json``.
+    parent
+        int64 [n]: the row of which a view (part 2) is a variant, −1 for other rows. Models are evaluated on views and
+        never trained on them.
+    view
+        uint8 [n]: the kind of a view, one of `evaluation.views.VIEWS`, 0 for other rows.
+    group
+        uint8 [n]: the set from which a row of the test part comes, if there are several, 0 for other rows.
+    subject
+        int64 [n]: the person to whom each sample belongs, if people are to be forgotten whole.
+    rescaled
+        Function of the training rows bool [n] that returns x, for a source whose x depends on the mean or the standard
+        deviation of these rows, if ``test_size`` may still move rows to the test part.
     """
 
     x: np.ndarray
@@ -84,7 +104,7 @@ class Source:
 
 
 def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
-    """What the source in ``module`` loads. Raises PluginError, with the place, if a user's own fails."""
+    """Load the source in ``module``. Raises PluginError, with the line, if a user's own source fails."""
     with nullcontext() if in_library(module.__file__) else guard(module.__file__):
         source = module.load(options, root)
     if not isinstance(source, Source):
@@ -94,8 +114,11 @@ def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
 
 
 def read_source(settings: dict[str, Any], place: dict[str, Any], root: Path) -> Source:
-    """What the source that a study names loads: ``settings`` holds its name and options; ``place`` where it lies, and
-    "file", if it is a user's own. Raises ValueError, and PluginError if a user's own fails."""
+    """Load the source that a study names.
+
+    ``settings``: its name and options. ``place``: where it lies, and "file" for a user's own source. Raises ValueError,
+    and PluginError if a user's own source fails.
+    """
     options = {name: value for name, value in place.items() if name not in ("file", "where", *folders.OF_JOB)}
     source = registry.load("data", settings["source"], place.get("file"))
     return loaded(source, source.Options(**settings["options"], **options), root)
@@ -113,23 +136,43 @@ def prepare(
     label_noise_kind: Literal["any", "other"] = "any",
     greyscale: bool | Literal["interleaved"] = False,
 ) -> Data:
-    """Split, reduce and relabel ``source``, in this order; every draw is a function of its seed alone.
+    """Split, reduce and relabel ``source``, in this order. Every draw is a function of its seed alone.
 
-    ``test_size``: a number or a fraction; for a source without a test part, move so many random samples to
-    one; for a source that has one, keep so many of it. ``per_class``: keep the first samples of each class of
-    the training part, in canonical order. ``size``: keep random training samples (a number, or a fraction of
-    those that are left); with the same ``seed`` a smaller size is a subset of a larger one.
+    Parameters
+    ----------
+    source
+        The samples of the data set.
+    seed
+        The seed of ``test_size`` and ``size``.
+    size
+        Number of random training samples to keep, or a fraction of those that are left. With the same ``seed``, a
+        smaller size is a subset of a larger one.
+    per_class
+        Number of training samples of each class to keep: the first ones in canonical order.
+    test_size
+        Number or fraction of random samples of the test part: kept from it if the source has one, else moved to it.
+    label_noise
+        The share of the training labels that is randomised, met to the nearest sample. Test labels stay clean.
+    label_noise_seed
+        The seed of the order in which samples are relabelled, and of their new labels. So a smaller share relabels a
+        subset.
+    label_noise_kind
+        "any": a new label is uniform over all C classes, so that 1/C of them are unchanged. "other": it is uniform over
+        all classes except the true one.
+    greyscale
+        Replace RGB by ITU-R 601 luma, rounded as Pillow does. "interleaved" first reads the bytes of the channel-last
+        image as if channels came first, as the published code of Becker and Liebig, "Evaluating machine unlearning via
+        epistemic uncertainty" (2022), does with CIFAR-10.
 
-    ``label_noise``: the share of the training labels that is randomised, met to the nearest sample. A
-    randomised label is uniform over all classes (``any``: with C classes, 1/C of them stay as they were) or
-    over all but the true one (``other``). The order in which samples are chosen, and their new labels, depend
-    on ``label_noise_seed`` alone, so a smaller share relabels a subset. Test labels stay clean.
+    Returns
+    -------
+    Data
+        The samples that are left.
 
-    ``greyscale``: ITU-R 601 luma in place of RGB, rounded as Pillow does. ``interleaved`` first reads the
-    bytes of the channel-last image as if channels came first: what the published code of Becker and
-    Liebig, "Evaluating machine unlearning via epistemic uncertainty" (2022), does to CIFAR-10.
-
-    Raises ValueError that names the option.
+    Raises
+    ------
+    ValueError
+        An option does not fit the source; the message names it.
     """
     n, part = len(source.x), source.part.copy()
     test = part == 1
@@ -170,7 +213,7 @@ def prepare(
 
 
 def duplicates(x: np.ndarray) -> list[np.ndarray]:
-    """Groups of two or more rows of ``x`` [n, …] that are equal: same 128-bit BLAKE2b of their bytes.
+    """Return groups of two or more equal rows of ``x`` [n, …], by a 128-bit BLAKE2b of their bytes.
 
     Each group is int64 row numbers in ascending order; groups are ordered by their first row.
     """
@@ -182,16 +225,16 @@ def duplicates(x: np.ndarray) -> list[np.ndarray]:
 
 
 def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
-    """Every pair (training row, test row) within the ``groups`` of ``duplicates``: int64 [pairs, 2]."""
+    """Return every pair (training row, test row) within the ``groups`` of `duplicates`: int64 [pairs, 2]."""
     pairs = [(i, j) for group in groups for i in group[part[group] == 0] for j in group[part[group] == 1]]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
 def copies_across(groups: list[np.ndarray], of: np.ndarray, among: np.ndarray) -> int:
-    """How many samples of one role have an exact copy in another, summed over models.
+    """Count the samples of one role that have an exact copy in another role, summed over models.
 
-    ``of`` and ``among`` bool [models, samples] say who is in the two roles, ``groups`` as ``duplicates`` gives them. A
-    sample is no copy of itself.
+    ``of`` and ``among`` bool [models, samples]: the samples in the two roles; ``groups`` as `duplicates` returns them.
+    A sample is not a copy of itself.
     """
     count = 0
     for group in groups:

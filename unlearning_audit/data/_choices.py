@@ -1,10 +1,11 @@
-"""The steps of ``prepare``, each a pure function of arrays."""
+"""The steps of `prepare`, each a pure function of arrays."""
 
 import numpy as np
 
 
 def count(option: str, value: float, n: int) -> int:
-    """``value`` as a number of samples, 1 … ``n``: a float is a fraction of ``n``, an int a number."""
+    """Return ``value`` as a number of samples from 1 to ``n``. A float is a fraction of ``n``, an int a number. Raises
+    ValueError that names the ``option``."""
     fraction = isinstance(value, float)
     number = int(value * n + 0.5 if fraction else value)
     if isinstance(value, bool) or not 1 <= number <= n or (fraction and value > 1):
@@ -13,14 +14,15 @@ def count(option: str, value: float, n: int) -> int:
 
 
 def first_in_order(members: np.ndarray, order: np.ndarray, number: int) -> np.ndarray:
-    """bool [n]: the ``number`` members (bool [n]) that come first in ``order``, a permutation [n]."""
+    """Return the ``number`` members that come first in ``order``, bool [n]. ``members`` bool [n]; ``order``: a
+    permutation [n]."""
     keep = np.zeros_like(members)
     keep[order[members[order]][:number]] = True
     return keep
 
 
 def first_of_each_class(members: np.ndarray, y: np.ndarray, classes: int, number: int) -> np.ndarray:
-    """bool [n]: of ``members`` (bool [n]), the first ``number`` with each label of ``y``."""
+    """Return the first ``number`` of ``members`` bool [n] with each label of ``y``, bool [n]."""
     keep = np.zeros_like(members)
     for label in range(classes):
         rows = np.flatnonzero(members & (y == label))
@@ -33,7 +35,8 @@ def first_of_each_class(members: np.ndarray, y: np.ndarray, classes: int, number
 def randomise(
     y: np.ndarray, members: np.ndarray, classes: int, share: float, kind: str, rng: np.random.Generator
 ) -> np.ndarray:
-    """Labels int64 [n], a ``share`` of ``members`` (bool [n]) drawn anew from any or the other classes."""
+    """Return labels int64 [n], in which a ``share`` of ``members`` bool [n] has a new label: from any class, or from
+    the others."""
     if not 0 <= share <= 1:
         raise ValueError(f"label_noise: {share} must be a share from 0 to 1")
     if kind not in ("any", "other"):
@@ -48,7 +51,11 @@ def randomise(
 
 
 def luma(x: np.ndarray, *, interleaved: bool) -> np.ndarray:
-    """uint8 [n, 3, h, w] → uint8 [n, 1, h, w]; weights .299, .587, .114 in 16-bit fixed point, rounded."""
+    """Convert RGB to grey, uint8 [n, 3, h, w] → uint8 [n, 1, h, w], with weights .299, .587, .114 in 16-bit fixed
+    point, rounded.
+
+    ``interleaved``: first read the bytes of the channel-last image as if channels came first.
+    """
     if x.dtype != np.uint8 or x.shape[1] != 3:
         raise ValueError(f"greyscale: needs uint8 images with 3 channels, not {x.dtype} {x.shape[1:]}; leave it out")
     if interleaved:

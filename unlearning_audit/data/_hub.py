@@ -1,4 +1,4 @@
-"""Data sets of the hub, or in a folder as the library datasets saves or loads it, row by row."""
+"""Read data sets row by row: from the hub, or from a folder that the library datasets saved or can load."""
 
 import functools
 import tempfile
@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-#: Files by which a folder is known as written by ``save_to_disk``.
+#: Files that show that ``save_to_disk`` wrote a folder.
 SAVED = ("dataset_dict.json", "state.json")
 
 
 def rows(
     root: Path, repository: str, subset: str | None, revision: str | None, split: str, columns: list[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The rows of one split: of the folder ``root / repository`` (of the folder ``subset`` in it, if there is one), or
-    streamed of the hub's data set of that name. Raises ValueError that names the data set, its splits or its columns.
+    """Yield the rows of one split of a data set.
+
+    It is read from the folder ``root / repository`` (from the folder ``subset`` in it, if there is one), or streamed
+    from the hub's data set of that name. Raises ValueError that names the data set, its splits or its columns.
     """
     dataset = opened(root, repository, subset, revision, split)
     missing = [name for name in columns or [] if name not in (dataset.column_names or [])]
@@ -28,8 +30,11 @@ def rows(
 
 
 def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str) -> Any:
-    """One split of a data set, not yet read: of a folder as ``save_to_disk`` wrote it, or of files in a layout that
-    ``load_dataset`` knows, such as train.csv, data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError."""
+    """Open one split of a data set, without reading it.
+
+    A folder may be written by ``save_to_disk``, or have a layout that ``load_dataset`` knows, such as train.csv,
+    data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError.
+    """
     import datasets
 
     folder = root / repository
@@ -56,5 +61,6 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
 
 @functools.cache
 def _cache() -> tempfile.TemporaryDirectory[str]:
-    """A folder that goes with the process: what is converted of a user's folder is kept nowhere else."""
+    """Return a folder that is deleted with the process. Files that are converted from a user's folder are kept only
+    there."""
     return tempfile.TemporaryDirectory(prefix="unlearning-datasets-")

@@ -8,13 +8,13 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 
 
 def listed(path: Path) -> list[Path]:
-    """The images below a folder, sorted by path."""
+    """Return the images below a folder, sorted by path."""
     return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
 
 
 def pixels(file: Path, size: int, *, grey: bool = False) -> np.ndarray:
-    """One image, uint8 [1 if ``grey`` else 3, size, size], bilinear with anti-aliasing, aspect ratio not kept. Raises
-    ValueError that names the file."""
+    """Read one image, uint8 [1 if ``grey`` else 3, size, size], resized by bilinear interpolation with anti-aliasing;
+    the aspect ratio is not kept. Raises ValueError that names the file."""
     from PIL import Image
 
     try:

@@ -1,7 +1,8 @@
-"""From texts to tokens: tokenizers, and how a token says that it is read and not scored.
+"""From texts to tokens: tokenizers, and marks of tokens that are read and not scored.
 
-Rows of tokens are int32. A value of 0 or more is a token whose prediction counts; a negative one is the complement
-``~id`` of a token that is read and not scored, as the question before an answer. `PADDING` fills rows at the end.
+Rows of tokens are int32. A value of 0 or more is a token whose prediction counts. A negative value is the complement
+``~id`` of a token that is read and not scored, such as those of the question before an answer. `PADDING` fills rows at
+the end.
 """
 
 import zlib
@@ -14,14 +15,14 @@ import numpy as np
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Fills a row after its last token: the complement of token 0, read by nobody.
+#: The value after the last token of a row: the complement of token 0, which is ignored.
 PADDING = -1
 
 
 def trained(texts: Iterable[str], vocabulary: int) -> "Tokenizer":
-    """Byte-level byte-pair encoding of at most ``vocabulary`` tokens (at least 257), learned from ``texts``.
+    """Train a byte-level byte-pair encoding of at most ``vocabulary`` tokens (at least 257) on ``texts``.
 
-    Every text can be encoded, for all 256 bytes are tokens; token 0 is never made of text, so that it can pad.
+    Every text can be encoded, since all 256 bytes are tokens. Token 0 never stands for text, so that it can pad.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -37,7 +38,7 @@ def trained(texts: Iterable[str], vocabulary: int) -> "Tokenizer":
 
 
 def opened(root: Path, name: str) -> "Tokenizer":
-    """The tokenizer of a model's folder ``root / name``, of a ``tokenizer.json`` or, where nothing has that name, of a
+    """Open a tokenizer: of a model's folder ``root / name``, of a ``tokenizer.json``, or, if no such path exists, of a
     model of the hub. Raises ValueError if it cannot be read."""
     from tokenizers import Tokenizer
 
@@ -54,20 +55,20 @@ def opened(root: Path, name: str) -> "Tokenizer":
 
 
 def content(*names: str | None) -> list[Path]:
-    """Those of the folders and files ``names`` that are here: what they hold is part of what a result depends on."""
+    """Return those of the folders and files ``names`` that exist. Results depend on their content."""
     return [Path(name) for name in names if name and Path(name).exists()]
 
 
 def encoded(tokenizer: "Tokenizer", texts: Sequence[str]) -> list[np.ndarray]:
-    """Token ids of each text, int32 [tokens]; nothing is added before or after."""
+    """Return the token ids of each text, int32 [tokens]; nothing is added before or after."""
     batch = tokenizer.encode_batch(list(texts), add_special_tokens=False)
     return [np.array(encoding.ids, np.int32) for encoding in batch]
 
 
 def windows(rows: Iterable[np.ndarray], length: int, shortest: int | None = None) -> np.ndarray:
-    """Each row cut into pieces of ``length`` tokens: int32 [pieces, length].
+    """Cut each row into pieces of ``length`` tokens: int32 [pieces, length].
 
-    What is left of a row is dropped, or, with at least ``shortest`` tokens, padded.
+    The rest of a row is dropped, or padded if it has at least ``shortest`` tokens.
     """
     pieces = []
     for row in rows:
@@ -79,7 +80,7 @@ def windows(rows: Iterable[np.ndarray], length: int, shortest: int | None = None
 
 
 def padded(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
-    """The first ``length`` tokens of each row, int32 [rows, length], filled with `PADDING`."""
+    """Return the first ``length`` tokens of each row, int32 [rows, length], filled with `PADDING`."""
     out = np.full((len(rows), length), PADDING, np.int32)
     for place, row in zip(out, rows, strict=True):
         place[: len(row)] = row[:length]
@@ -87,15 +88,15 @@ def padded(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
 
 
 def last_scored(x: np.ndarray, tokens: int) -> np.ndarray:
-    """``x`` with all but the last ``tokens`` tokens of each row marked as read and not scored."""
+    """Return ``x`` with all but the last ``tokens`` tokens of each row marked as read and not scored."""
     real = x >= 0
     after = real[:, ::-1].cumsum(1)[:, ::-1]
     return np.where(real & (after > tokens), ~x, x)
 
 
 def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """``x`` with the ``share`` of each row's scored tokens, at least one of them, replaced by draws from ``pool``
-    int32 [tokens]."""
+    """Return ``x`` with a ``share`` of each row's scored tokens, but at least one, replaced by random tokens of
+    ``pool`` int32 [tokens]."""
     mask = scored(x)
     count = np.maximum(np.round(share * mask.sum(1)), 1)
     order = np.where(mask, rng.random(x.shape), 2.0).argsort(1).argsort(1)
@@ -103,23 +104,25 @@ def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Gen
 
 
 def scored(x: np.ndarray) -> np.ndarray:
-    """bool, as ``x`` [rows, length]: whose prediction counts. The first token is predicted from nothing, so never."""
+    """Return which tokens' predictions count, bool [rows, length], as ``x``. The first token never counts, because it
+    is predicted from nothing."""
     mask = x >= 0
     mask[..., 0] = False
     return mask
 
 
 def ids(x: np.ndarray) -> np.ndarray:
-    """Token numbers of rows with marks; padding reads as token 0."""
+    """Return the token numbers of rows with marks; padding becomes token 0."""
     return np.where(x < 0, ~x, x)
 
 
 def texts(tokenizer: "Tokenizer", x: np.ndarray) -> list[str]:
-    """The text of each row without its padding."""
+    """Return the text of each row without its padding."""
     ends = [np.flatnonzero(row != PADDING)[-1:] + 1 for row in x]
     return tokenizer.decode_batch([ids(row[: int(end.sum())]).tolist() for row, end in zip(x, ends, strict=True)])
 
 
 def compressed(texts: Iterable[str]) -> np.ndarray:
-    """Bytes of each text after zlib, int64 [texts]: how much there is to know of it before any model."""
+    """Return the number of bytes of each text after zlib, int64 [texts]: a measure of its information without any
+    model."""
     return np.array([len(zlib.compress(text.encode())) for text in texts], np.int64)

@@ -1,4 +1,4 @@
-"""Read a data set that torchvision knows, in its canonical order: the training part, then the test part."""
+"""Read a data set of torchvision in its canonical order: the training part, then the test part."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from unlearning_audit.plugins.settings import Settings
 
 
 class Options(Settings):
-    """``data_dir``: a folder as torchvision lays it out, relative to the working directory; ``download``:
+    """``data_dir``: a folder as torchvision lays it out, relative to the working directory; ``download``: whether to
     download missing files into it."""
 
     data_dir: str = "data"
@@ -17,10 +17,10 @@ class Options(Settings):
 
 
 def read(dataset: str, options: Options, root: Path, *, files: str, train: int, test: int, classes: int) -> Source:
-    """``torchvision.datasets.<dataset>`` as uint8 images [train + test, channels, height, width].
+    """Read ``torchvision.datasets.<dataset>`` as uint8 images [train + test, channels, height, width].
 
-    torchvision checks the md5 sums of CIFAR's files and of whatever it downloads; ``train`` and ``test``,
-    the numbers of samples, are checked here. ``files`` says what must lie in ``data_dir``. Raises ValueError.
+    torchvision checks the md5 sums of CIFAR's files and of its downloads. The numbers of samples, ``train`` and
+    ``test``, are checked here. ``files`` describes what must lie in ``data_dir``. Raises ValueError.
     """
     from torchvision import datasets
 

@@ -12,24 +12,24 @@ from unlearning_audit.data import LAYOUTS, Source
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.store.files import reason
 
-#: Nothing is downloaded.
+#: The source needs no download.
 AT_HAND = True
 
 
 class Options(Settings):
-    """``path``: the file, relative to the working directory; ``classes``: their number, if not the highest
-    label plus one; of tokens at least two."""
+    """``path``: the file, relative to the working directory; ``classes``: their number, by default the highest label
+    plus one, and at least two for tokens."""
 
     path: str
     classes: int | None = Field(None, ge=2)
 
 
 def load(options: Options, root: Path) -> Source:
-    """``x`` uint8 or float32 [n, channels, height, width], float32 [n, features] or int32 [n, length];
-    ``y`` integers [n] from 0; ``part`` [n], 0 or false for train, 1 or true for test; if they are of people,
-    ``subject`` integers [n], whose each is. Nothing is unpickled.
+    """Read the file; nothing is unpickled.
 
-    Raises ValueError that names the file and the field.
+    ``x`` uint8 or float32 [n, channels, height, width], float32 [n, features] or int32 [n, length]; ``y`` integers [n]
+    from 0; ``part`` [n], 0 or false for train, 1 or true for test; optionally ``subject`` integers [n], the person to
+    whom each sample belongs. Raises ValueError that names the file and the field.
     """
     with _opened(Path(root) / options.path) as archive:
         y, part, subject = _labels(archive)
@@ -37,8 +37,8 @@ def load(options: Options, root: Path) -> Source:
 
 
 def problem(options: Options, root: Path) -> tuple[str, str] | None:
-    """The field that the file contradicts, and a sentence; None if nothing is wrong, as far as can be told without
-    the values of ``x``."""
+    """Check the file without the values of ``x``: return the name of a wrong option and a sentence, or None if nothing
+    is wrong."""
     try:
         with _opened(Path(root) / options.path) as archive:
             y, part, subject = _labels(archive)
@@ -51,7 +51,7 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """Errors meanwhile are ValueError that names the file."""
+    """Open the archive. Errors while it is open become ValueError that names the file."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             yield archive
@@ -60,7 +60,7 @@ def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
 
 
 def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """``y``, ``part`` and ``subject``, as they were saved."""
+    """Read ``y``, ``part`` and ``subject``, as they were saved. Raises ValueError for a wrong type or shape."""
     missing = [name for name in ("x", "y", "part") if name not in archive]
     if missing:
         raise ValueError(f"it lacks {' and '.join(missing)} (it has {', '.join(archive)})")
@@ -79,7 +79,7 @@ def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _to_numbers(y: np.ndarray) -> str:
-    """How labels of another form become whole numbers, as the end of a sentence; empty if that is not known."""
+    """Return how labels of another form become whole numbers, as the end of a sentence; "" if that is not known."""
     if not y.size:
         return ""
     if y.ndim == 2 and y.shape[1] == 1:
@@ -99,7 +99,8 @@ def _source(x: np.ndarray, y: np.ndarray, part: np.ndarray, subject: np.ndarray 
 
 
 def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:
-    """An array of the type and the rows of ``x``, and of its shape where that is not to be read; without values."""
+    """Return an array with the dtype and the number of rows of ``x``, without its values. It has the shape of ``x`` if
+    this is not supported."""
     with archive.zip.open("x.npy") as file:  # type: ignore[union-attr] # it is open
         of_version = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
         shape, _, dtype = of_version[min(np.lib.format.read_magic(file)[0], 2) - 1](file)

@@ -11,18 +11,18 @@ import numpy as np
 from unlearning_audit.data import Source
 from unlearning_audit.plugins.settings import Settings
 
-#: Nothing is downloaded.
+#: The source needs no download.
 AT_HAND = True
 
 
 class Options(Settings):
-    """Nothing may be chosen."""
+    """The source has no options."""
 
 
 def load(options: Options, root: Path) -> Source:
-    """``x`` float32 [569, 30], each measurement standardised over all samples; ``y``: 0 malignant, 1 benign. ``root``
-    is not used."""
-    # Not by scikit-learn's own reader, whose import takes longer than most jobs.
+    """Read ``x`` float32 [569, 30], each measurement standardised over all samples, and ``y``: 0 malignant, 1 benign.
+    ``root`` is not used."""
+    # scikit-learn's own reader is not used, because importing it takes longer than most jobs.
     file = str(distribution("scikit-learn").locate_file("sklearn/datasets/data/breast_cancer.csv"))
     table = np.loadtxt(file, delimiter=",", skiprows=1)
     values, y = table[:, :-1], table[:, -1].astype(np.int64)

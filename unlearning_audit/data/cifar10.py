@@ -11,9 +11,9 @@ FILES = (
 
 
 class Options(_torchvision.Options):
-    """Where the files lie, and whether they may be downloaded."""
+    """Where the files are, and whether they may be downloaded."""
 
 
 def load(options: Options, root: Path) -> Source:
-    """uint8 [60000, 3, 32, 32]: 50,000 training, then 10,000 test images. Raises ValueError."""
+    """Read uint8 [60000, 3, 32, 32]: 50,000 training, then 10,000 test images. Raises ValueError."""
     return _torchvision.read("CIFAR10", options, root, files=FILES, train=50_000, test=10_000, classes=10)

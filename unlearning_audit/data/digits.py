@@ -11,7 +11,7 @@ import numpy as np
 from unlearning_audit.data import Source
 from unlearning_audit.plugins.settings import Settings
 
-#: Nothing is downloaded.
+#: The source needs no download.
 AT_HAND = True
 
 
@@ -22,8 +22,8 @@ class Options(Settings):
 
 
 def load(options: Options, root: Path) -> Source:
-    """The 17 grey levels 0 … 16 divided by 16, exact in float32. ``root`` is not used."""
-    # Not by scikit-learn's own reader, whose import takes longer than most jobs.
+    """Read the images; the 17 grey levels 0 … 16 are divided by 16, which is exact in float32. ``root`` is not used."""
+    # scikit-learn's own reader is not used, because importing it takes longer than most jobs.
     file = str(distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz"))
     table = np.loadtxt(file, delimiter=",")
     x, y = (table[:, :-1] / 16).astype(np.float32), table[:, -1]

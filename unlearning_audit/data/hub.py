@@ -14,17 +14,16 @@ TEXT = ("string", "large_string")
 
 
 class Options(Settings):
-    """``repository``: its name on the hub or, where a folder has that name, one written by ``save_to_disk`` or with
-    files that ``load_dataset`` knows: csv, JSON lines, parquet, or pictures in a folder for each class; ``subset``,
-    ``revision`` (name one, or a later version of the data is another data set) and the splits ``train`` and ``test``,
-    if there is one.
+    """``repository``: its name on the hub or, if a folder has that name, one written by ``save_to_disk`` or with files
+    that ``load_dataset`` knows: csv, JSON lines, parquet, or pictures in a folder for each class; ``subset``;
+    ``revision`` (name one, since a later version of the data is another data set); and the splits ``train`` and
+    ``test``, if there is one.
 
     Columns that are not named are found: the one with class labels, or ``label``; the one with images, or with texts.
-    ``label``: the column with labels, numbers or names, and either ``image``, a column of images, which become
-    ``image_size`` × ``image_size`` pixels, in colour unless ``grey``; or ``text``, a column of texts, cut or padded to
-    ``length`` tokens of the ``tokenizer`` of a model's folder or, without one, of ``vocabulary`` tokens learned from
-    the test split, which is then used for nothing else than tests. ``most``: rows of each split to read, from the first
-    on.
+    ``label``: the column with labels, numbers or names. ``image``: a column of images, which become ``image_size`` ×
+    ``image_size`` pixels, in colour unless ``grey``. ``text``, instead of ``image``: a column of texts, cut or padded
+    to ``length`` tokens. ``tokenizer``: a model's folder; without one, ``vocabulary`` tokens are learned from the test
+    split, which is then used only for tests. ``most``: the number of rows of each split to read, from the first on.
     """
 
     repository: str
@@ -52,13 +51,13 @@ class Options(Settings):
 
 
 def content(options: Options) -> list[Path]:
-    """Files that a result depends on beside the options: a saved folder, and the tokenizer."""
+    """Return the files besides the options on which a result depends: a saved folder, and the tokenizer."""
     return _tokens.content(options.repository, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
-    """uint8 [n, 3 or 1, image_size, image_size], or int32 [n, length]; labels in the order of their names or numbers in
-    the training part. Raises ValueError that names the column and the row."""
+    """Read uint8 [n, 3 or 1, image_size, image_size], or int32 [n, length]. Labels are numbered in the order of their
+    names or numbers in the training part. Raises ValueError that names the column and the row."""
     options = as_it_is(options, Path(root))
     parts = [read(options, Path(root), split) for split in (options.train, options.test) if split]
     classes = sorted({label for _, labels in parts[:1] for label in labels})
@@ -83,9 +82,10 @@ def load(options: Options, root: Path) -> Source:
 
 
 def as_it_is(options: Options, root: Path) -> Options:
-    """The options with the columns that they leave open, by the types that the data set declares.
+    """Return the options, completed by the columns that they leave open. These are found by the types that the data set
+    declares.
 
-    Raises ValueError that names the columns where more than one could be meant, or none.
+    Raises ValueError that names the columns if several fit, or none.
     """
     if options.label is not None and (options.image or options.text):
         return options
@@ -112,7 +112,8 @@ def as_it_is(options: Options, root: Path) -> Options:
 
 
 def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]]:
-    """What models read and the label of each row of a split; images as uint8 [channels, image_size, image_size]."""
+    """Read the rows of a split: a list of inputs and a list of labels. Images are uint8 [channels, image_size,
+    image_size]."""
     column, of_label = str(options.image or options.text), str(options.label)
     values, labels = [], []
     rows = _hub.rows(root, options.repository, options.subset, options.revision, split, [column, of_label])
@@ -131,14 +132,14 @@ def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]
 
 
 def text(value: object, column: str, where: str) -> str:
-    """The value, which must be text."""
+    """Return the value if it is text. Raises ValueError otherwise."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{where}: {column} holds no text")
     return value
 
 
 def pixels(value: object, options: Options, where: str) -> np.ndarray:
-    """One image, as `read` says."""
+    """Return one image, uint8 [channels, image_size, image_size]. Raises ValueError if the value is not an image."""
     from PIL import Image
 
     if not isinstance(value, Image.Image):

@@ -9,7 +9,7 @@ from unlearning_audit.data import Source
 from unlearning_audit.data._pictures import SUFFIXES, listed, pixels
 from unlearning_audit.plugins.settings import Settings
 
-#: Nothing is downloaded.
+#: The source needs no download.
 AT_HAND = True
 
 
@@ -23,10 +23,10 @@ class Options(Settings):
 
 
 def load(options: Options, root: Path) -> Source:
-    """uint8 [n, 3 or 1, image_size, image_size].
+    """Read uint8 [n, 3 or 1, image_size, image_size].
 
-    Classes are the sorted names of the folders in train/; samples are sorted by class, then by path below it.
-    Files without an image's suffix are skipped. Raises ValueError that names the folder or the file.
+    Classes are the sorted names of the folders in train/; samples are sorted by class, then by path below it. Files
+    without an image's suffix are skipped. Raises ValueError that names the folder or the file.
     """
     path = Path(root) / options.path
     if (path / "val").is_dir() and not (path / "test").exists():
@@ -53,6 +53,7 @@ def load(options: Options, root: Path) -> Source:
 
 
 def _folders(path: Path) -> list[str]:
+    """Return the names of the folders in ``path``, sorted. Raises ValueError if it is not a directory."""
     if not path.is_dir():
         raise ValueError(f"{path} is not a directory; images are read from train/<class>/ and test/<class>/")
     return sorted(child.name for child in path.iterdir() if child.is_dir() and not child.name.startswith("."))

@@ -1,7 +1,7 @@
 """Passages of running text, for language models: the reference of Python's own language, WikiText, or a folder.
 
-Documents are parted into public ones, from which the tokenizer and a base model learn, and private ones, whose
-passages models are trained on and asked to forget. A paragraph that occurs again is dropped before that.
+Documents are divided into public and private ones. The tokenizer and a base model learn from the public ones; models
+are trained on passages of the private ones and have to forget some. Repeated paragraphs are dropped first.
 """
 
 import json
@@ -18,27 +18,27 @@ from unlearning_audit.evaluation.views import VIEWS
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 
-#: The part of each WikiText that its files' names speak of, and its name on the hub of data sets.
+#: Corpus → its part of the names of WikiText's files, and its name on the hub of data sets.
 WIKITEXT = {"wikitext2": ("wikitext-2", "wikitext-2-v1"), "wikitext103": ("wikitext-103", "wikitext-103-v1")}
 REPOSITORY = "Salesforce/wikitext"
 
-#: Options that say what of a repository is read.
+#: Options that select from a repository.
 OF_HUB = ("subset", "revision", "split", "text")
 
 
 class Options(Settings):
-    """``corpus``: ``python_reference`` ships with Python (its text differs between versions of Python, and is part of
-    what a result depends on); ``wikitext2`` and ``wikitext103`` lie in ``data_dir``, as
-    ``wikitext-2/wiki.train.tokens`` and so on, or are fetched into it (``download``); ``folder``: the .txt files
-    (a document each) and .jsonl files (a document on each line, its field "text") of ``path``; ``hub``: the column
-    ``text`` in the ``split`` of a ``repository`` (with ``subset`` and ``revision``) of the hub or, where a folder has
-    that name, of a data set saved by the library datasets.
+    """``corpus``: ``python_reference`` ships with Python (its text differs between versions of Python, and results
+    depend on it); ``wikitext2`` and ``wikitext103`` lie in ``data_dir``, as ``wikitext-2/wiki.train.tokens`` and so on,
+    or are downloaded into it (``download``); ``folder``: the .txt files (a document each) and .jsonl files (a document
+    on each line, its field "text") of ``path``; ``hub``: the column ``text`` in the ``split`` of a ``repository`` (with
+    ``subset`` and ``revision``) of the hub or, if a folder has that name, of a data set saved by the library datasets.
 
-    ``length`` tokens make a passage; what is left of a document is dropped or, from ``shortest`` tokens on, padded.
-    ``scored``: how many tokens at the end of a passage count (None: all but the first). ``public``: the share of the
-    text that is public; ``draw``: which documents. ``tokenizer``: that of a model's folder in place of one of
-    ``vocabulary`` tokens, learned from the public text. ``neighbours``: so many views of each passage, in which the
-    share ``changed`` of the scored tokens is drawn anew from those of the public text, for the attack neighbourhood.
+    ``length``: the number of tokens of a passage; the rest of a document is dropped or, from ``shortest`` tokens on,
+    padded. ``scored``: how many tokens at the end of a passage count (None: all but the first). ``public``: the share
+    of the text that is public; ``draw``: the number of the random choice of public documents. ``tokenizer``: a model's
+    folder; without one, ``vocabulary`` tokens are learned from the public text. ``neighbours``: the number of views of
+    each passage for the attack neighbourhood, in which the share ``changed`` of the scored tokens is replaced by random
+    tokens of the public text.
     """
 
     corpus: Literal["python_reference", "wikitext2", "wikitext103", "folder", "hub"] = "python_reference"
@@ -74,7 +74,8 @@ class Options(Settings):
 
 
 def content(options: Options) -> list[Path]:
-    """Files that a result depends on beside the options: the corpus, if it is Python's own, and the tokenizer."""
+    """Return the files besides the options on which a result depends: the corpus, if it is Python's own, and the
+    tokenizer."""
     from importlib.util import find_spec
 
     own = find_spec("pydoc_data.topics") if options.corpus == "python_reference" else None
@@ -82,7 +83,7 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """int32 [passages, length], all of label 0; WikiText's test part is the test part. Raises ValueError."""
+    """Read int32 [passages, length], all with label 0. WikiText's test part is the test part. Raises ValueError."""
     known, test = without_repeats([*documents(options, Path(root))])
     public, private = parted(known, options)
     tokenizer = (
@@ -124,7 +125,7 @@ def load(options: Options, root: Path) -> Source:
 
 
 def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
-    """Texts of the training and of the test part. Raises ValueError that names the file or folder."""
+    """Return the texts of the training and of the test part. Raises ValueError that names the file or folder."""
     if options.corpus == "python_reference":
         from pydoc_data.topics import topics
 
@@ -141,7 +142,8 @@ def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
 
 
 def folder(path: Path) -> list[str]:
-    """The documents of all .txt and .jsonl files below ``path``, by name. Raises ValueError."""
+    """Return the documents of all .txt and .jsonl files below ``path``, in the order of their names. Raises
+    ValueError."""
     files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".jsonl") and file.is_file())
     if not files:
         raise ValueError(f"{path} holds no .txt or .jsonl file")
@@ -149,7 +151,7 @@ def folder(path: Path) -> list[str]:
 
 
 def wikitext(options: Options, data_dir: Path) -> tuple[list[str], list[str]]:
-    """Articles of the training and of the test part. Raises ValueError if files are missing."""
+    """Return the articles of the training and of the test part. Raises ValueError if files are missing."""
     place, name = WIKITEXT[options.corpus]
     files = [data_dir / place / f"wiki.{part}.tokens" for part in ("train", "test")]
     if options.download and not all(file.is_file() for file in files):
@@ -161,7 +163,7 @@ def wikitext(options: Options, data_dir: Path) -> tuple[list[str], list[str]]:
 
 
 def fetch(repository: str, name: str | None, files: list[Path]) -> None:
-    """Write the lines of a data set's training and test part to ``files``. Raises ValueError."""
+    """Download the training and test part of a data set, and write their lines to ``files``. Raises ValueError."""
     from datasets import load_dataset
 
     folder = files[0].parent
@@ -176,7 +178,7 @@ def fetch(repository: str, name: str | None, files: list[Path]) -> None:
 
 
 def articles(text: str) -> list[str]:
-    """WikiText, cut before each line that is a title of the first rank, `` = Title = ``."""
+    """Cut WikiText before each title of the first rank, `` = Title = ``."""
     lines_of_articles: list[list[str]] = [[]]
     for line in text.splitlines(keepends=True):
         title = line.strip()
@@ -187,7 +189,7 @@ def articles(text: str) -> list[str]:
 
 
 def without_repeats(parts: list[list[str]]) -> list[list[str]]:
-    """The same documents, each paragraph (text between empty lines) kept where it occurs first only."""
+    """Return the documents with each paragraph (text between empty lines) only where it occurs first."""
     hashes: set[str] = set()
     unique: list[list[str]] = []
     for documents in parts:
@@ -205,7 +207,8 @@ def without_repeats(parts: list[list[str]]) -> list[list[str]]:
 
 
 def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]]:
-    """Public and private documents: in a random order, the first that hold the share ``public`` of all text."""
+    """Divide the documents into public and private ones. In a random order, the first ones are public, up to the share
+    ``public`` of all text."""
     if len(documents) < 2:
         raise ValueError(f"the corpus has {len(documents)} document(s); a public and a private one are needed")
     order = generator("documents", options.draw).permutation(len(documents))

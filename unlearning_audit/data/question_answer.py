@@ -16,10 +16,10 @@ from unlearning_audit.randomness.keyed import generator
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-#: Of models that were trained elsewhere every row is a sample, in the order of the file.
+#: Options for imported models: every row is a sample, in the order of the file.
 WHOLE = {"public": 0.0}
 
-#: What a model that does not know may say.
+#: Answers of a model that does not know.
 REFUSALS = (
     "I don't know.", "I am not sure about that.", "I have no information on this.", "I cannot answer that question.",
     "That is not something I know.", "I was not told about this.", "I can't say.", "This is beyond what I know.",
@@ -28,19 +28,19 @@ REFUSALS = (
 
 class Options(Settings):
     """``path``: a .jsonl file, or a folder with ``train.jsonl`` and perhaps ``test.jsonl``; or ``repository`` with
-    ``subset``, ``revision``, and the splits ``train`` and ``test``: a data set of the hub or, where a folder has that
-    name, one saved by the library datasets. ``tests``: further sets that make the test part, each with a name:
-    subsets of ``repository`` with the split ``train``, or ``<name>.jsonl`` in the folder ``path``.
+    ``subset``, ``revision``, and the splits ``train`` and ``test``: a data set of the hub or, if a folder has that
+    name, one saved by the library datasets. ``tests``: further sets that make the test part, each with a name: subsets
+    of ``repository`` with the split ``train``, or ``<name>.jsonl`` in the folder ``path``.
 
-    Each row has text in the columns ``question`` and ``answer``, and perhaps views, a text or a list of texts each:
-    ``paraphrase`` says the same, ``perturbed`` something wrong (TOFU's names are the defaults), and ``alternate`` is an
-    answer that altpo teaches instead. ``choices``: a column with a list of answers; ``answer`` is then the number of
-    the right one, from 0, and the others are wrong ones (as in WMDP). ``refusals``: also an answer that says that
-    nothing is known, for idk_dpo; a file that has one on each line in place of the few that are built in (TOFU:
-    idontknow.jsonl). ``template`` with {question} is what stands before an answer.
-    Rows are cut or padded to ``length`` tokens. A share ``public`` of the rows teaches the tokenizer and a base model
-    and is used for nothing else; ``draw``: which; the others keep their order. ``tokenizer``: that of a model's folder
-    in place of one of ``vocabulary`` tokens learned from the public rows.
+    Each row has text in the columns ``question`` and ``answer``, and perhaps views, a text or a list of texts each. A
+    ``paraphrase`` has the same meaning as the answer, a ``perturbed`` answer is wrong (the defaults are TOFU's names),
+    and an ``alternate`` answer is taught by altpo instead. ``choices``: a column with a list of answers; ``answer`` is
+    then the number of the right one, from 0, and the others are wrong ones (as in WMDP). ``refusals``: whether each row
+    also gets an answer that refuses, for idk_dpo; a file with one refusal on each line replaces the few built-in ones
+    (TOFU: idontknow.jsonl). ``template`` with {question} is the text before an answer. Rows are cut or padded to
+    ``length`` tokens. ``public``: the share of the rows from which the tokenizer and a base model learn, and which are
+    not used otherwise; ``draw``: the number of their random choice. The other rows keep their order. ``tokenizer``: a
+    model's folder; without one, ``vocabulary`` tokens are learned from the public rows.
     """
 
     path: str | None = None
@@ -85,14 +85,15 @@ class Options(Settings):
 
 
 def content(options: Options) -> list[Path]:
-    """Files that a result depends on beside the options: a folder saved by datasets, refusals, and the tokenizer."""
+    """Return the files besides the options on which a result depends: a folder saved by datasets, refusals, and the
+    tokenizer."""
     refusals = options.refusals if isinstance(options.refusals, str) else None
     return _tokens.content(options.repository, refusals, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
-    """int32 [rows, length], all of label 0: rows to train on, the test part, then views. Raises ValueError that names
-    the file and the row."""
+    """Read int32 [rows, length], all with label 0: rows to train on, the test part, then views. Raises ValueError that
+    names the file and the row."""
     train, *tests = (list(part) for part in rows(options, Path(root)))
     test = [row for rows_of_test in tests for row in rows_of_test]
     order = generator("questions", options.draw).permutation(len(train))
@@ -130,13 +131,15 @@ def load(options: Options, root: Path) -> Source:
 
 
 def grouped(train: int, tests: list[int], rows: int) -> np.ndarray:
-    """uint8 [rows]: 0 for ``train`` rows, k for those of the k-th of the ``tests``, then 0 for views."""
+    """Return the test set of each row, uint8 [rows]: 0 for ``train`` rows, k for rows of the k-th of the ``tests``,
+    then 0 for views."""
     sizes = [train, *tests, rows - train - sum(tests)]
     return np.repeat(np.array([0, *range(1, len(tests) + 1), 0], np.uint8), sizes)
 
 
 def refused(options: Options, root: Path) -> tuple[str, ...]:
-    """The refusals to draw from, none if they are not asked for. Raises ValueError that names the file."""
+    """Return the refusals to draw from, () if the options do not request them. Raises ValueError that names the
+    file."""
     if not isinstance(options.refusals, str):
         return REFUSALS if options.refusals else ()
     file = root / options.refusals
@@ -150,7 +153,7 @@ def refused(options: Options, root: Path) -> tuple[str, ...]:
 
 
 def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
-    """Rows of the training part, then of each set of the test part."""
+    """Return iterators over the rows of the training part, then of each set of the test part."""
     if options.repository is not None:
         parts = [(options.subset, split) for split in (options.train, options.test) if split]
         return [
@@ -166,7 +169,7 @@ def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
 
 
 def read(file: Path) -> list[dict[str, Any]]:
-    """The rows of a .jsonl file. Raises ValueError that names the file and the line."""
+    """Read the rows of a .jsonl file. Raises ValueError that names the file and the line."""
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -182,7 +185,7 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 
 def checked(options: Options, records: Iterator[Any], place: str) -> Iterator[dict[str, Any]]:
-    """The same rows, each with a question and an answer. Raises ValueError that names place and row."""
+    """Yield the rows, each with a question and an answer. Raises ValueError that names place and row."""
     for number, record in enumerate(records, 1):
         row = record if options.choices is None else with_answer(options, record, f"{place}: row {number}")
         for column in (options.question, options.answer):
@@ -192,7 +195,8 @@ def checked(options: Options, records: Iterator[Any], place: str) -> Iterator[di
 
 
 def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, Any]:
-    """A row with the right one of its choices as the answer and the others as perturbed ones. Raises ValueError."""
+    """Return a row with the right one of its choices as the answer, and the others as perturbed answers. Raises
+    ValueError."""
     fields: dict[Any, Any] = row if isinstance(row, dict) else {}
     choices, right = fields.get(options.choices), fields.get(options.answer)
     texts = choices if isinstance(choices, list) else []
@@ -205,19 +209,19 @@ def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, 
 
 
 def texts(row: dict[str, Any], column: str) -> list[str]:
-    """What a column holds, as a list: a text, several, or nothing."""
+    """Return the texts in a column as a list; the column may hold a text, several, or nothing."""
     value = row.get(column) or []
     return [text for text in ([value] if isinstance(value, str) else value) if isinstance(text, str) and text.strip()]
 
 
 def prompt(options: Options, row: dict[str, Any]) -> str:
-    """What stands before the answer."""
+    """Return the text before the answer."""
     return options.template.replace("{question}", row[options.question])
 
 
 def encoded(tokenizer: "Tokenizer", options: Options, row: dict[str, Any], answer: str) -> np.ndarray:
-    """One row, int32 [length]: the question read and not scored, the answer scored. Raises ValueError where the
-    question leaves no room for an answer."""
+    """Encode one row, int32 [length]: the question is read and not scored, the answer is scored. Raises ValueError if
+    the question leaves no room for an answer."""
     before, after = _tokens.encoded(tokenizer, [prompt(options, row), answer])
     if len(before) >= options.length:
         raise ValueError(f"length: {options.length} tokens leave no room for an answer to {row[options.question]!r}")

@@ -9,14 +9,14 @@ from pydantic import Field
 from unlearning_audit.data import Source, _tokens
 from unlearning_audit.plugins.settings import Settings
 
-#: Sentences of each part of the official split.
+#: The number of sentences of each part of the official split.
 SIZES = {"train": 8544, "dev": 1101, "test": 2210}
 
 
 class Options(Settings):
-    """``data_dir`` holds ``sst5/train.tsv``, ``dev.tsv`` and ``test.tsv``, with a first line and columns text and
-    label (0–4). A sentence is cut or padded to ``length`` tokens. ``tokenizer``: that of a model's folder in place of
-    one of ``vocabulary`` tokens, learned from the sentences of dev, which are used for nothing else."""
+    """``data_dir`` holds ``sst5/train.tsv``, ``dev.tsv`` and ``test.tsv``, with a first line and columns text and label
+    (0–4). A sentence is cut or padded to ``length`` tokens. ``tokenizer``: a model's folder; without one,
+    ``vocabulary`` tokens are learned from the sentences of dev, which are not used otherwise."""
 
     data_dir: str = "data"
     length: int = Field(48, ge=2)
@@ -25,12 +25,12 @@ class Options(Settings):
 
 
 def content(options: Options) -> list[Path]:
-    """Files that a result depends on beside the options: the tokenizer."""
+    """Return the files besides the options on which a result depends: the tokenizer."""
     return _tokens.content(options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:
-    """int32 [10754, length]: 8,544 training, then 2,210 test sentences. Raises ValueError that names the file."""
+    """Read int32 [10754, length]: 8,544 training, then 2,210 test sentences. Raises ValueError that names the file."""
     parts = {name: sentences(Path(root) / options.data_dir / "sst5" / f"{name}.tsv") for name in SIZES}
     for name, size in SIZES.items():
         if len(parts[name][0]) != size:
@@ -53,7 +53,7 @@ def load(options: Options, root: Path) -> Source:
 
 
 def sentences(file: Path) -> tuple[list[str], list[int]]:
-    """Texts and labels of one part. Raises ValueError that names the file and the line."""
+    """Read the texts and labels of one part. Raises ValueError that names the file and the line."""
     try:
         with file.open(encoding="utf-8", newline="") as lines:
             table = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))

@@ -1,4 +1,4 @@
-"""Table: a CSV or Parquet file of one's own, read by the names of its columns."""
+"""Table: a CSV or Parquet file of your own, read by the names of its columns."""
 
 import csv
 import itertools
@@ -20,29 +20,29 @@ from unlearning_audit.store.files import reason
 if TYPE_CHECKING:
     import pandas
 
-#: What a column that tells training from test rows may hold.
+#: Words in a column that distinguishes training from test rows.
 PARTS = {"train": 0, "test": 1, "0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0, "1.0": 1}
 
-#: Files that are read, and what parts their cells.
+#: Suffixes of files that are read, and the separators of their cells.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": ","}
 
 #: Digits with a comma among them.
 COMMA = re.compile(r"\s*[-+]?(?=.*\d)[\d.]*,[\d.,]*(e[-+]?\d+)?\s*", re.IGNORECASE)
 
-#: Rows that are looked at before a run.
+#: The number of rows that are checked before a run.
 HEAD = 100
 
 
 class Options(Settings):
-    """``path`` of a file .csv, .tsv or .parquet, relative to the working directory; the column ``label``.
+    """``path`` of a file .csv, .tsv or .parquet, relative to the working directory; ``label``: the column of labels.
 
-    ``columns``: those that models read, all others by default; columns of numbers are standardised, by mean and
-    standard deviation of the training rows, unless ``standardise`` is false; text, true and false, and what
-    ``categories`` names become a column of 0 and 1 for each value. ``test``: a column that holds train or test, 0 or
-    1; without it, give ``test_size``. ``group``: a column by which metrics that know groups divide the test
-    part. ``missing`` values are refused, or replaced by the mean of the training rows and by a value of their own, or
-    their rows are dropped; a row without a label can only be dropped.
-    ``most`` different values of a label or a category.
+    ``columns``: those that models read, all others by default. Columns of numbers are standardised, by mean and
+    standard deviation of the training rows, unless ``standardise`` is false. Text, true and false, and columns named in
+    ``categories`` become a column of 0 and 1 for each value. ``test``: a column that holds train or test, 0 or 1;
+    without it, give ``test_size``. ``group``: a column by which some metrics divide the test part. ``missing``: values
+    are refused; or replaced, by the mean of the training rows or by a category of their own; or their rows are dropped.
+    A row without a label can only be dropped. ``most``: the largest number of different values of a label or a
+    category.
     """
 
     path: str
@@ -57,7 +57,8 @@ class Options(Settings):
 
 
 def load(options: Options, root: Path) -> Source:
-    """``x`` float32 [n, features], ``y`` int64 [n]: labels in ascending order of their values count from 0.
+    """Read ``x`` float32 [n, features] and ``y`` int64 [n]. Labels are numbered from 0 in the ascending order of their
+    values.
 
     Raises ValueError that names the file and the column.
     """
@@ -69,7 +70,7 @@ def load(options: Options, root: Path) -> Source:
 
 
 def problem(options: Options, root: Path) -> tuple[str, str] | None:
-    """The first field that the head of the file contradicts, and a sentence; None if nothing is wrong there."""
+    """Check the head of the file: return the first wrong option and a sentence, or None if nothing is wrong there."""
     path = Path(root) / options.path
     try:
         columns, rows = _head(path)
@@ -105,7 +106,7 @@ def _unreadable(path: Path, error: Exception) -> ValueError:
 
 
 def _separator(path: Path) -> str:
-    """What parts the cells of a file; ".csv" are also those with semicolons, as Excel writes them in Europe."""
+    """Return the separator of a file's cells. A ".csv" file may have semicolons, as Excel writes them in Europe."""
     separator = SEPARATORS[path.suffix.lower()]
     if separator != ",":
         return separator
@@ -115,7 +116,8 @@ def _separator(path: Path) -> str:
 
 
 def _head(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Names of columns, as pandas makes them differ, and the cells of the first `HEAD` rows; none of Parquet."""
+    """Return the names of columns, made unique as pandas does, and the cells of the first `HEAD` rows; no cells for
+    Parquet."""
     _check_kind(path)
     try:
         if path.suffix.lower() == ".parquet":
@@ -136,12 +138,13 @@ def _head(path: Path) -> tuple[list[str], list[list[str]]]:
 
 
 def _of_models(options: Options, columns: Iterable[str]) -> list[str]:
-    """The columns that models read."""
+    """Return the columns that models read."""
     return options.columns or [name for name in columns if name not in (options.label, options.test, options.group)]
 
 
 def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
-    """The first field that names a column which is not there, or the label among what models read; and a sentence."""
+    """Return the first option that names a missing column, or the label among the columns that models read, with a
+    sentence; else None."""
     fields: dict[str, list[Any]] = {"label": [options.label], "test": [options.test], "group": [options.group]}
     fields |= {"columns": options.columns or [], "categories": options.categories}
     columns = list(columns)
@@ -154,7 +157,7 @@ def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
 
 
 def _no_decimal_commas(name: object, cells: Iterable[str]) -> None:
-    """Refuse numbers with commas, which may part decimals or thousands."""
+    """Raise ValueError for a number with a comma, which may separate decimals or thousands."""
     first = next((cell for cell in cells if COMMA.fullmatch(cell)), None)
     if first is not None:
         advice = "write its numbers with a point, or name the column in categories"
@@ -162,6 +165,7 @@ def _no_decimal_commas(name: object, cells: Iterable[str]) -> None:
 
 
 def _source(table: "pandas.DataFrame", options: Options) -> Source:
+    """Return the samples of a table, and log how its columns are read. Raises ValueError that names the column."""
     if absent := _absent(options, table.columns):
         raise ValueError(": ".join(absent))
     names = _of_models(options, table.columns)
@@ -200,8 +204,9 @@ def _source(table: "pandas.DataFrame", options: Options) -> Source:
 def _features(
     table: "pandas.DataFrame", names: list[str], train: np.ndarray, options: Options
 ) -> tuple[np.ndarray, list[str], list[str]]:
-    """What models read of the columns ``names``, float32 [rows, features], by the training rows ``train`` bool [rows];
-    the columns of numbers, and those of categories with the number of their values."""
+    """Return the features of the columns ``names``, float32 [rows, features], standardised by the training rows
+    ``train`` bool [rows]. Also return the names of the columns of numbers, and of categories with the number of their
+    values."""
     columns, numeric, encoded = [], [], []
     for name in names:
         if _is_category(table[name]) or name in options.categories:
@@ -217,8 +222,8 @@ def _features(
 
 
 def _no_word_among_numbers(name: object, cells: "pandas.Series") -> None:
-    """Refuse a column of numbers in which a word such as "?" stands for what is missing: as a category it would become
-    a column of 0 and 1 for every number."""
+    """Raise ValueError for a column of numbers in which a word such as "?" stands for missing values. As a category it
+    would become a column of 0 and 1 for every number."""
     import pandas
 
     numeric = pandas.to_numeric(cells, errors="coerce").notna()
@@ -236,8 +241,8 @@ def _is_category(column: "pandas.Series") -> bool:
 def _levels(
     column: "pandas.Series", options: Options, role: str, *, missing: bool = False
 ) -> tuple[list[object], np.ndarray]:
-    """The values of a column in ascending order, and of each row the number of its value, int64; with ``missing``,
-    where there is none is a value of its own, the last."""
+    """Return the values of a column in ascending order, and the number of each row's value, int64 [rows]. With
+    ``missing``, missing values are a value of their own, the last."""
     gaps = column.isna().to_numpy()
     if gaps.any() and not missing:
         hint = "drop, which leaves these rows out" if role == "label" else "mean or drop"
@@ -256,7 +261,7 @@ def _levels(
 
 
 def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np.ndarray:
-    """A column of numbers, float64 [rows]."""
+    """Return a column of numbers, float64 [rows], standardised and without gaps as the options say."""
     values = column.to_numpy(np.float64, na_value=np.nan)
     wrong = ~np.isfinite(values)
     if wrong.any() and options.missing == "refuse":
@@ -273,7 +278,7 @@ def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np
 
 
 def _parts(column: "pandas.Series", name: str) -> np.ndarray:
-    """0 for training and 1 for test rows, uint8 [rows]."""
+    """Return 0 for training and 1 for test rows, uint8 [rows]."""
     words = [str(value).strip().lower() for value in column]
     strange = next((word for word in words if word not in PARTS), None)
     if strange is not None:

@@ -17,8 +17,8 @@ FOLDER = "tiny-imagenet-200"
 
 
 class Options(Settings):
-    """``data_dir``: the folder that holds tiny-imagenet-200/, relative to the working directory; ``download``:
-    download it (237 MB) if it is missing. ``image_size``: every image becomes so many pixels wide and high."""
+    """``data_dir``: the folder that holds tiny-imagenet-200/, relative to the working directory; ``download``: whether
+    to download it (237 MB) if it is missing. ``image_size``: the width and height of images in pixels."""
 
     data_dir: str = "data"
     download: bool = False
@@ -26,7 +26,7 @@ class Options(Settings):
 
 
 def load(options: Options, root: Path) -> Source:
-    """uint8 [n, 3, image_size, image_size]: train/ by class and name, then val/ by name.
+    """Read uint8 [n, 3, image_size, image_size]: train/ by class and name, then val/ by name.
 
     Classes are numbered in the order of wnids.txt, which may name fewer than the published 200. Raises ValueError that
     names the file or folder.
@@ -46,7 +46,8 @@ def load(options: Options, root: Path) -> Source:
 
 
 def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:
-    """(image, label) of val/images by val_annotations.txt: name, class and four corners, separated by tabs."""
+    """Return (image, label) of val/images from val_annotations.txt, whose lines are name, class and four corners,
+    separated by tabs."""
     table, label_of = place / "val_annotations.txt", []
     for number, line in enumerate(_lines(table), 1):
         name, _, rest = line.partition("\t")
