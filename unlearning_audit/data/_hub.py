@@ -25,7 +25,7 @@ def rows(
         raise ValueError(f"{repository}: there is no column {missing[0]!r}; it has {existing}")
     try:
         yield from dataset
-    except Exception as error:  # of the library, the network and the disk
+    except Exception as error:  # any error of the library, the network or the disk
         raise ValueError(f"{repository}: split {split!r} cannot be read ({error})") from error
 
 
@@ -47,7 +47,7 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
             whole = datasets.load_from_disk(str(folder))
         else:
             whole = datasets.load_dataset(str(folder), cache_dir=_cache().name)
-    except Exception as error:  # of the library, the network and the disk
+    except Exception as error:  # any error of the library, the network or the disk
         where = "cannot be read" if folder.is_dir() else "is neither a folder nor a data set that can be fetched"
         raise ValueError(f"{repository} {where} ({type(error).__name__}: {error})") from error
     if not isinstance(whole, datasets.DatasetDict):

@@ -48,7 +48,7 @@ def opened(root: Path, name: str) -> "Tokenizer":
         if not path.exists():
             return Tokenizer.from_pretrained(name)
         return Tokenizer.from_str(file.read_text(encoding="utf-8"))
-    except Exception as error:  # the library raises Exception itself
+    except Exception as error:  # the library raises Exception directly
         raise ValueError(
             f"tokenizer: {file} cannot be read ({error}); name a model's folder that holds tokenizer.json"
         ) from error

@@ -27,9 +27,9 @@ class Options(Settings):
 def load(options: Options, root: Path) -> Source:
     """Read the file; nothing is unpickled.
 
-    ``x`` uint8 or float32 [n, channels, height, width], float32 [n, features] or int32 [n, length]; ``y`` integers [n]
-    from 0; ``part`` [n], 0 or false for train, 1 or true for test; optionally ``subject`` integers [n], the person to
-    whom each sample belongs. Raises ValueError that names the file and the field.
+    ``x`` is uint8 or float32 [n, channels, height, width], float32 [n, features] or int32 [n, length]. ``y`` holds
+    integers [n] from 0. ``part`` [n] is 0 or false for train, 1 or true for test. ``subject``, if given, holds integers
+    [n]: the person to whom each sample belongs. Raises ValueError that names the file and the field.
     """
     with _opened(Path(root) / options.path) as archive:
         y, part, subject = _labels(archive)
@@ -92,7 +92,7 @@ def _to_numbers(y: np.ndarray) -> str:
 
 
 def _source(x: np.ndarray, y: np.ndarray, part: np.ndarray, subject: np.ndarray | None, options: Options) -> Source:
-    least = 2 if x.dtype == np.int32 else 0  # texts have labels 0: two classes are how they enter
+    least = 2 if x.dtype == np.int32 else 0  # texts have only the label 0, but a Source needs two classes
     classes = max(least, int(y.max()) + 1) if options.classes is None else options.classes
     subject = None if subject is None else subject.astype(np.int64)
     return Source(np.ascontiguousarray(x), y.astype(np.int64), part.astype(np.uint8), classes, subject=subject)
@@ -105,6 +105,6 @@ def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:
         of_version = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
         shape, _, dtype = of_version[min(np.lib.format.read_magic(file)[0], 2) - 1](file)
     if dtype.hasobject:
-        return archive["x"]  # NumPy refuses it
+        return archive["x"]  # NumPy raises an error
     fits = len(shape) in LAYOUTS.get(dtype.name, ())
     return np.empty((shape[0], *[0] * (len(shape) - 1)) if fits else shape, dtype)

@@ -62,6 +62,7 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _corpus_has_its_place(self) -> "Options":
+        """Check that the options which belong to one corpus are given for it, and only for it."""
         if (self.corpus == "folder") != (self.path is not None):
             raise ValueError("path and corpus: folder belong together; give both or neither")
         if (self.corpus == "hub") != (self.repository is not None):
@@ -173,7 +174,7 @@ def fetch(repository: str, name: str | None, files: list[Path]) -> None:
             dataset = load_dataset(repository, name, cache_dir=cache)
             for part, file in zip(("train", "test"), files, strict=True):
                 file.write_text("".join(dataset[part]["text"]), encoding="utf-8")
-    except Exception as error:  # of the library, the network and the disk
+    except Exception as error:  # any error of the library, the network or the disk
         raise ValueError(f"{repository} {name or ''} could not be fetched ({error}); put it into {folder}") from error
 
 
@@ -225,6 +226,7 @@ def _text(file: Path) -> str:
 
 
 def _lines(file: Path) -> list[str]:
+    """Return the texts in a .jsonl file. Raises ValueError that names the file and the line."""
     numbered = []
     for number, line in enumerate(_text(file).splitlines(), 1):
         if line.strip():

@@ -66,6 +66,7 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _one_place(self) -> "Options":
+        """Check that the data have one source, and that options for another source are not given."""
         if (self.path is None) == (self.repository is None):
             raise ValueError("give either path or repository")
         form = type(self).model_fields

@@ -85,6 +85,7 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
 
 
 def _read(path: Path) -> "pandas.DataFrame":
+    """Read the table as a pandas DataFrame. Raises ValueError if its suffix is unknown or it cannot be read."""
     import pandas
 
     _check_kind(path)
@@ -92,7 +93,7 @@ def _read(path: Path) -> "pandas.DataFrame":
         if path.suffix.lower() == ".parquet":
             return pandas.read_parquet(path)
         return pandas.read_csv(path, sep=_separator(path))
-    except (OSError, ValueError, UnicodeError) as error:  # pandas' and arrow's own are among these
+    except (OSError, ValueError, UnicodeError) as error:  # errors of pandas and arrow are subclasses of these
         raise _unreadable(path, error) from None
 
 

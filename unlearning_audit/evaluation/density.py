@@ -41,7 +41,7 @@ def kernel(points: np.ndarray, at: np.ndarray, *, bandwidth: float, bins: float 
     height = np.log(count / len(points)) - 0.5 * np.log(2 * np.pi * variance)
     flat = np.asarray(at, dtype=np.float64).ravel()
     result = np.empty_like(flat)
-    rows = max(1, 32_000 // len(centre))  # what a processor keeps near: 256 KB of float64 at a time
+    rows = max(1, 32_000 // len(centre))  # 256 KB of float64 at a time fit into a processor's cache
     for start in range(0, len(flat), rows):
         chunk = flat[start : start + rows, None]
         exponent = height - 0.5 * (chunk - centre) ** 2 / variance

@@ -167,7 +167,7 @@ def _logits(source: _Source) -> np.ndarray:
     """Load logits as float32 [models, samples, classes]. Check that they are finite and not probabilities."""
     value = source.load("logits")
     if value.dtype == np.float64 and LARGE < np.abs(value).max() < HUGE:
-        value = value - value.max(axis=-1, keepdims=True)  # the same to softmax, and no digit is lost
+        value = value - value.max(axis=-1, keepdims=True)  # softmax ignores the shift, and no digit is lost
     with np.errstate(over="ignore"):
         value = value.astype(np.float32)
     wrong = ~np.isfinite(value).all(axis=2)

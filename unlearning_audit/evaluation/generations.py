@@ -45,7 +45,8 @@ class Generations(Arrays):
 
 
 class Sampled(Generations):
-    """Several sampled answers per row: ``tokens`` int32 [models, rows, answers, new]; ``index`` as in `Generations`."""
+    """Several sampled answers per row: ``tokens`` int32 [models, rows, answers, new], −1 after the last token of an
+    answer; ``index`` as in `Generations`."""
 
     AXES = (None, None)
 

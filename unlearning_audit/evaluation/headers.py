@@ -115,7 +115,7 @@ def refuse_shape(
 ) -> NoReturn:
     """Raise ValueError: an array "has shape [3], but must be [4] or [2, 4]". If another axis of the logits is as long
     as the labels, the message says that the logits' axes are exchanged."""
-    logits = opened("logits", files["logits"]).shape if name == "labels" else ()  # models, where there are no labels
+    logits = opened("logits", files["logits"]).shape if name == "labels" else ()  # checkpoints have no labels
     axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if logits and len(shape) == 1 else None
     if axes:
         raise ValueError(

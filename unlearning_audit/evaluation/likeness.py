@@ -62,7 +62,7 @@ def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int
     because they have no distance to compare with.
     """
     initially, now, crossed = apart(before, before), apart(after, after), apart(after, before)
-    initially = np.minimum(initially, initially.T)  # a model that once said the same of every sample has one side only
+    initially = np.minimum(initially, initially.T)  # infinite on one side for a model with constant logits
     initially = np.where(np.isfinite(initially), initially, 0.0)
     for i, j in zip(*np.nonzero(now < ALIKE * initially), strict=True):
         if i < j:

@@ -79,7 +79,7 @@ class StoredLogits:
         logits = check.field("logits", "f", (models, None, None), finite=False)
         _, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))
-        order = np.argsort(index, kind="stable")  # quick for an index of two ascending parts
+        order = np.argsort(index, kind="stable")  # stable sorting is fast for an index of two ascending parts
         # A file that a job wrote contains the count, which saves reading all logits.
         of_job = Path(path).name in record_of(path).get("checksums", {})
         bad = int(arrays["not_finite"]) if of_job else sum(_not_finite(values) for values in logits)

@@ -148,7 +148,7 @@ def _order(population: Group) -> list[int]:
     """Return the column of each class in the best order, if it fits the retained samples far better than the given
     order; else []."""
     counts = _answers(population, population.answers.predicted(), _retained(population))
-    if np.count_nonzero(counts.sum(axis=1)) <= 2:  # a method may turn the answers of a model round, where there are two
+    if np.count_nonzero(counts.sum(axis=1)) <= 2:  # a method may invert the predictions of two classes
         return []
     _, best = linear_sum_assignment(_rates(counts), maximize=True)
     return best.tolist() if _fits(counts, best) else []

@@ -210,7 +210,7 @@ def read_union(
     records: list[Record] = []
     places: dict[str, int] = {}
     for header, cells, row in _read(path, OWNER, filters):
-        if not records:  # as of every line
+        if not records:  # the header is the same for all lines
             places = {name[len(AXIS) :]: at for name, at in header.items() if name.startswith(AXIS)}
         axes = {name: plain(cells[at]) for name, at in places.items() if cells[at]}
         scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])

@@ -86,7 +86,7 @@ def score(
             else:
                 parts += list(one(case, name, load("attacks", entry["name"]), entry, seed))
         except (PluginError, NoAnswerError) as error:
-            failed[name] = str(error)  # or what else it reads of the models is not there
+            failed[name] = str(error)  # NoAnswerError: the models lack a signal that it reads
             print(error, file=sys.stderr)
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
     return Scores(columns or tables.no_scores(), failed)
@@ -104,7 +104,7 @@ def _apart(
     where = file or source_file("attacks", entry["name"])
 
     def asked() -> dict:
-        with guard(where):  # what fails after the file was imported is its failure
+        with guard(where):  # errors after the import are failures of the file
             parts = list(one(case, name, load("attacks", entry["name"], file), entry, seed))
             return {"parts": parts, "missing": case.missing}
 

@@ -90,8 +90,8 @@ def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.nda
 def statistics(statistic: Statistic, reference, *, classes: int) -> FlatReference:
     """Compute the statistic of every row of a `Reference` that is a member or a non-member.
 
-    Raises ValueError if the reference has another number of ``classes`` than the audited models, if its matrices do not
-    fit its logits, if a row is both member and non-member, or if there are no members or no non-members.
+    Raises ValueError if the reference has another number of ``classes`` than the audited models, or if its matrices do
+    not fit its logits. Also raises it if a row is both member and non-member, or if one of the two has no rows.
     """
     y, rows = _labels_and_rows(reference, classes)
     value = [statistic(reference.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
@@ -131,7 +131,7 @@ def same_samples(logits: np.ndarray, y: np.ndarray, reference) -> None:
         )
     _sides(reference)
     own_labels, their_labels = labels(logits, y), labels(reference.logits, reference.y)
-    shared = sum((own_labels == row).any(axis=0) for row in their_labels) > 0  # of any two models
+    shared = sum((own_labels == row).any(axis=0) for row in their_labels) > 0  # equal labels in any two models
     if shared.mean() < 0.9:
         raise ValueError(
             f"{(~shared).sum()} of {len(shared)} samples have other labels in the reference than in the audited "

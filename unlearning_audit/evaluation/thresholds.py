@@ -15,7 +15,7 @@ def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
     """
     thresholds = np.full(classes, stats.best_threshold(value=value, positive=member), dtype=np.float64)
     if per_class:
-        order = np.argsort(label, kind="stable")  # once, and rows of a class stay in their order
+        order = np.argsort(label, kind="stable")  # one sort for all classes; rows of a class keep their order
         for rows in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
             if member[rows].any() and not member[rows].all():
                 thresholds[label[rows[0]]] = stats.best_threshold(value=value[rows], positive=member[rows])

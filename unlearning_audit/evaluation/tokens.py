@@ -13,7 +13,7 @@ def lowest(value: np.ndarray, share: float) -> np.ndarray:
     """
     count = (~np.isnan(value)).sum(-1)
     count_lowest = np.maximum((share * count + 1e-9).astype(int), 1)
-    order = np.sort(value, axis=-1)  # NaN goes to the end
+    order = np.sort(value, axis=-1)  # NaN is sorted to the end
     used = np.arange(value.shape[-1]) < count_lowest[..., None]
     return np.where(used, order, 0.0).sum(-1) / count_lowest
 

@@ -75,7 +75,7 @@ def holds_arrays(folder: Path) -> bool:
 
 
 def _listed(names: list[str]) -> str:
-    """ "a, b, c and 4 more" """
+    """List names, three at most: "a, b, c and 4 more"."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
 

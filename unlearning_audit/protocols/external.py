@@ -114,7 +114,7 @@ def methods(options: Options, names: list[str]) -> list[str]:
         if not any(place.is_dir() for place in places):
             expected = "it must hold logits.npy of the models after unlearning or these themselves, and who saw what"
             raise ValueError(f"{places[-1]}: there is no such folder; {expected}")
-        for place in places:  # what it lacks besides would be said first, of a file that another folder misses
+        for place in places:  # else the message would be about another folder's file
             if place.is_dir() and not any(place.iterdir()):
                 raise ValueError(_formats.instead_of_logits(place))
     _no_strangers(root, method_names)
@@ -203,7 +203,7 @@ def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitF
     folders |= {part: shared[name] for part, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
     if "shadow_original" in shared:
         folders["shadow_original"] = shared["shadow_original"]
-    if kind == "original":  # nothing was done to these models, so they and their shadows play two parts each
+    if kind == "original":  # these models are unchanged, so they and their shadow models play two parts each
         folders |= {part: shared[name] for part, name in _TWO_PARTS.items() if name in shared}
     return folders
 
@@ -256,7 +256,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     places |= {name: [folder, *donors] for name in MODEL_FILES}
     candidates = {name: [at / f"{name}.npy" for at in folders] for name, folders in places.items()}
     for path in (path for paths in candidates.values() for path in paths):
-        if (path.exists() or path.is_symlink()) and not path.is_file():  # to pass over it would change what is meant
+        if (path.exists() or path.is_symlink()) and not path.is_file():  # ignoring it would change the meaning
             raise ValueError(
                 f"{path}: this is no file, but a folder, a pipe, a device or a link that leads nowhere; save it with "
                 "numpy.save"

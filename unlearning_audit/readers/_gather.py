@@ -87,7 +87,7 @@ def imported(
     try:
         groups, unplaced = _groups.grouped(models, alone=alone)
     except ValueError:
-        if beside := next((result for result in out if result.file in files), None):  # it may be what is not there
+        if beside := next((result for result in out if result.file in files), None):  # it may be the missing model
             raise ValueError(beside.sentence) from None
         raise
     unread = {result.file for result in out} - files

@@ -379,7 +379,7 @@ def _apart(model: Model, groups: list[Group]) -> str:
     """Return advice for a model that shares no samples with the groups, with an example of how both name their
     samples."""
     advice = "name the log of one that was with --retrain FILE"
-    if subject(model) & groups[0].samples or "rows" not in model.raw:  # names by texts tell nobody anything
+    if subject(model) & groups[0].samples or "rows" not in model.raw:  # names derived from texts are no help
         return f"; {advice}"
     first, other = (min(samples, key=_natural) for samples in (subject(model), groups[0].samples))
     return f": its first sample to forget is {first}, that of others {other}; call the same samples alike, or {advice}"

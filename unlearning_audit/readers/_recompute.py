@@ -54,8 +54,11 @@ def forget_quality(ratio: np.ndarray, retrained: np.ndarray) -> float:
 
 
 def rouge_l(answer: str, truth: str) -> float:
-    """Return ROUGE-L recall as the package rouge 1.0.1 computes it: the share of the distinct words of the true answer
-    that lie on a longest common subsequence of one of its sentences and one of the given answer's."""
+    """Return ROUGE-L recall as the package rouge 1.0.1 computes it.
+
+    This is the share of the distinct words of the true answer that lie on a longest common subsequence. Subsequences
+    are computed between each of its sentences and each of the given answer's.
+    """
     said, true = ([part.split() for part in text.split(".") if part] for text in (answer, truth))
     common = {word for sentence in true for other in said for word in _subsequence(sentence, other)}
     return len(common) / max(len({word for sentence in true for word in sentence}), 1)

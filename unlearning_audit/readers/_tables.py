@@ -40,11 +40,11 @@ def frame(path: Path) -> Any:
             table = read_csv()
             columns = layout_of(list(table.columns), {}).columns
             words = [columns[meaning] for meaning in ("kind", "method") if meaning in columns]
-            if words and table[words].isna().any(axis=None):  # None is a word there
+            if words and table[words].isna().any(axis=None):  # the text None is a word in these columns
                 cells = read_csv(usecols=words, dtype=str, keep_default_na=False)[words]
                 table[words] = table[words].astype(object).mask(cells == "None", "None")
             names = columns.get("sample")
-            if names and table[names].isna().any():  # NA, None and nan are names of samples, too
+            if names and table[names].isna().any():  # the texts NA, None and nan can be names of samples
                 table[names] = read_csv(usecols=[names], dtype=str, keep_default_na=False)[names]
             return table
     except pandas.errors.ParserWarning:
@@ -70,7 +70,7 @@ def header(path: Path) -> list[str]:
         if _texts.kind(path) in (".jsonl", ".json"):
             text = _texts.head(path).lstrip("\ufeff \r\n\t").removeprefix("[").lstrip()
             first, end = json.JSONDecoder().raw_decode(text)
-            alone = _texts.kind(path) == ".json" and not text[end:].strip()  # an object, which is no table
+            alone = _texts.kind(path) == ".json" and not text[end:].strip()  # a single object is not a table
             return list(first) if isinstance(first, dict) and not alone else []
     except (ValueError, OSError):
         return []

@@ -99,11 +99,12 @@ def _remove_others(place: Path, files: set[Path]) -> None:
 
 
 def _table(group: Group) -> _Table:
-    """Collect what the models of a group have in common: their samples, the part of each sample (forgotten, held out,
-    …), and for each attack and reading that all models have, the samples that all of them have.
+    """Collect what the models of a group have in common.
 
-    Raises ValueError if a sample belongs to different parts in two models. A model with a random draw of its own
-    (`Model.fair`) is not checked: its forgotten samples may be held out from another.
+    This is their samples, the part of each sample (forgotten, held out, …), and, for each attack and value that all
+    models have, the samples on which all have it. Raises ValueError if a sample belongs to different parts in two
+    models. A model with a random draw of its own (`Model.fair`) is not checked: its forgotten samples may be held out
+    from another.
     """
     part: dict[str, str] = {}
     for model in group.models:

@@ -295,7 +295,7 @@ def _add_reading(model: Model, name: str, entry: dict[str, Any], samples: _Sampl
         candidates |= {f"{how} of {key}": (value, key) for how, value in means.items()}
     agreement = _recompute.closest(name, printed, {how: value for how, (value, _) in candidates.items()})
     key = candidates[agreement.how][1]
-    meant = "_PERT_" in name or "_PARA_" in name  # the mean over false answers, or over paraphrases
+    meant = "_PERT_" in name or "_PARA_" in name  # the mean over wrong answers, or over paraphrases
     if not meant and any(isinstance(row.get(key), list) for row in entry[VALUES].values() if isinstance(row, dict)):
         model.left_out[name] = "each sample has a list of values, of which nothing says which one is meant"
         return
@@ -309,7 +309,7 @@ def _add_reading(model: Model, name: str, entry: dict[str, Any], samples: _Sampl
         elif "max(" in agreement.how:
             array = np.maximum(0.0, 1 - array)
     names = samples.of(name, entry["value_by_index"])
-    if "_PERT_" in name:  # what false answers read is a part of the truth ratio
+    if "_PERT_" in name:  # values of wrong answers only enter the truth ratio
         return
     # min(R, 1/R) is small for a model that knows the answer and for one that was destroyed.
     near = 0 if "min(" in agreement.how else 1

@@ -39,7 +39,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
     def read_file(path: Path) -> list[Model]:
         if _signals(path):
             return _of_signals(path, root)
-        # The average is of all models together, which stand beside it.
+        # The average is over all models, whose own results lie beside it.
         return [] if "average" in path.stem else [_of_result(path, root)]
 
     return read_all(paths, read_file)

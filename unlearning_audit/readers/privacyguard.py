@@ -93,7 +93,7 @@ def _model(train: Path, test: Path, root: Path) -> Model:
             raise ValueError(f"{path}: column 'score' must hold finite numbers, and one at least")
         user = table[_user(table)].astype(str)
         best: dict[str, float] = {}
-        for name, value in zip(user, score, strict=True):  # of several rows of a user the largest, as its analyses do
+        for name, value in zip(user, score, strict=True):  # a user's largest score, as in its own analyses
             best[name] = max(value, best.get(name, -np.inf))
         ids.append([f"{path.stem}:{name}" for name in best])
         values.append(np.array(list(best.values())))

@@ -104,12 +104,12 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     if wrong is not None and "avg_paraphrased_loss" in entry:
         right = _column(entry, "avg_paraphrased_loss", indices, place)
         quotient = np.exp(wrong.mean(axis=1) - right[:, 0])
-        # Quotients of false over true answers: near 1 where a model knows neither.
+        # Ratios of wrong to right answers are near 1 if a model knows neither.
         false_over_true = 1 / quotient
         _check(model, entry, f"{prefix} truth_ratio", "truth_ratio", indices, false_over_true, place, quotient)
         if part == FORGET:
             model.raw["forget_truth_ratio"] = false_over_true
-            values["Truth_Ratio"] = np.minimum(false_over_true, quotient), 0  # small for a destroyed model too
+            values["Truth_Ratio"] = np.minimum(false_over_true, quotient), 0  # small also for a destroyed model
         else:
             values["Truth_Ratio"] = np.maximum(0.0, 1 - false_over_true), 1
     for quantity, (value, near) in values.items():

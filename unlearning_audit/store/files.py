@@ -38,7 +38,7 @@ class FailedError(NoAnswerError):
 
     def __init__(self, part: str, why: str) -> None:
         self.part, self.why = part, why
-        super().__init__(part, why)  # both, for another process makes it anew of these
+        super().__init__(part, why)  # another process unpickles it from both
 
     def __str__(self) -> str:
         return self.why
@@ -64,7 +64,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         part.chmod(0o666 & ~_umask())
         with part.open("rb+") as file:
             os.fsync(file.fileno())
-        _seal_of(path).unlink(missing_ok=True)  # it is the old file's
+        _seal_of(path).unlink(missing_ok=True)  # it belongs to the old file
         part.replace(path)
     except Exception as error:
         # Libraries in Rust raise other exceptions, with the system's error in the text only.
@@ -173,7 +173,7 @@ def write_json(path: str | Path, value: object) -> None:
 
 def read_json(path: str | Path) -> Any:
     """Read JSON. Raises ArtifactError for a missing or damaged file."""
-    if Path(path).name == "spec.json":  # checks itself while it is read
+    if Path(path).name == "spec.json":  # record_of verifies it
         return reading_errors(path, lambda: record_of(path))
     return checked(path, lambda: json.loads(Path(path).read_text()))
 
@@ -268,7 +268,7 @@ def reading_errors(path: str | Path, read: Callable[[], T]) -> T:
     """Return ``read()``. Whatever a missing or damaged file makes it raise becomes an ArtifactError."""
     if not Path(path).exists():
         raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
-    if not Path(path).is_file():  # a pipe or a device, which may never end
+    if not Path(path).is_file():  # reading a pipe or a device may never end
         raise ArtifactError(f"{path}: this is no file; delete it and run again")
     try:
         return read()
