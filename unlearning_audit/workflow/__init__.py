@@ -1,1 +1,2 @@
-"""From a study to jobs: the plan of nodes with keys, parameters of rules, forecast, progress, changes to Snakemake."""
+"""Turn a study into jobs: the plan of nodes with keys, parameters of rules, forecasts, progress, and the code of
+jobs."""

@@ -1,4 +1,4 @@
-"""What a study asks of this machine that another setting would spare it, said before it runs."""
+"""Advice, before a study runs, on settings that this machine computes slowly."""
 
 from pathlib import Path
 
@@ -7,8 +7,8 @@ from unlearning_audit.workflow.nodes import Plan
 
 
 def slow_precision(plan: Plan) -> str:
-    """One sentence if models that are still to be trained multiply in bfloat16, and this machine has neither a GPU nor
-    instructions for it; else nothing."""
+    """Return one sentence if models to be trained multiply in bfloat16 and this machine has neither a GPU nor
+    instructions for it; "" otherwise."""
     if device.gpus() or not device.emulates_bfloat16():
         return ""
     slow = [

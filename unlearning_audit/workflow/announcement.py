@@ -1,4 +1,4 @@
-"""The first line of a run: what is done, with which data, and about how long it takes."""
+"""The first line of a run: what it computes, on which data, and about how long it takes."""
 
 from collections.abc import Mapping
 
@@ -8,16 +8,16 @@ from unlearning_audit.workflow.progress import Progress, spoken
 
 
 def small(plan: Plan) -> bool:
-    """Whether all models are of kinds for which the shipped rates hold: their files say ``SMALL = True``."""
+    """Return whether the shipped rates hold for all models of a plan: their files have ``SMALL = True``."""
     kinds = {scenario.model.name for scenario in plan.study.scenarios if scenario.model is not None}
     return kinds <= set(registry.defining("models", "SMALL"))
 
 
 def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
-    """ "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min on 2 cores".
+    """Return the line, such as "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min on 2 cores".
 
-    ``counts``: jobs of each rule. Without a time where the models are not ``small``: how long these take is known once
-    the first of them are trained.
+    ``counts``: jobs of each rule. If models are not ``small``, the line has no time, because it is unknown until some
+    are trained.
     """
     scenarios = plan.study.scenarios
     methods = {case.method for case in plan.cases} - {"none", "retrain", "retrain_control"}

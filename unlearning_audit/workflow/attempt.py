@@ -1,4 +1,4 @@
-"""Failing plug-ins: the failure and its reason are written in place of the batch's weights and logits."""
+"""Run code that may fail through a plug-in. On failure, write the reason in place of the batch's weights and logits."""
 
 import sys
 import time
@@ -20,15 +20,19 @@ from unlearning_audit.training.streams import Rows
 
 
 def of_model(settings: dict[str, Any], place: dict[str, Any]) -> AbstractContextManager[Any]:
-    """Training of a user's own model: its failure is the model's, while that of a library's model is a defect."""
+    """Return a context in which errors of a user's own model raise PluginError. For a library's model, errors stay
+    unchanged, because they are defects."""
     if not place.get("file"):
         return nullcontext()
     return guard(registry.source_file("models", settings["model"], place["file"]))
 
 
 def check_built(model: object, classes: int, file: str) -> nn.Module:
-    """The model that a user's file built, whose final layer has a name: that of ``model.head``, or the one layer that
-    answers with ``classes`` numbers. Raises PluginError that says what lacks."""
+    """Return the model that a user's file built, after checking that its final layer has a name.
+
+    The name is ``model.head``, or that of the only layer with ``classes`` outputs. Raises PluginError that says what is
+    missing.
+    """
     if not isinstance(model, nn.Module):
         raise PluginError(f"{readable(file)}: build must return a torch.nn.Module, it returned {type_of(model)}")
     head = getattr(model, "head", None)
@@ -55,7 +59,7 @@ def check_built(model: object, classes: int, file: str) -> nn.Module:
 
 
 def check_model(bank: Bank, classes: int, file: str) -> None:
-    """Check that a user's model answers two samples with logits. Raises PluginError that says what is wrong."""
+    """Check that a user's model maps two samples to logits. Raises PluginError that says what is wrong."""
     rows = min(2, len(bank.x))
     kind = str(bank.scaled(bank.x[:1]).dtype).removeprefix("torch.")
     requirement = f"to {kind} {[rows, *bank.x.shape[1:]]} the model must answer with logits, float [{rows}, {classes}]"
@@ -74,8 +78,10 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
 def run_method(
     bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget: Rows, retain: Rows, file: str
 ) -> float:
-    """Let a method change the models of a bank; the seconds that it took. Raises PluginError for what it raises, and if
-    it returns something."""
+    """Let a method unlearn the models of a bank, and return the seconds that it took.
+
+    Raises PluginError if the method raises an exception or returns something.
+    """
     started = time.perf_counter()
     with guard(file):
         returned = unlearn(bank, forget, retain)
@@ -95,11 +101,12 @@ def attempt(
     before: str = "",
     time_limit: float | None = None,
 ) -> dict[str, Any]:
-    """Facts of what ``write`` writes; where it fails through a plug-in, ``models`` and ``logits`` say so instead.
+    """Call ``write`` and return its facts. If it fails through a plug-in, write the reason to ``models`` and ``logits``
+    instead.
 
-    ``part``: "model" or "method", whichever ``write`` is the first to use; ``before``: what has failed where there are
-    no models to ask, unless these say it. ``file`` is that of the user's own code, which runs in a process of its own
-    for no longer than ``time_limit``, or None.
+    ``part``: "model" or "method", the plug-in that ``write`` uses first. ``before``: the part that has failed if there
+    are no models to query and their file does not state it. ``file``: the user's own code, which runs in its own
+    process for at most ``time_limit`` seconds, or None.
     """
     try:
         return isolated(write, file, trace=False, time_limit=time_limit)

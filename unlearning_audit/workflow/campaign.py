@@ -1,4 +1,4 @@
-"""Trials of one method's settings: each makes the models of some pairs forget, and is judged as it will be audited."""
+"""A campaign tunes one method: trials unlearn some pairs of models, and are evaluated like the study's methods."""
 
 import json
 import time
@@ -27,14 +27,14 @@ from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import run_method
 from unlearning_audit.workflow.open_bank import device_facts, open_bank
 
-#: Draws behind the band of several attacks, of which a trial reads only the strongest.
+#: Random draws for the interval over several attacks. A trial uses only the strongest attack.
 DRAWS = 100
 
 
 class Campaign:
-    """All trials of one method, pair by pair: what one round made of a pair the next one reads again.
+    """All trials of one method. The results of a trial on a pair are kept for later rounds.
 
-    ``settings`` as of the stage ``tune``; files of working data lie in ``folder``.
+    ``settings``: those of the stage ``tune``; ``folder``: holds temporary files.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Campaign:
         self._yardsticks: dict[int, dict[str, Contribution]] = {}
 
     def run(self, setting_file: str, trials: str) -> dict[str, Any]:
-        """Run all rounds, and write the setting that was chosen and the table of ``trials``; facts for the spec."""
+        """Run all rounds, write the chosen setting and the table of ``trials``, and return facts for the spec."""
         tune, start = self.settings["tune"], time.perf_counter()
         seed = seed_of(self.settings["seed"], "tune", self.settings["method"])
         designs = tuning.settings(self.settings["method_options"], tune["space"], tune["trials"], seed)
@@ -107,7 +107,11 @@ class Campaign:
         return facts | device_facts(self.device)
 
     def trial(self, number: int, options: dict[str, Any], pairs: int) -> Trial:
-        """One setting on the first ``pairs`` pairs."""
+        """Evaluate one setting on the first ``pairs`` pairs.
+
+        If the method fails, the returned trial has a note on the error. Errors of the machine and damaged files are
+        raised.
+        """
         trial = Trial(number, options, pairs)
         try:
             files = self.unlearned.setdefault(number, [])
@@ -121,7 +125,7 @@ class Campaign:
             return replace(trial, note=str(error))
 
     def _forgotten(self, number: int, options: dict[str, Any], pair: int) -> str:
-        """The file of what the models of a pair answer after unlearning."""
+        """Let the models of a pair unlearn by one setting, and return the file of their logits."""
         bank, member = self.banks[pair].copy(), self.pairs[pair]
 
         def unlearn(*models: Bank | Rows) -> object:
@@ -134,7 +138,7 @@ class Campaign:
         return path
 
     def _judged(self, trial: Trial, files: list[str]) -> Trial:
-        """The trial with its distance from retraining and its worth."""
+        """Return the trial with its distance from retraining and its loss of utility."""
         contributions = {"trial": self._contributions(files)}
         if trial.pairs not in self._yardsticks:
             self._yardsticks[trial.pairs] = self._contributions(self.retrained[: trial.pairs])
@@ -158,7 +162,8 @@ class Campaign:
         )  # fmt: skip
 
     def _contributions(self, files: list[str]) -> dict[str, Contribution]:
-        """What every metric adds up of the models that answer so: with the attacks that read logits alone."""
+        """Return every metric's contributions, from models with the logits ``files`` and from the attacks that read
+        logits only."""
         attacks = self.settings["attacks"]
         case = self._case(files, None)
         columns = [
@@ -178,6 +183,7 @@ class Campaign:
         return contributions
 
     def _case(self, files: list[str], scores: str | None) -> Evaluation:
+        """Return the evaluation of models with these logits ``files``, one per pair, and the attacks' ``scores``."""
         pairs = len(files)
         case = Evaluation(
             self.data_file, self.splits[:pairs], self.originals[:pairs], files, scores_file=scores,
@@ -188,7 +194,7 @@ class Campaign:
         return case
 
     def _parts(self, path: str, membership: Membership) -> list[str]:
-        """The logits of a file in files of their own, pair by pair."""
+        """Split a file of logits by pairs, and return the files."""
         whole, files = Logits.read(path, len(membership.seed)), []
         for pair, block in enumerate(np.unique(membership.block)):
             files.append(self._file(Path(path).parent.name, pair))
@@ -197,25 +203,30 @@ class Campaign:
         return files
 
     def _file(self, name: str, pair: int) -> str:
+        """Return the path of a new temporary file for one pair."""
         folder = self.folder / f"{name}-{pair}"
         folder.mkdir()
         return str(folder / ("membership.npz" if name == "membership" else "logits.npz"))
 
 
 def _margin(read: Read) -> float:
+    """Return the margin on the side of the distance's sign, as a positive number."""
     far, near = read.distance.margin
     return near if read.distance.estimate.value > 0 else -far
 
 
 def _margins(read: Read) -> float:
+    """Return a distance in units of its margin."""
     return float(read.distance.estimate.value) / _margin(read)
 
 
 def _number(value: float) -> float | None:
+    """Return a rounded value, or None if it is not finite."""
     return round(value, 6) if np.isfinite(value) else None
 
 
 def _row(stage: int, trial: Trial) -> dict[str, Any]:
+    """Return the row of the table of trials for one trial."""
     half = 1.96 * trial.error
     low, high = max(trial.distance - half, 0.0), trial.distance + half
     finite = np.isfinite(trial.distance)

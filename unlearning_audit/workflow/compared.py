@@ -1,4 +1,4 @@
-"""Which comparisons a study has, where their tables lie, and which jobs made the models that they compare."""
+"""Find the comparisons of a study, their tables, and the jobs that made the compared models."""
 
 from typing import Any
 
@@ -7,8 +7,12 @@ from unlearning_audit.workflow.nodes import Plan
 
 
 def comparisons(plan: Plan) -> list[dict[str, Any]]:
-    """Every scenario's verdicts and what they rest on, and of every method the jobs that made its models and those
-    that it is compared with, but for the adversary's, as [stage, node]."""
+    """Return a record of every comparison: its scenario and setting, its files, and the jobs that made the compared
+    models.
+
+    ``made``: method → [stage, node] of the jobs that made its models and those that it is compared with, without shadow
+    models.
+    """
     stage_of = {node.outputs["spec"]: [node.stage, node.name] for node in plan.all()}
     shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
     cases = {(*c.scenario.place, c.method): c for c in plan.cases}
@@ -34,5 +38,5 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
 
 
 def spec(path: str) -> str:
-    """The spec file of the node that a file belongs to."""
+    """Return the spec file of the node to which a file belongs."""
     return f"{path.rpartition('/')[0]}/spec.json"  # asked too often for pathlib

@@ -1,4 +1,4 @@
-"""What every job took or will take, told by those that are done."""
+"""Measure how long jobs took, and predict how long the others will take."""
 
 import json
 import os
@@ -7,25 +7,30 @@ from pathlib import Path
 
 from unlearning_audit.workflow.progress import HEAVY, RATES, SHORT
 
-#: The blocks of models in a label.
+#: The part of a label that names blocks of models.
 BLOCKS = re.compile(r"-[a-z]+\d+(?:to\d+)?(?=-|$)")
 
 
 def measured(specs: list[str]) -> dict[str, float]:
-    """Seconds of the jobs that are done, by the path of their spec."""
+    """Return the seconds of the jobs that are done, by the path of their spec."""
     return {path: _seconds(path) for path in specs if os.path.exists(path)}
 
 
 def tell(specs: list[str], done: dict[str, float]) -> bool:
-    """Whether what is done says how long the rest takes: data and splits say nothing of how long models take, which is
-    seconds in one study and days in another."""
+    """Return whether the jobs that are done suffice to predict the others.
+
+    Jobs without models do not suffice, because models take seconds in one study and days in another.
+    """
     heavy = {path for path in specs if _parts(path)[0] in HEAVY}
     return bool(done if heavy <= done.keys() else heavy & done.keys())
 
 
 def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
-    """Seconds of every job: what it took, else as jobs of its name, of its name but for the blocks, or of its stage,
-    else what the stage takes by the shipped rates, of jobs with models in proportion to those measured."""
+    """Return the seconds of every job: measured if it is done, predicted otherwise.
+
+    A prediction is the mean of jobs of the same name, of the same name but other blocks, or of the same stage.
+    Otherwise it is the stage's shipped rate; for jobs with models, in proportion to the measured ones.
+    """
     alike: dict[tuple[str, ...], list[float]] = {}
     for path, seconds in done.items():
         stage, label = _parts(path)
@@ -44,23 +49,27 @@ def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
 
 
 def _parts(path: str) -> tuple[str, str]:
-    """(stage, label without key) of a spec's path."""
+    """Return (stage, label without key) of a spec's path."""
     stage, node = os.path.normpath(path).split(os.sep)[-3:-1]
     return stage, node.rsplit("-", 1)[0]
 
 
 def _shipped(stage: str, label: str) -> float:
+    """Return the shipped rate of a job, in seconds."""
     return RATES.get(_work(stage, label), SHORT)
 
 
 def _work(stage: str, label: str) -> str:
-    """The stage whose jobs take as long: retraining is training, and says nothing of other methods."""
+    """Return the stage whose jobs take as long. Retraining counts as training, because other methods take less."""
     return "train" if stage == "unlearn" and label.endswith("-retrain") else stage
 
 
 def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
-    """Which jobs take about as long, the most alike first: of "…-shadows4to7-npo" those of other shadow models next;
-    last, for jobs with models, all that hold such."""
+    """Return groups of jobs that take about as long, from the most similar to the least.
+
+    For "…-shadows4to7-npo", the second group are the same jobs on other shadow models. For jobs with models, the last
+    group () holds all jobs with models.
+    """
     blocks = BLOCKS.findall(label)
     before, _, after = label.rpartition(blocks[-1]) if blocks else (label, "", "")
     alike = (stage, label), (stage, before, after), (_work(stage, label),)
@@ -68,7 +77,7 @@ def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _seconds(path: str) -> float:
-    """What the job took by its own account; 0 where the file does not say."""
+    """Return the seconds in a job's spec; 0 if the file does not state them."""
     try:
         return max(float(json.loads(Path(path).read_text())["seconds"]["function"]), 0.0)
     except (OSError, ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Which verdicts lie here of the same draws with fewer pairs, so that a study was extended after they could be seen."""
+"""Find earlier verdicts on fewer pairs of the same draws: the study was then extended after they could be seen."""
 
 import json
 from functools import cache
@@ -9,13 +9,16 @@ from unlearning_audit.stats import looks
 from unlearning_audit.store.files import read_json
 from unlearning_audit.workflow.nodes import ROOT, Comparison, Plan
 
-#: What a population and its draws are, and which of its blocks were judged.
+#: Population → a text that identifies its draws, and the blocks that were evaluated.
 Draws = dict[str, tuple[str, frozenset[int]]]
 
 
 def level(plan: Plan, pairs: int | None) -> float:
-    """The level of verdicts on so many pairs (None: of a protocol without pairs): what a planned look has of α, divided
-    by the number of scenarios where a false verdict is rare in the whole study (Bonferroni)."""
+    """Return the level α of verdicts on so many ``pairs`` (None: of a protocol without pairs).
+
+    It is the share of α that a planned look has (`stats.looks`). If the family of tests is the whole study, it is
+    divided by the number of scenarios (Bonferroni).
+    """
     planned = plan.study.looks
     spent = planned and pairs is not None
     alpha = looks.levels(looks=planned)[planned.index(pairs)] if spent else looks.ALPHA
@@ -23,12 +26,12 @@ def level(plan: Plan, pairs: int | None) -> float:
 
 
 def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
-    """``unit``, the sizes that it was extended ``from``, and ``to``, of a comparison whose blocks were judged before
-    when they were fewer, by a study that had not planned this look; {} of any other. ``methods``: which of its methods
-    were judged then, if not all were.
+    """Describe how a comparison was extended without a plan; {} if it was not.
 
-    The draws are the same where data, protocol with its options, seed, model and recipe are, whatever the methods, the
-    attacks and the code. Comparisons that the study itself asks for are parts of it. What was deleted is not seen.
+    It was, if verdicts on fewer of its blocks exist from a study that had not planned this look. Returns ``unit``, the
+    earlier sizes ``from``, the present size ``to``, and ``methods``: those with earlier verdicts, if not all have them.
+    Draws are the same if data, protocol with its options, seed, model and recipe are, whatever the methods, attacks and
+    code. Comparisons of the study itself do not count, and deleted ones cannot be found.
     """
     folder = Path(comparison.outputs["spec"]).parent
     beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])
@@ -54,12 +57,13 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
 
 
 def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:
-    """Whether that look is one of those that the study plans, and had the level that it has in the plan."""
+    """Return whether an earlier verdict is a look that the study plans, at the level that the plan gives it."""
     return unit == "pairs" and size in plan.study.looks and abs(alpha - level(plan, size)) < 1e-12
 
 
 def _grown(earlier: Draws, planned: Draws) -> str:
-    """The population that had fewer blocks, all of which are among those of today, while no other lost any; else ""."""
+    """Return the population that had fewer blocks, all of which are among the present ones; "" if another population
+    lost blocks or the draws differ."""
     if earlier.keys() != planned.keys():
         return ""
     pairs = [(name, earlier[name], planned[name]) for name in planned]
@@ -69,7 +73,7 @@ def _grown(earlier: Draws, planned: Draws) -> str:
 
 
 def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
-    """The draws of a comparison of this plan; none where models were made elsewhere."""
+    """Return the draws of a comparison of this plan; {} for imported models."""
     node = plan.node("comparisons", Path(comparison.outputs["spec"]).parent.name)
     judged = next(iter(node.parents.values()))
 
@@ -82,8 +86,10 @@ def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
 
 @cache
 def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
-    """The draws of a comparison on record in this absolute folder, its methods, and its level. Raises ValueError,
-    LookupError, TypeError, OSError or StopIteration for one that is damaged or of another version."""
+    """Return the draws, the methods and the level of a comparison in this absolute ``folder``.
+
+    Raises ValueError, LookupError, TypeError, OSError or StopIteration for one that is damaged or of another version.
+    """
     record, root = read_json(folder / "spec.json"), folder.parents[2]
     first = next(path for path in record["inputs"] if path.endswith("metrics.csv"))
     judged = read_json(root / Path(first).with_name("spec.json"))
@@ -100,7 +106,8 @@ def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
 
 
 def _draws(data: dict[str, Any], batches: list[tuple[dict[str, Any], dict[str, Any]]]) -> Draws:
-    """Population → what it is, and its blocks; ``batches``: settings of memberships and of the models on them."""
+    """Return the draws of each population. ``batches``: the settings of memberships and of the models trained on
+    them."""
     populations: dict[str, tuple[str, frozenset[int]]] = {}
     for split, train in batches:
         kind = json.dumps([data, {k: v for k, v in split.items() if k != "blocks"}, train], sort_keys=True)

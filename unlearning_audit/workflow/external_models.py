@@ -1,4 +1,4 @@
-"""Opens checkpoints that a user trained elsewhere, and asks them what metrics need, one model at a time."""
+"""Open checkpoints that a user trained elsewhere, and compute what metrics need, one model at a time."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -22,26 +22,26 @@ from unlearning_audit.training import card, generation, tokens
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.engine import aliases
 
-#: What begins the name of a checkpoint among the files of a population.
+#: Prefix of a checkpoint's name among the files of a population.
 PREFIX = "checkpoint_"
 
 T = TypeVar("T")
 
-#: A name or file, and options.
+#: A plug-in's name or file, and its options.
 Options = dict[str, Any]
 
 
 def answered(
     files: dict[str, str], population: str, data: Options, model: Options, seed: int, *, generations: int = 0
 ) -> tuple[Data, Membership, Logits | Published]:
-    """What the checkpoints of one population say of every sample of a data source.
+    """Compute the outputs of one population's checkpoints for every sample of a data source.
 
-    ``files``: those of `unlearning_audit.evaluation.external`, with checkpoints in the place of logits; ``data`` and
-    ``model``: name or file, and options. Classifiers give logits; language models what is read of the tokens of each
-    sample, in the form of `Published`. Where something stands before the scored tokens, they also say by themselves
-    what follows: all forgotten and held-out samples, and ``generations`` of what is kept and of the test part (0: they
-    are not asked). Views are asked about, and are no samples. One model is held at a time, on the card if there is one.
-    Raises ValueError that names a checkpoint which does not fit the model or the data.
+    ``files``: as in `unlearning_audit.evaluation.external`, with checkpoints in place of logits. ``data`` and
+    ``model``: name or file, and options. Classifiers give logits. Language models give scores and values from the
+    tokens of each sample, as `Published`. If samples have a prompt, language models also continue all forgotten and
+    held-out samples, and ``generations`` of the retained and of the test samples (0: none). Views are evaluated but do
+    not count as samples. One model is in memory at a time, on the card if there is one. Raises ValueError that names a
+    checkpoint which does not fit the model or the data.
     """
     paths = [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
     masks = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
@@ -71,12 +71,13 @@ def answered(
 
 
 def _prompted(x: np.ndarray) -> bool:
-    """Whether any token is read before the first one that is scored."""
+    """Return whether a sample has tokens before its first scored one."""
     return bool((x[:, 1] < 0).any())
 
 
 def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
-    """All rows of the source; texts become tokens as the first checkpoint reads them, unless the study says how."""
+    """Return all rows of the data source. Texts are tokenised as the first checkpoint requires, unless the study names
+    a tokenizer."""
     options = dict(wish)
     name, file = options.pop("name"), options.pop("file", None)
     module = registry.load("data", name, file)
@@ -94,14 +95,15 @@ def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
 
 
 def _without_views(rows: Data) -> Data:
+    """Return the data without views of samples."""
     columns = ("x", "y", "part", "y_clean", "index", "compressed", "group", "subject")
     present = {name: value[rows.part < 2] for name in columns if (value := getattr(rows, name)) is not None}
     return replace(rows, **present, parent=None, view=None)
 
 
 def _opened(path: Path, samples: Data, wish: Options) -> Bank:
-    """A bank of one model with the weights of a checkpoint: a folder of transformers, or a state dict in safetensors
-    for what the builder makes."""
+    """Return a bank of one model with the weights of a checkpoint: a folder of transformers, or a state dict in
+    safetensors for the study's model."""
     bare = _builder(path, samples, wish)
 
     def build() -> nn.Module:
@@ -114,7 +116,7 @@ def _opened(path: Path, samples: Data, wish: Options) -> Bank:
 
 
 def _builder(path: Path, samples: Data, wish: Options) -> Callable[[], nn.Module]:
-    """What makes the model of a checkpoint, without the weights of a state dict."""
+    """Return a function that builds the model of a checkpoint, without the weights of a state dict."""
     options = dict(wish)
     name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
     architecture = registry.load("models", name, file)
@@ -129,9 +131,12 @@ def _builder(path: Path, samples: Data, wish: Options) -> Callable[[], nn.Module
 
 
 def check(populations: list[tuple[dict[str, str], str]], data: Options, model: Options, seed: int) -> int:
-    """How many state dicts of the ``populations``, pairs of files and kind as of `answered`, fit the model by their
-    names and shapes: no weight is read, and the model is built once. Raises ValueError that names the first which does
-    not fit, or a file on who saw what that does not fit the data."""
+    """Check that the state dicts of the ``populations`` fit the model by names and shapes, and return how many there
+    are.
+
+    ``populations``: pairs of files and kind, as in `answered`. No weights are read, and the model is built once. Raises
+    ValueError that names the first state dict which does not fit, or a file of memberships that does not fit the data.
+    """
     opened = [[Path(path) for name, path in files.items() if name.startswith(PREFIX)] for files, _ in populations]
     rows = _rows(data, opened[0], seed)
     samples = _without_views(rows)
@@ -149,7 +154,7 @@ def check(populations: list[tuple[dict[str, str], str]], data: Options, model: O
 
 
 def _without_values(build: Callable[[], nn.Module]) -> nn.Module:
-    """A model whose tensors have shapes alone, unless its builder computes with them."""
+    """Return a model whose tensors have shapes but no values, unless its builder computes with values."""
     try:
         with torch.device("meta"):
             return build()
@@ -158,8 +163,8 @@ def _without_values(build: Callable[[], nn.Module]) -> nn.Module:
 
 
 def _check_answer(network: nn.Module, rows: Data, path: Path) -> None:
-    """Raise ValueError unless a network answers two samples with logits; nothing is said of one that computes with
-    values which are not there yet, or that reads texts."""
+    """Raise ValueError unless a network maps two samples to logits. A network that reads texts, or that computes with
+    values it does not have yet, is not checked."""
     if rows.tokenizer is not None or next(network.parameters()).device.type != "meta":
         return
     x = torch.empty((2, *rows.x.shape[1:]), dtype=torch.float32, device="meta")
@@ -173,8 +178,8 @@ def _check_answer(network: nn.Module, rows: Data, path: Path) -> None:
 
 
 def _state_files(path: Path) -> list[Path]:
-    """The files of a state dict: one, or the parts that the index in a folder names; none of a folder of transformers
-    or peft."""
+    """Return the files of a state dict: one, or the parts that the index in a folder names; [] for a folder of
+    transformers or peft."""
     if path.is_file():
         return [path]
     indices = [] if (path / "config.json").is_file() else sorted(path.glob(f"*{INDEX}"))
@@ -184,7 +189,7 @@ def _state_files(path: Path) -> list[Path]:
 
 
 def _shapes(path: Path) -> dict[str, list[int]]:
-    """Name → shape of the tensors of a state dict, by its header."""
+    """Return name → shape of the tensors of a state dict, from its header."""
     from safetensors import safe_open
 
     shapes: dict[str, list[int]] = {}
@@ -198,7 +203,7 @@ def _shapes(path: Path) -> dict[str, list[int]]:
 
 
 def _by_bare_names(tensors: Mapping[str, T]) -> dict[str, T]:
-    """The same without what DataParallel and torch.compile write before every name."""
+    """Return the tensors by their names without the prefixes of DataParallel and torch.compile."""
     for prefix in ("_orig_mod.", "module.", "_orig_mod."):
         if tensors and all(name.startswith(prefix) for name in tensors):
             tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
@@ -206,11 +211,12 @@ def _by_bare_names(tensors: Mapping[str, T]) -> dict[str, T]:
 
 
 def _not_whole(path: Path, error: Exception) -> ValueError:
+    """Return the error for a file that is not intact safetensors."""
     return ValueError(f"{path}: this is no whole file of safetensors ({error})")
 
 
 def _by_all_names(tensors: Mapping[str, T], further: Mapping[str, str]) -> dict[str, T]:
-    """The same where a tensor that has several names, such as tied weights, stands by all of them."""
+    """Return the tensors, with each tensor of several names, such as tied weights, under all of its names."""
     whole = dict(tensors)
     for name, first in further.items():
         if name in whole:
@@ -219,8 +225,8 @@ def _by_all_names(tensors: Mapping[str, T], further: Mapping[str, str]) -> dict[
 
 
 def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Raise ValueError that names the file and the tensors of a state dict that the model lacks, or has of another
-    shape."""
+    """Raise ValueError that names the file and the tensors that are missing in a state dict or in the model, or differ
+    in shape."""
     state, shapes = model.state_dict(), _by_all_names(shapes, aliases(model))
     missing, extra = sorted(set(state) - set(shapes)), sorted(set(shapes) - set(state))
     if missing or extra:
@@ -237,8 +243,8 @@ def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]
 
 
 def _load(model: nn.Module, path: Path) -> None:
-    """Take a state dict, in which a tensor that has several names may stand by one of them. Raises ValueError that
-    names the file and the tensors that do not fit."""
+    """Load a state dict, in which a tensor of several names may have any of them. Raises ValueError that names the file
+    and the tensors that do not fit."""
     from safetensors.torch import load_file
 
     tensors: dict[str, torch.Tensor] = {}
@@ -267,8 +273,11 @@ def _published(
     member: Membership,
     continuations: list[tuple[np.ndarray, np.ndarray]],
 ) -> Published:
-    """Attacks and readings of language models from their tokens, float32 [models, rows, tokens, 4], and from their
-    ``continuations``: rows int64 [asked], and tokens int32 [asked, new], of each model."""
+    """Compute attacks' scores and metrics' values of language models, as `Published`.
+
+    ``readings`` float32 [models, rows, tokens, 4]: values of their tokens. ``continuations``: for each model, the rows
+    int64 [queried] and the generated tokens int32 [queried, new].
+    """
     values, scores = readings.astype(np.float64), {}
     columns: dict[str, np.ndarray] = {}
     of_samples = values[:, rows.part < 2]

@@ -1,4 +1,4 @@
-"""Whether a method unlearns every model by itself: a small rehearsal in which other models are exchanged."""
+"""Test whether a method unlearns each model independently, by a small rehearsal in which the other models change."""
 
 import random
 from collections.abc import Callable
@@ -10,26 +10,27 @@ from unlearning_audit.plugins.guard import readable
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.streams import Rows
 
-#: Models of the rehearsal, of which the middle one is watched; samples that each forgets and keeps there, at most.
+#: The number of models in the rehearsal, and the largest numbers of samples that each forgets and keeps.
 MODELS, FORGOTTEN, RETAINED = 3, 32, 96
 
-#: By what the weights of the other two are multiplied.
+#: The factor by which the weights of the first and the last model are multiplied.
 TIMES = 1.5
 
-#: Share of its way by which the watched model may end elsewhere, for what rounds otherwise; and from which on its
-#: numbers say nothing about it.
+#: The change of the middle model's result, relative to its way, that rounding may cause; and the change from which on
+#: its numbers are useless.
 ROUNDING, MUCH = 1e-3, 0.1
 
-#: Seconds that the rehearsal may take; what takes longer is left alone.
+#: Seconds that the rehearsal may take. Slower methods are not tested.
 SECONDS = 60.0
 
 
 def influence(bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget: Rows, retain: Rows) -> float:
-    """How far a model of ``bank`` ends from where it ends beside other neighbours, as a share of its way.
+    """Return how much other models change the result of one model, relative to the distance that unlearning moves it.
 
-    ``unlearn`` is asked twice to let three models forget a few of their samples, once with the weights of the first and
-    the last multiplied, with the same random numbers. 0 for a method that changes every model by itself, for a bank of
-    one model, and where even the same neighbours do not lead to the same end, so that nothing can be measured.
+    ``unlearn`` lets three models forget a few samples twice, with the same random numbers; the second time, the weights
+    of the first and the last model are multiplied by `TIMES`. The result is 0 for a method that changes every model
+    independently and for a bank of one model. It is also 0 if a repetition with unchanged weights gives another result,
+    because then nothing can be measured.
     """
     if len(bank) < 2:
         return 0.0
@@ -55,18 +56,18 @@ def influence(bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget:
 
 
 def _times(value: torch.Tensor, times: float) -> torch.Tensor:
-    """1 for the model in the middle and ``times`` for the others, as a factor of ``value`` [3, …]."""
+    """Return a factor for ``value`` [3, …]: 1 for the model in the middle, and ``times`` for the others."""
     factors = torch.tensor([times, 1.0, times], dtype=value.dtype, device=value.device)
     return factors.view(-1, *[1] * (value.ndim - 1))
 
 
 def _watched(bank: Bank) -> torch.Tensor:
-    """All weights of the model in the middle, float64 [weights]."""
+    """Return all weights of the model in the middle, float64 [weights]."""
     return torch.cat([value[1].detach().flatten().double() for value in bank.parameters.values()])
 
 
 def sentence(share: float, file: str) -> str:
-    """What an influence means, "" for one by rounding alone."""
+    """Return a sentence on the meaning of an influence; "" if rounding explains it."""
     if share <= ROUNDING:
         return ""
     return (

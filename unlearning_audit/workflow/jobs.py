@@ -1,4 +1,4 @@
-"""What every job does around its function: fill in arguments by name, and record what made an artifact."""
+"""What every job does around its function: fill in arguments by name, and record how an artifact was made."""
 
 import importlib
 import inspect
@@ -18,8 +18,10 @@ from unlearning_audit.workflow.versions import VERSIONS
 
 
 def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a job's ``inputs`` and ``values`` a function takes by name; and of ``**files`` all other inputs, of
-    ``**shown`` all other values."""
+    """Return the arguments of a job's function, from the job's ``inputs`` and ``values``, by name.
+
+    A function with ``**files`` gets all other inputs too, and one with ``**shown`` all other values.
+    """
     parameters = inspect.signature(function).parameters
     return {
         name: value for name, value in {**values, **inputs}.items()
@@ -36,9 +38,12 @@ def made(
     place: dict[str, Any],
     used: float = 0.0,
 ) -> dict[str, Any]:
-    """Call the function of a job; return for its ``spec.json`` what made the other ``outputs``, and at which cost: JSON
-    values only. Peak memory is in MiB, of this process or of one that it made; of a fork, with all that it shares.
-    ``used``: seconds of processors that this process had used before."""
+    """Call the function of a job, and return its record for ``spec.json``: how the other ``outputs`` were made, and at
+    which cost, as JSON values.
+
+    Peak memory is in MiB, of this process or of a child, for a fork with all that it shares. ``used``: processor
+    seconds of this process before the job.
+    """
     started = time.perf_counter()
     facts = function(**arguments_of(function, inputs, {**outputs, "settings": settings, "place": place})) or {}
     seconds, spent = time.perf_counter() - started, process_time() - used
@@ -64,7 +69,7 @@ def made(
 def make(
     stage: str, settings: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, str], place: dict[str, Any]
 ) -> None:
-    """A part of a job that has a stage, a folder and a record of its own, unless it is there and whole."""
+    """Make a part of a job that has its own stage, folder and record, unless it exists and is intact."""
     *files, record = outputs.values()
     with suppress(ArtifactError):
         if Path(record).exists():
@@ -76,13 +81,13 @@ def make(
 
 
 def process_time() -> float:
-    """Seconds of processors that this process and those that it made have used."""
+    """Return the processor seconds that this process and its children have used."""
     child = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + child.ru_utime + child.ru_stime
 
 
 def processor() -> str:
-    """The processor's name as the system gives it."""
+    """Return the processor's name."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

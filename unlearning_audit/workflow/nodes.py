@@ -1,8 +1,8 @@
-"""What a plan is made of: nodes, each one artifact folder, and the cases that tables and figures show.
+"""The parts of a plan: nodes, each one artifact folder, and the cases that tables and figures show.
 
-The key of a node is a hash of the code that makes it, the settings that this code reads and the keys of its
-parents. So a node's name says everything it depends on: an edit makes new names for exactly what it
-touches, reverting it finds the old files again, and two studies share what is equal.
+The key of a node is a hash of the code that makes it, of the settings that this code reads and of its parents' keys. So
+a node's name identifies everything on which it depends. An edit renames exactly the nodes that it affects, reverting it
+finds the old files again, and two studies share equal nodes.
 """
 
 import functools
@@ -20,7 +20,7 @@ from unlearning_audit.study.schema import STAGES, Scenario, Study
 
 ROOT = "results"
 
-#: What a job is given → which outputs of the jobs before it that is.
+#: The role of a job's input → the outputs of earlier jobs that it consists of.
 ROLES: dict[str, tuple[str, ...]] = {
     "data": ("data",), "splits": ("membership",), "selection": ("selection",), "tuned": ("chosen",),
     **dict.fromkeys(("populations", "attacked"), ("data", "membership", "logits")),
@@ -35,9 +35,12 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One artifact folder: ``inputs`` and ``outputs`` map a role to a path or a list of paths; ``awaited``: the
-    inputs that jobs of their own make; ``parents``: the nodes that the inputs are of, each once, by name; ``within``:
-    the node whose job makes this one too, if it has no job of its own."""
+    """One artifact folder.
+
+    ``inputs`` and ``outputs``: role → path or list of paths. ``awaited``: the inputs made by jobs of their own.
+    ``parents``: the nodes of the inputs, by name. ``within``: the node whose job makes this one too, if it has no job
+    of its own.
+    """
 
     stage: str
     name: str
@@ -51,14 +54,14 @@ class Node:
 
     @property
     def label(self) -> str:
-        """Its name without the key."""
+        """The node's name without the key."""
         return self.name.rpartition("-")[0]
 
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """One method in one scenario: which node computed its numbers and its list of records, and where its
-    scores and logits are."""
+    """The files of one method in one scenario: its numbers, contributions and records, its scores, and the logits
+    before and after unlearning with their memberships and data."""
 
     scenario: Scenario
     method: str
@@ -74,8 +77,8 @@ class CaseFiles:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The verdicts on all methods of one scenario: the files of its node by name, and how it was ``extended`` without a
-    plan, as `extensions.unplanned` says it."""
+    """The verdicts on all methods of one scenario: the node's files by name. ``extended``: how it was extended without
+    a plan, as `extensions.unplanned` returns it."""
 
     scenario: Scenario
     outputs: dict[str, str]
@@ -84,9 +87,9 @@ class Comparison:
 
 @dataclass
 class Plan:
-    """All nodes by stage and name, the cases that tables and figures show, and the verdicts on them.
+    """All nodes by stage and name, the cases that tables and figures show, and the comparisons.
 
-    ``models``: how many are trained or unlearned, at most.
+    ``models``: the largest number of models that are trained or unlearned.
     """
 
     study: Study
@@ -99,7 +102,8 @@ class Plan:
     _folders: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def folders(self, stage: str) -> dict[str, list[str]]:
-        """Label → names of the folders of a stage that lie here, whoever made them; listed once."""
+        """Return label → names of the existing folders of a stage, from this or any other study. They are listed
+        once."""
         if stage not in self._folders:
             names = self._folders.setdefault(stage, {})
             for path in sorted(Path(ROOT, stage).glob("*")):
@@ -107,16 +111,19 @@ class Plan:
         return self._folders[stage]
 
     def draft(self) -> "Plan":
-        """An empty plan of the same study, to find out how nodes would be called."""
+        """Return an empty plan of the same study, for finding out the names of nodes."""
         return Plan(self.study, _codes=self._codes, _contents=self._contents, _folders=self._folders)
 
     def node(self, stage: str, name: str) -> Node:
-        """The node of that stage and name. Raises KeyError if the study does not ask for it."""
+        """Return the node with this stage and name. Raises KeyError if the study does not need it."""
         return self.nodes[stage][name]
 
     def code(self, script: str, plugins: tuple[tuple[Any, ...], ...]) -> str:
-        """Digest of a stage's script, of the plug-in files (kind, name, file) it will load, and of what the study says
-        that these depend on and how long they may take."""
+        """Return the digest of a stage's script and of the plug-in files (kind, name, file, depends, time limit) that
+        it loads.
+
+        Files on which a plug-in ``depends``, and its time limit, count too.
+        """
         if (script, plugins) not in self._codes:
             files = (registry.source_file(*plugin[:3]) for plugin in plugins)
             code = source.digest(source.SCRIPTS / f"{script}.py", *files)
@@ -132,7 +139,8 @@ class Plan:
         return self._codes[script, plugins]
 
     def contents(self, plugin: Plugin) -> dict[str, str]:
-        """What the user's files of a plug-in hold, and what these depend on: see `source.contents`."""
+        """Return path → digest of the user's files of a plug-in and of the files on which it depends: see
+        `source.contents`."""
         file = plugin.file or plugin.options.get("file")
         if (file, plugin.depends) not in self._contents:
             self._contents[file, plugin.depends] = source.contents(file and Path(file), plugin.depends)
@@ -141,7 +149,8 @@ class Plan:
     def key(
         self, stage: str, settings: dict[str, Any], inputs: dict[str, list[Node]], plugins: Sequence[tuple[str, Plugin]]
     ) -> str:
-        """What stands for all that something depends on that a job of this stage makes, as `add` takes it."""
+        """Return the key of everything on which the result of a job of this stage depends. The arguments are as in
+        `add`."""
         code = self.code(stage, tuple((kind, p.name, p.file, p.depends, p.time_limit) for kind, p in plugins))
         return key(code, settings, {role: [parent.name for parent in group] for role, group in inputs.items()})
 
@@ -156,9 +165,12 @@ class Plan:
         place: dict[str, Any] | None = None,
         within: Node | None = None,
     ) -> Node:
-        """The node, made once however often it is asked for; ``inputs``: by their role, one of `ROLES`; ``plugins``:
-        the kind and the choice of each that its job loads; ``within``: the node whose job makes this one too, unless
-        that was done before anybody asked."""
+        """Return the node with these settings and inputs; it is made once, however often it is requested.
+
+        ``inputs``: nodes by role, one of `ROLES`. ``plugins``: the kind and choice of each plug-in that the job loads.
+        ``place``: facts for the job that do not change results, such as paths. ``within``: the node whose job makes
+        this one too, unless that job is done already.
+        """
         name = f"{label}-{self.key(stage, settings, inputs, plugins)}"
         nodes = self.nodes[stage]
         if name not in nodes:
@@ -184,16 +196,16 @@ class Plan:
         return nodes[name]
 
     def all(self) -> list[Node]:
-        """All nodes, stage by stage."""
+        """Return all nodes, stage by stage."""
         return [node for stage in STAGES for node in self.nodes[stage].values()]
 
     def specs(self) -> list[str]:
-        """The spec files of all nodes, stage by stage."""
+        """Return the spec files of all nodes, stage by stage."""
         return [node.outputs["spec"] for node in self.all()]
 
 
 def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool) -> dict[str, str | list[str]]:
-    """Role → what the chosen parents have of it; one file of the data, a list of everything else."""
+    """Return role → files of the chosen parents; a single file for the data, lists for all others."""
     paths = {
         role: [parent.outputs[output] for parent in group if chosen(parent) for output in ROLES[role]]
         for role, group in inputs.items()
@@ -202,25 +214,26 @@ def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool)
 
 
 def _alone(folder: Path, maker: Node) -> bool:
-    """Whether a node has a job of its own: it had one already, or all that ``maker`` makes is here, and this is not."""
+    """Return whether a node has a job of its own: if it had one before, or if ``maker`` is done and this node is
+    missing."""
     return (folder / "log.txt").exists() or (
         Path(maker.outputs["spec"]).exists() and not (folder / "spec.json").exists()
     )
 
 
 def _declared(metric: str, file: str) -> list[str]:
-    """How the rows of a user's metric may be called, which its job checks."""
+    """Return the names that rows of a user's metric may have, which its job checks."""
     return [quantity.name for quantity in registry.quantities(metric, file)]
 
 
 def terms(*plugins: Plugin) -> dict[str, Any]:
-    """How long the plug-ins of a job may take, ``time_limit``, if that is limited: the first limit of theirs."""
+    """Return the ``time_limit`` of a job's plug-ins, the first one that is set; {} if there is none."""
     limits = [plugin.time_limit for plugin in plugins if plugin.time_limit is not None]
     return {"time_limit": limits[0]} if limits else {}
 
 
 def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:
-    """Ten hexadecimal digits that stand for code digest, settings and parents (role → names, in their order)."""
+    """Return ten hexadecimal digits that identify the code digest, settings and parents (role → names, in order)."""
     keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
     text = json.dumps([code, settings, keys], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
@@ -228,5 +241,5 @@ def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> s
 
 @functools.cache
 def _read(text: str) -> dict[str, Any]:
-    """Settings from JSON. Equal settings of thousands of nodes are one object; do not change it."""
+    """Return settings from JSON. Equal settings of thousands of nodes are one object, which must not be changed."""
     return dict(json.loads(text))

@@ -1,4 +1,4 @@
-"""Steps that training and unlearning share: opening a bank and writing models and logits."""
+"""Open banks of models, and write models and logits: steps that training and unlearning share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -22,8 +22,8 @@ from unlearning_audit.workflow.attempt import check_built, check_model
 torch.set_num_threads(1)
 
 
-#: How many times the weights of all models may lie on a card beside each other, as of methods that keep teachers,
-#: gradients, masks and noise; and the share of its free memory that these may take, so that steps have the rest.
+#: How many copies of all models' weights may lie on a card at once, since methods keep teachers,
+#: gradients, masks and noise; and the share of the free memory that these may take, which leaves the rest to steps.
 COPIES, SHARE = 6, 0.5
 
 
@@ -37,11 +37,11 @@ def opened(
     numbers: np.ndarray | None = None,
     finite: bool = True,
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
-    """Banks of a job's models, of as many at once as the card holds (`portions`); on a processor one bank of all. With
-    each the places of its models among ``numbers``, int64 [models], and their memberships.
+    """Yield banks of a job's models, each of as many as the card holds (`portions`); on a processor, one bank of all.
 
-    ``models``: the file of all of the membership's models that theirs are read from; ``numbers`` int64: which of them,
-    by default all. Raises as `open_bank`, and NoAnswerError where there are no models.
+    With each bank come the positions of its models among ``numbers``, int64 [models], and their memberships.
+    ``models``: the file from which weights are read, of all models of the membership. ``numbers`` int64: which of them,
+    by default all. Raises as `open_bank`, and NoAnswerError if there are no models.
     """
     numbers = np.arange(len(membership.seed)) if numbers is None else numbers
     for part in portions(data, membership, len(numbers), settings, place, base):
@@ -61,10 +61,10 @@ def portions(
     place: dict[str, Any],
     base: Sequence[str] = (),
 ) -> list[np.ndarray]:
-    """``count`` models in portions that are worked on one after the other, int64 [models] each.
+    """Divide ``count`` models into portions that are processed one at a time, int64 [models] each.
 
-    All at once on a processor, whose memory the job has asked for, and wherever `COPIES` of their weights take less
-    than `SHARE` of what is free on the card. No model depends on the others of its portion.
+    There is one portion on a processor, whose memory the job has requested, and on a card if `COPIES` of the weights
+    take less than `SHARE` of its free memory. No model depends on the others of its portion.
     """
     if card.use() == "cpu" or count < 2:
         return [np.arange(count)]
@@ -76,7 +76,7 @@ def portions(
 
 
 def targets(membership: Membership) -> np.ndarray:
-    """Numbers of the defender's models, int64."""
+    """Return the numbers of the defender's models, which are not shadow models, int64."""
     return np.flatnonzero(~membership.shadow)
 
 
@@ -88,10 +88,11 @@ def open_bank(
     base: Sequence[str] = (),
     alike: bool = False,
 ) -> Bank:
-    """A bank of fresh models for the given memberships; with ``base``, the file of one model, all start from that.
-    ``alike``: whose weights are about to be loaded, as in `Bank.create`.
+    """Return a bank of fresh models for the given memberships. With ``base``, the file of one model, all start from
+    that model.
 
-    Raises FailedError for an architecture that cannot be used, and ValueError as `check_tokens`.
+    ``alike``: weights will be loaded afterwards, as in `Bank.create`. Raises FailedError for an architecture that
+    cannot be used, and ValueError as `check_tokens`.
     """
     at = card.use()
     try:
@@ -120,7 +121,8 @@ def open_bank(
 def builder(
     data: Data, settings: dict[str, Any], place: dict[str, Any], base: Sequence[str] = ()
 ) -> tuple[Callable[[], nn.Module], str]:
-    """What makes a fresh model for the data, as `open_bank` says, and the architecture's file."""
+    """Return a function that makes a fresh model for the data, and the architecture's file. ``base`` is as in
+    `open_bank`."""
     architecture = registry.load("models", settings["model"], place.get("file"))
     options = architecture.Options(**settings["options"])
     weights = {name: value[0] for name, value in read_models(base[0]).items()} if base else None
@@ -137,7 +139,8 @@ def builder(
 
 
 def check_tokens(bank: Bank, data: Data) -> None:
-    """Raise ValueError if the data hold tokens that the models do not know, or are no tokens though these read them."""
+    """Raise ValueError if the data hold tokens that the models do not know, or if the models read tokens and the data
+    hold none."""
     vocabulary = getattr(bank.model, "vocabulary", None)
     if vocabulary is None:
         return
@@ -159,9 +162,9 @@ def dump(
 ) -> dict[str, Any]:
     """Write weights, unless ``models`` is None, and the logits of every sample; return facts for the spec.
 
-    ``banks`` as `opened` gives them; ``copies`` int64 [models]: model i of the files is number ``copies[i]`` of theirs.
-    ``first`` bool [samples]: those whose logits lie together in the file, because scoring asks every model about them.
-    ``guarded``: what models are asked in.
+    ``banks`` are as `opened` yields them. ``copies`` int64 [models]: model i of the files is model ``copies[i]`` of the
+    banks. ``first`` bool [samples]: the samples whose logits lie together in the file, because scoring reads them for
+    every model. ``guarded``: returns the context in which models are queried.
     """
     facts: dict[str, Any] = {"models": len(copies)}
     answers = np.empty(0)
@@ -184,5 +187,5 @@ def dump(
 
 
 def device_facts(device: str) -> dict[str, Any]:
-    """The card, if one was used, for the spec: `card.describe`."""
+    """Return the device for the spec, and the card's facts (`card.describe`) if one was used."""
     return {"device": device} | ({"card": card.describe()} if device == "cuda" else {})

@@ -1,4 +1,5 @@
-"""Settings of the jobs that write tables, figures and the report: one mapping of JSON values each, from the plan."""
+"""Settings of the jobs that write tables, figures and the report: for each job, one mapping of JSON values from the
+plan."""
 
 import hashlib
 import math
@@ -15,17 +16,17 @@ from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.nodes import CaseFiles, Plan
 
 CAPTIONS = unlearning_audit.ROOT / "resources" / "captions"
-#: What tables are made of, in resources/.
+#: Templates of tables, in resources/.
 TEMPLATES = ("tables/sheet.md.jinja", "tables/sheet.tex.jinja")
-#: What the page is made of, in resources/page/.
+#: Files of the page, in resources/page/.
 PAGE_FILES = (
     "page.html", "page.css", "page.js", "vendor/datatables.min.js",
 )  # fmt: skip
 
 
 def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[str, str]:
-    """The files of tables and figures in the ``folder`` of a study, by what scripts call them: the first of each by its
-    ending, another with its name before that."""
+    """Return the files of tables and figures in a study's ``folder``, by the names that scripts use: the first of each
+    by its ending, others by name and ending."""
     return {
         f"{name}_{ending}" if i else ending: f"{folder}/{kind}/{name}.{ending}"
         for kind, names, endings in (("tables", tables, ("csv", "md", "tex")), ("figures", figures, ("svg", "png")))
@@ -35,7 +36,8 @@ def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[st
 
 
 def files(plan: Plan, settings: Any) -> list[str]:
-    """Every file of a plan's jobs that ``settings`` name at any depth, each once: what a job with these reads."""
+    """Return every file of a plan's jobs that ``settings`` name at any depth, sorted: the inputs of a job with these
+    settings."""
     outputs = {path for node in plan.all() if not node.within for path in node.outputs.values()}
     paths, todo = set(), [settings]
     while todo:
@@ -48,14 +50,15 @@ def files(plan: Plan, settings: Any) -> list[str]:
 
 
 def collect(plan: Plan) -> dict[str, Any]:
-    """Every case with the file of its numbers and that of its records."""
+    """Return the settings of the job that collects numbers: every case with the files of its numbers and records."""
     cases = [{**described(case), "metrics": case.metrics, "records": case.records} for case in plan.cases]
     settings = {"study": plan.study.name, "cases": cases, **own_metrics(plan)}
     return {**settings, "caption": caption("records"), "code": code("collect")}
 
 
 def tuning(plan: Plan) -> dict[str, Any]:
-    """Every tuned method of every scenario: the files of its trials, and of the distances on the audited pairs."""
+    """Return the settings of the table of tuning: for each tuned method, the files of its trials and of the distances
+    on the audited pairs."""
     maker = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}
     makers = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}
     distances = {c.scenario.place: c.outputs["distances"] for c in plan.comparisons}
@@ -71,7 +74,7 @@ def tuning(plan: Plan) -> dict[str, Any]:
     places: dict[Any, list[dict[str, str]]] = {}
     for case in plan.cases:
         where = case.scenario.place
-        # What has samples in common is not independent.
+        # Scenarios with common samples are not independent.
         if where in tuned and first.setdefault(repr(case.scenario.data), where) == where:
             places.setdefault(where, []).append({"method": case.method, "contributions": case.contributions})
     verdicts = {c.scenario.place: c.outputs["verdicts"] for c in plan.comparisons}
@@ -86,7 +89,8 @@ def tuning(plan: Plan) -> dict[str, Any]:
 
 
 def cost(plan: Plan) -> dict[str, Any]:
-    """Every node with its ledger entry, and of every case those of its unlearning and of its judging."""
+    """Return the settings of the cost table: every node with its spec, and for each case the specs of its unlearning
+    and evaluation."""
     nodes = [{"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]} for node in plan.all()]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
     cases = [
@@ -101,13 +105,13 @@ def cost(plan: Plan) -> dict[str, Any]:
 
 
 def verdicts(plan: Plan) -> dict[str, Any]:
-    """The verdicts of the whole study."""
+    """Return the settings of the job that collects the verdicts of the whole study."""
     settings = {"study": plan.study.name, "comparisons": compared.comparisons(plan), **own_metrics(plan)}
     return {**settings, "caption": caption("verdicts"), "code": code("verdicts")}
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
-    """One table of the study; "headline" is the one that every study has."""
+    """Return the settings of one table of the study; every study has the table "headline"."""
     if name == "headline":
         return {**_headline(plan), "code": code("tables")}
     wish = plan.study.tables[name]
@@ -124,13 +128,15 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def headline(plan: Plan) -> dict[str, Any]:
-    """What is printed when a run ends."""
+    """Return the settings of the summary that is printed when a run ends."""
     return {**_headline(plan), "study": plan.study.name, "code": code("report")}
 
 
 def meta(plan: Plan) -> dict[str, Any]:
-    """What every metric is worth: the memberships of each scenario (at its first setting) from which models are
-    counted, and the caption."""
+    """Return the settings of the meta-evaluation of metrics.
+
+    They hold the memberships of each scenario (at its first setting), from which models are counted, and the caption.
+    """
     scenarios: dict[str, dict[str, Any]] = {}
     for case in plan.cases:
         if not _imported(case.scenario):
@@ -146,7 +152,7 @@ def meta(plan: Plan) -> dict[str, Any]:
 
 
 def figure(plan: Plan, name: str) -> dict[str, Any]:
-    """One figure of the study, with the files that it is drawn from."""
+    """Return the settings of one figure of the study, with the files that it shows."""
     wish = plan.study.figures[name]
     cases = _cases(plan, wish.scenarios)
     files = {(*c.scenario.place, c.method): c for c in plan.cases}
@@ -165,9 +171,10 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
-    """The whole study: its cases and where their files lie, its displays, its settings, its stages.
+    """Return the settings of the report: the study's cases and their files, its tables and figures, its settings and
+    its captions.
 
-    ``configfiles`` are what the study was read from, where it is not the default one.
+    ``configfiles``: the files from which the study was read, if not from the default one.
     """
     study = plan.study
     return {
@@ -192,7 +199,7 @@ def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def copies(plan: Plan) -> list[dict[str, Any]]:
-    """Of every scenario at every setting, the specs that count samples which occur more than once."""
+    """Return the specs that count repeated samples, for every scenario at every setting."""
     places: dict[Any, dict[str, Any]] = {}
     for case in plan.cases:
         if not _imported(case.scenario):
@@ -202,14 +209,15 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
 
 
 def protocols(plan: Plan, displays: dict[str, Any], name: str) -> str:
-    """The category of a table or figure: the protocols of its scenarios, or of the study if ``displays`` lacks it."""
+    """Return the category of a table or figure: the protocols of its scenarios, or of the whole study if ``displays``
+    lacks it."""
     scenarios = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
     return ", ".join(dict.fromkeys(s.protocol.name for s in scenarios))
 
 
 def described(case: CaseFiles) -> dict[str, Any]:
-    """Who a case is: scenario, axis setting, protocol, method with the user's file, if it is one, and the facts that a
-    printed number may name."""
+    """Return what identifies a case: scenario, axis setting, protocol and method, the user's file if there is one, and
+    the facts that a printed number may name."""
     scenario = case.scenario
     method = scenario.methods[case.method]
     variant = {name: method.options[name] for name in ("variant", "forget_order") if name in method.options}
@@ -221,8 +229,10 @@ def described(case: CaseFiles) -> dict[str, Any]:
 
 
 def own_metrics(plan: Plan) -> dict[str, Any]:
-    """``own_metrics``: what the study calls a metric otherwise than the library → its name there and the user's own
-    file; and, where there are such, the words that they declare."""
+    """Return the study's metrics that have another name than in the library or a file of the user's own.
+
+    ``own_metrics``: name in the study → (name, file); ``declared``, if there are any: the quantities that they declare.
+    """
     items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
     sources = {key: (metric.name, metric.file) for key, metric in items if metric.file or key != metric.name}
     words = {key: repr(registry.quantities(*origin, key=key)) for key, origin in sources.items()}
@@ -230,23 +240,26 @@ def own_metrics(plan: Plan) -> dict[str, Any]:
 
 
 def caption(kind: str) -> str:
-    """How to read a display of this kind; "" if nothing was written."""
+    """Return the caption that explains a kind of table or figure; "" if there is none."""
     path = CAPTIONS / f"{kind}.rst"
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def content(resource: str) -> str:
-    """Digest of a file of resources/, so that an edit makes anew what it may change, wherever the file lies."""
+    """Return the digest of a file in resources/. An edit of the file then remakes what depends on it, wherever the file
+    lies."""
     return source.fingerprint(CAPTIONS.parent / resource)[:10]
 
 
 def code(script: str, *more: Path) -> str:
-    """Digest of a script, its imports and the templates of tables, so that an edit draws anew what it may change."""
+    """Return the digest of a script, its imports and the templates of tables. An edit then redraws what depends on
+    them."""
     parts = [source.digest(source.SCRIPTS / f"{script}.py", *more), *map(content, TEMPLATES)]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:10]
 
 
 def _headline(plan: Plan) -> dict[str, Any]:
+    """Return the settings of the headline table, without the digest of code."""
     return {
         "name": "headline", "title": f"Study {plan.study.name}: what is left to find", "table": None,
         "cases": _cases(plan, None), "comparisons": compared.comparisons(plan),
@@ -255,12 +268,13 @@ def _headline(plan: Plan) -> dict[str, Any]:
 
 
 def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
+    """Return the descriptions of all cases, or of those in ``scenarios``."""
     return [described(case) for case in plan.cases if scenarios is None or case.scenario.name in scenarios]
 
 
 def _facts(scenario: Scenario) -> dict[str, Any]:
-    """Data (or the corpus they are read from), the model as papers print it, its depth, protocol options and privacy
-    budget. A number that JSON lacks becomes text."""
+    """Return facts on a scenario: data (or their corpus), the model's printed name and depth, protocol options and
+    privacy budget. Numbers that JSON does not have become text."""
     privacy: dict[str, Any] = {"epsilon": "inf"}
     if scenario.recipe.dp is not None:
         privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
@@ -273,7 +287,7 @@ def _facts(scenario: Scenario) -> dict[str, Any]:
 
 
 def _settings(scenario: Scenario) -> dict[str, Any]:
-    """A scenario in full, as it was understood."""
+    """Return all settings of a scenario, as they were understood."""
     models = {
         "data": {"name": scenario.data.name, **scenario.data.options, **scenario.use.model_dump(mode="json")},
         "model": {"name": scenario.model.name, **scenario.model.options},
@@ -289,13 +303,15 @@ def _settings(scenario: Scenario) -> dict[str, Any]:
 
 
 def _imported(scenario: Scenario) -> bool:
-    """Whether its models came from elsewhere, so that nothing is known of how they were made and at which cost."""
+    """Return whether a scenario's models are imported, so that their making and its cost are unknown."""
     return registry.offers(scenario.protocol, "imported")
 
 
 def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
-    """The files that a kind of figure declares in DRAWN_FROM; none where the case has not all of them, or has logits
-    before unlearning for some models only."""
+    """Return the files that a kind of figure declares in DRAWN_FROM.
+
+    Returns {} if the case lacks one of them, or has logits before unlearning for some models only.
+    """
     roles = registry.constant("report/figures", kind, None, "DRAWN_FROM") or ()
     files = {role: getattr(case, role) for role in roles}
     partly = len(files.get("originals", case.unlearned)) != len(case.unlearned)
@@ -307,7 +323,7 @@ def _figure_file(kind: str) -> Path:
 
 
 def _near(path: str) -> str:
-    """A path as it is typed here: relative where it lies below the working directory, quoted where it must be."""
+    """Return a path as it is typed: relative if it lies below the working directory, and quoted if necessary."""
     near = os.path.relpath(path)
     return shlex.quote(str(path) if near.startswith("..") else near)
 

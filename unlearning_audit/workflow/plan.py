@@ -1,7 +1,7 @@
-"""Study → nodes: what has to be made, from what, under which name (`workflow.nodes`).
+"""Plan a study: find out which nodes must be made, from which inputs and under which names (`workflow.nodes`).
 
-Nothing is imported from torch, no artifact is read. Where models or scores lie of a study with fewer blocks or attacks,
-the plan goes on from these, which changes no number.
+Planning neither imports torch nor reads artifacts. If models or scores of a study with fewer blocks or attacks exist,
+the plan reuses them, which changes no number.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from unlearning_audit.workflow.plan_scenario import Judged
 
 
 def make(study: Study) -> Plan:
-    """The plan of a study."""
+    """Return the plan of a study."""
     plan = Plan(study)
     todo = [_of(plan, scenario) for scenario in study.scenarios]
     plan.models = _models(study, todo)
@@ -28,14 +28,15 @@ def make(study: Study) -> Plan:
 
 
 def _of(plan: Plan, scenario: Scenario) -> Judged:
+    """Return the planner of a scenario, by whether its models are imported."""
     protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
     return (External if hasattr(protocol, "populations") else Judged)(plan, scenario)
 
 
 def _models(study: Study, todo: list[Judged]) -> int:
-    """How many models are trained or unlearned at most.
+    """Return the largest number of models that are trained or unlearned.
 
-    Raises ValueError, before anything is planned, for a study of more jobs or models than its limit.
+    Raises ValueError, before anything is planned, if a study has more jobs or models than its limit.
     """
     counts = {part.scenario.name: (0, 0) for part in todo}
     for part in todo:

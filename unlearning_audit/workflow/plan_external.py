@@ -1,4 +1,4 @@
-"""Nodes of one scenario of external logits: nothing is trained, everything else is judged as ever."""
+"""Plan one scenario of imported models: nothing is trained, and evaluation is as for other models."""
 
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ from unlearning_audit.workflow.plan_scenario import Judged
 
 
 class External(Judged):
-    """Adds the nodes of one scenario of external logits to a plan."""
+    """The planner of one scenario of imported models, which adds its nodes to a plan."""
 
     def add(self) -> None:
-        """Populations of models that came from elsewhere, then scores and metrics of every method."""
+        """Add the nodes of the imported populations, then those of scores and metrics of every method."""
         scenario = self.scenario
         options, methods = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
         nodes = {
@@ -32,6 +32,8 @@ class External(Judged):
         self._compare(scenario.protocol.name, judged)
 
     def _import(self, method: str, kind: str, files: dict[str, Path], options: Any) -> Node:
+        """Add the job that imports one population of models, and return its node. ``kind``: the population; ``files``:
+        name → path."""
         label = f"{method}-{kind}" if kind in self.protocol.PER_METHOD else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
         settings: dict[str, Any] = {"population": kind, "content": content}
@@ -53,7 +55,8 @@ class External(Judged):
         )  # fmt: skip
 
     def _score_external(self, method: str, nodes: dict[str, Node], before: Node | None, design: str) -> Node:
-        """``before``: the models before unlearning, which attacks with both models compare also retrained ones with."""
+        """Return the node of a method's scores and metrics. ``before``: the models before unlearning, which attacks on
+        both models also need for retrained models."""
         scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"
         populations = {part: node for part, node in nodes.items() if part in ("target", "shadow", "shadow_original")}

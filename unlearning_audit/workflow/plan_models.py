@@ -1,4 +1,4 @@
-"""Nodes of the models of one scenario: data, memberships, training, and what methods make of them."""
+"""Plan the models of one scenario: data, memberships, training and unlearning."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +15,7 @@ from unlearning_audit.workflow.nodes import Node, Plan, terms
 
 
 def _where(population: str, blocks: list[int]) -> str:
+    """Return the part of a label that names the blocks of a population."""
     return f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
 
 
@@ -23,17 +24,19 @@ def _is_count(value: Any) -> bool:
 
 
 def method_label(method: Plugin, name: str) -> str:
-    """How labels call a method: by its name in the library, or, of a user's function, by the ``name`` in the study."""
+    """Return a method's name in labels: its name in the library or, for a user's function, its ``name`` in the
+    study."""
     return name if "function" in method.options else method.name
 
 
 def entries(plugins: dict[str, Plugin]) -> dict[str, dict[str, Any]]:
-    """What a study calls attacks or metrics → the name in the library and the options of each."""
+    """Return, for attacks or metrics, name in the study → name in the library and options."""
     return {key: {"name": plugin.name, "options": plugin.options} for key, plugin in plugins.items()}
 
 
 def inputs(data: Plugin) -> list[Path]:
-    """The files and folders that a data source reads: its option ``path``, and what its function ``content`` names."""
+    """Return the files and folders that a data source reads: its option ``path``, and those that its function
+    ``content`` returns."""
     path = data.options.get("path")
     files = [Path(path)] if isinstance(path, str) else []
     if registry.defines("data", data.name, data.file, "content"):
@@ -43,25 +46,27 @@ def inputs(data: Plugin) -> list[Path]:
 
 
 def weights(model: Plugin) -> str:
-    """Where a model's weights are taken from, if that is a file or folder here; else ""."""
+    """Return the path from which a model's weights are read, if it exists; "" otherwise."""
     path = model.options.get("weights")
     return path if isinstance(path, str) and path and Path(path).exists() else ""
 
 
 def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
-    """The attacks in each set over which a metric takes the maximum, as its file declares them in ``ATTACK_SETS``."""
+    """Return the attacks in each set over which a metric takes the maximum; metrics declare the sets in
+    ``ATTACK_SETS``."""
     metrics = registry.defining("metrics", "ATTACK_SETS")
     members = [item for name in metrics for item in registry.constant("metrics", name, None, "ATTACK_SETS").items()]
     return {f"{name}_set": [attack for attack in of if attack in attacks] for name, of in members}
 
 
 def after_request(request: int) -> list[str]:
-    """The part of a label that says after which request of a sequence something was made."""
+    """Return the part of a label that names the request of a sequence after which something was made; [] without a
+    sequence."""
     return [f"request{request}"] if request else []
 
 
 class Models:
-    """Adds the nodes of the models of one scenario to a plan."""
+    """The planner of one scenario's models, which adds their nodes to a plan."""
 
     def __init__(self, plan: Plan, scenario: Scenario) -> None:
         self.plan, self.study, self.scenario = plan, plan.study, scenario
@@ -71,8 +76,11 @@ class Models:
         self.seed, self.prefix = plan.study.seed, ""
 
     def count(self) -> tuple[int, int]:
-        """Models trained and unlearned, and jobs, if none is shared with another scenario and every method makes all
-        models anew; a block of a protocol that does not say how many models it has counts as one."""
+        """Return upper bounds on the models that are trained and unlearned, and on the jobs.
+
+        They assume that scenarios share nothing and that every method makes all models anew. A block counts as one
+        model if its protocol does not state the number.
+        """
         counts = self._populations().values()
         methods = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
         batches = sum(-(-count // self.study.batch) for count in counts)
@@ -82,7 +90,7 @@ class Models:
         return sum(counts) * per_block * (1 + methods), 1 + batches * (2 + methods) + len(self.scenario.methods)
 
     def _populations(self) -> dict[str, int]:
-        """Population → blocks of it."""
+        """Return population → number of its blocks."""
 
         def sound(counts: Any) -> bool:
             return isinstance(counts, dict) and all(isinstance(k, str) and _is_count(v) for k, v in counts.items())
@@ -90,8 +98,11 @@ class Models:
         return dict(self._answer("blocks", sound, "how many blocks each population has, such as {'target': 4}"))
 
     def _answer(self, name: str, sound: Callable[[Any], bool], requirement: str) -> Any:
-        """What the protocol's function ``name`` says of its options. Raises ValueError, with the place, if that of a
-        user's own protocol raises or does not return the ``requirement``."""
+        """Return the result of the protocol's function ``name`` for its options.
+
+        Raises ValueError, with the field of the study, if the function of a user's own protocol raises an exception or
+        does not return the ``requirement``.
+        """
         protocol = self.scenario.protocol
         function, options = getattr(self.protocol, name), self.protocol.Options(**protocol.options)
         if protocol.file is None:
@@ -108,7 +119,8 @@ class Models:
         return answer
 
     def selection(self) -> Node:
-        """Verdicts of this scenario's models on every sample, and what it takes to get them."""
+        """Add the job that selects samples by this scenario's models, with the jobs that it needs, and return its
+        node."""
         data, metric = self._data(), self.record.selects
         batches = self._batches(data)
         return self.plan.add(
@@ -120,15 +132,16 @@ class Models:
 
     @functools.cached_property
     def _selected(self) -> list[Node]:
-        """The selection by which this scenario chooses its samples, if it does."""
+        """The node of the selection by which this scenario chooses its samples; [] if it does not."""
         scenario = selecting.source(self.scenario, self.study.scenarios)
         return [Models(self.plan, scenario).selection()] if scenario else []
 
     def _batches(self, data: Node) -> list[tuple[Node, Node]]:
-        """Memberships and models of every batch."""
+        """Return the nodes of the memberships and models of every batch."""
         return [self._batch(data, population, blocks) for population, blocks in self._blocks(data)]
 
     def _data(self) -> Node:
+        """Add the job that reads the data, and return its node."""
         choice = self.scenario.data
         use = self.scenario.use.model_dump(mode="json")
         places = {k: v for k, v in choice.options.items() if k in PLACES and choice.file is None}
@@ -148,7 +161,7 @@ class Models:
         )  # fmt: skip
 
     def _blocks(self, data: Node) -> list[tuple[str, list[int]]]:
-        """(population, block numbers) of every batch."""
+        """Return (population, block numbers) of every batch."""
         if self._batched is None:
             size = self.study.batch
             self._batched = [
@@ -160,9 +173,10 @@ class Models:
         return self._batched
 
     def _parts(self, data: Node, population: str, blocks: list[int]) -> list[list[int]]:
-        """The blocks of one batch; apart, where models of some, from the first on, lie here: of a study that had fewer.
+        """Divide the blocks of one batch, so that models of a study with fewer blocks, from the first block on, are
+        reused.
 
-        No number depends on how models are batched, and so the others alone are made.
+        No number depends on how models are batched, so that only the other blocks are made.
         """
         label = f"{data.label}-{self.scenario.protocol.name}-{self.scenario.model.name}"
         folders, parts = self.plan.folders("train"), []
@@ -174,7 +188,7 @@ class Models:
         return parts
 
     def _trained(self, data: Node, population: str, blocks: list[int]) -> bool:
-        """Whether the models of these blocks lie here."""
+        """Return whether the models of these blocks exist."""
         _, train = Models(self.plan.draft(), self.scenario)._batch(data, population, blocks)
         return Path(train.outputs["spec"]).exists()
 
@@ -203,12 +217,14 @@ class Models:
         )  # fmt: skip
 
     def _requests(self, data: Node, population: str, blocks: list[int]) -> list[Node]:
-        """The memberships of one batch after each request that was made, or just the one."""
+        """Return the nodes of one batch's memberships after each request of a sequence; a single one without a
+        sequence."""
         numbers = range(1, self.scenario.request + 1) if self.scenario.request else (0,)
         return [self._splits(data, population, blocks, request) for request in numbers]
 
     def _batch(self, data: Node, population: str, blocks: list[int]) -> tuple[Node, Node]:
-        """The memberships of one batch and the models trained on them, which know of no request."""
+        """Return the nodes of one batch's memberships after the last request, and of the models trained before any
+        request."""
         scenario = self.scenario
         requests = self._requests(data, population, blocks)
         base, where = data.label, self.prefix + _where(population, blocks)
@@ -223,14 +239,14 @@ class Models:
         return requests[-1], train
 
     def _on(self, method: Plugin | None = None) -> dict[str, Any]:
-        """Where the user's own model, and method, lie, and on which terms a job runs them."""
+        """Return the files of the user's own model and ``method``, and the time limit of a job with them."""
         model = self.scenario.model
         if method is None:
             return {"file": model.file, "terms": terms(model)}
         return {"file": model.file, "method_file": method.file, "terms": terms(model, method)}
 
     def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
-        """Where the user's own attacks or metrics lie, and on which terms these and others run."""
+        """Return the files of the user's own attacks or metrics, and the time limits of all."""
         plugins = getattr(self.scenario, kind)
         return {
             "files": {name: plugin.file for name, plugin in plugins.items() if plugin.file},
@@ -238,14 +254,16 @@ class Models:
         }
 
     def _references(self) -> tuple[str, ...]:
-        """Methods whose logits the metrics compare with: those of the protocol, or of metrics asked for besides."""
+        """Return the methods whose logits the metrics compare with: the protocol's, or those that further metrics
+        need."""
         defaults = registry.defaults(self.record.offers)
         also = [metric for metric in self.scenario.metrics.values() if metric.name not in defaults]
         compare = not all(registry.constant("metrics", metric.name, metric.file, "ALONE") for metric in also)
         return self.record.references or (("retrain", "retrain_control") if compare else ())
 
     def _base(self, data: Node) -> list[Node]:
-        """The model that learns the public text first, if all others start from one."""
+        """Return the node of the model that is trained on the public text first, if all others start from it; []
+        otherwise."""
         model = self.scenario.model
         if not isinstance(model.options.get("base"), dict):
             return []
@@ -258,12 +276,12 @@ class Models:
         )]  # fmt: skip
 
     def _weights(self) -> dict[str, str]:
-        """What lies where a model's weights are taken from, if that is a file or folder here."""
+        """Return the digest of the file or folder from which a model's weights are read, if it exists; {} otherwise."""
         path = weights(self.scenario.model)
         return {"weights_content": source.fingerprint(Path(path))} if path else {}
 
     def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, dict[str, str]]:
-        """What these attacks or metrics read of models beyond logits → of which rows."""
+        """Return the signals beyond logits that these attacks or metrics read → settings, such as the rows."""
         asked = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
         signals = {}
         for signal in sorted(asked.intersection(registry.defining("signals", "read"))):
@@ -275,7 +293,7 @@ class Models:
     def _read_of(
         self, data: Node, splits: list[Node], models: list[Node], signals: dict[str, dict[str, Any]]
     ) -> list[Node]:
-        """Of every batch of models each signal, signal by signal; ``signals``: the settings of each but its name."""
+        """Return the nodes of each signal for every batch of models, signal by signal. ``signals``: name → settings."""
         return [
             self.plan.add(
                 "signals", f"{node.label}-{signal}",
@@ -289,7 +307,10 @@ class Models:
         ]  # fmt: skip
 
     def _after(self, data: Node, requests: list[Node], train: Node, name: str) -> Node:
-        """What a method makes of one batch, request by request; all at once where that is asked for, or is the same."""
+        """Return the node of a method's models of one batch, after all ``requests`` one by one.
+
+        All requests are handled at once if the study states it, and for retraining, where it makes no difference.
+        """
         method, models = self.scenario.methods[name], train
         if method.name == "none":
             return train
@@ -305,7 +326,7 @@ class Models:
 
     @functools.cached_property
     def shams(self) -> dict[str, str | None]:
-        """Each sham of the scenario → the method that it is like, if there is one. Raises ValueError if that changes no
+        """Each sham of the scenario → the method that it imitates, or None. Raises ValueError if that method changes no
         models."""
         methods = self.scenario.methods
         shams = {name: method.options.get("like") for name, method in methods.items() if method.name == "sham"}
@@ -319,7 +340,8 @@ class Models:
         return shams
 
     def _tune(self, data: Node, method: Plugin, name: str, tune: Tune) -> Node:
-        """Trials of a method's settings, on pairs or blocks of audited models that are drawn for tuning alone."""
+        """Add the job that tries a method's settings on pairs or blocks of models drawn for tuning only, and return its
+        node."""
         scenario, trials = self.scenario, Models(self.plan, self.scenario)
         trials.seed, trials.prefix = seed_of(self.study.seed, "tune"), "tuning"
         population = next(iter(self._populations()))
@@ -344,7 +366,7 @@ class Models:
         )  # fmt: skip
 
     def _asked_of_trials(self, objective: str) -> tuple[dict[str, Plugin], dict[str, Plugin]]:
-        """The attacks and metrics that say how far a trial is from retraining."""
+        """Return the attacks and metrics that measure a trial's distance from retraining."""
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         if objective == "accuracy":
             able = registry.defining("metrics", "accuracies_by_role")
@@ -356,7 +378,7 @@ class Models:
         return attacks, metrics
 
     def _beyond(self, kind: str, plugin: Plugin) -> bool:
-        """Whether a trial does not ask this attack or metric: a user's own file, one that reads more than logits, or
+        """Return whether trials leave out this attack or metric: a user's own file, one that reads more than logits, or
         one that decides nothing."""
         more = {"squared_norms", "tokens", "features", "relearned", "generations", "sampled"}
         reads = set(registry.declared(kind, plugin.name, plugin.file)) & more if plugin.file is None else more

@@ -1,4 +1,4 @@
-"""Nodes of one scenario: its models, and the scores, metrics and comparisons that judge them."""
+"""Plan one scenario: its models, and the scores, metrics and comparisons that evaluate them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,30 +9,29 @@ from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import CaseFiles, Comparison, Node
 from unlearning_audit.workflow.plan_models import Models, after_request, entries, method_label, sets
 
-#: Of how many retained and of how many test samples language models continue, where only a user's own metric asks.
+#: How many retained and how many test samples language models continue, if only a user's own metric needs it.
 MOST = 200
 
-#: Nodes by the role that they have for a job.
+#: Role of a job's input → nodes.
 Inputs = dict[str, list[Node]]
 
-#: How many answers they sample, where only a user's own metric asks.
+#: How many answers language models sample, if only a user's own metric needs them.
 ANSWERS = 32
 
 
 def role(signal: str) -> str:
-    """The kind of inputs in which a signal lies that models are asked for; whoever does not need it does not depend on
-    it."""
+    """Return the role of inputs that hold a signal. A job without that role does not depend on the signal."""
     return registry.constant("signals", signal, None, "ROLE") or "readings"
 
 
 def _signals_of(kind: str, plugin: Plugin) -> list[tuple[str, Plugin]]:
-    """The signals that an attack or a metric needs, as plug-ins whose code counts."""
+    """Return the signals that an attack or a metric needs, as plug-ins whose code counts in keys."""
     needs = registry.declared(kind, plugin.name, plugin.file)
     return [("signals", Plugin(need, None, {})) for need in needs if need in registry.names("signals")]
 
 
 def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
-    """What of the inputs of a job a metric reads beside scores."""
+    """Return the inputs of a job that a metric reads, besides scores."""
     asked = registry.defining("signals", "read")
     needs = {role(need) for need in registry.declared("metrics", metric.name, metric.file) if need in asked}
     others = {"signals", *map(role, asked)} - needs
@@ -40,10 +39,11 @@ def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
 
 
 class Judged(Models):
-    """Adds all nodes of one scenario to a plan."""
+    """The planner of one scenario, which adds all its nodes to a plan."""
 
     def add(self) -> None:
-        """Data, then every batch of models and what the methods make of it, then scores and metrics."""
+        """Add the nodes of data, then of every batch of models before and after unlearning, then of scores and
+        metrics."""
         scenario = self.scenario
         data = self._data()
         batches = self._batches(data)
@@ -64,6 +64,8 @@ class Judged(Models):
         models: list[Node],
         references: list[list[Node]],
     ) -> Node:
+        """Return the node of a method's scores and metrics. ``references``: the models of retraining and of its
+        control, by batch."""
         splits, trains = [s for s, _ in batches], [t for _, t in batches]
         name = method_label(self.scenario.methods[method], method)
         label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(self.scenario.request), name])
@@ -91,9 +93,12 @@ class Judged(Models):
         return metrics
 
     def _judge(self, label: str, inputs: Inputs, asked: Inputs, **more: Any) -> Node:
-        """The scores of all attacks on the models that they are ``asked`` about, and the numbers of all metrics from
-        ``inputs``; ``more`` settings. Each attack and each metric has a key of its own, by which later jobs find what
-        it says."""
+        """Return the node of the scores of all attacks, which read the inputs ``asked``, and the numbers of all
+        metrics, from ``inputs``.
+
+        ``more``: further settings. Each attack and each metric has a key of its own, by which later jobs find its
+        results.
+        """
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         numbers = {**sets(attacks), "bootstrap": self.study.bootstrap, "seed": self.study.seed, **more}
         scoring = {name: value for name, value in numbers.items() if name in ("seed", "own_rows", "attacked")}
@@ -126,7 +131,7 @@ class Judged(Models):
     def _case(
         self, method: str, metrics: Node, models: list[Node], originals: list[Node], splits: list[Node], data: Node
     ) -> None:
-        """Add what tables and figures show of a method."""
+        """Add the case of a method, which tables and figures show."""
         unlearned, trained = ([node.outputs["logits"] for node in nodes] for nodes in (models, originals))
         files = metrics.outputs
         self.plan.cases.append(
@@ -138,14 +143,17 @@ class Judged(Models):
         )  # fmt: skip
 
     def _level(self) -> dict[str, float]:
-        """The level of these verdicts, where looks were planned or a false one is rare in the whole study, whichever of
-        its scenarios are asked for."""
+        """Return the level of these verdicts, if looks are planned or if the family of tests is the whole study; {}
+        otherwise.
+
+        It does not depend on which of the study's scenarios are run.
+        """
         pairs = self.scenario.protocol.options.get("pairs")
         alpha = extensions.level(self.plan, pairs)
         return {"alpha": alpha} if (self.study.looks and pairs is not None) or self.study.family > 1 else {}
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
-        """Verdicts on all methods together, where some metric says how far they are from retraining."""
+        """Add the verdicts on all methods together, if some metric measures their distance from retraining."""
         metrics = self.scenario.metrics.values()
         if not any(registry.defines("metrics", metric.name, metric.file, "contributions") for metric in metrics):
             return
@@ -166,8 +174,12 @@ class Judged(Models):
     def _asked_again(
         self, data: Node, splits: list[Node], models: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
-        """Where that is asked for, what these models and retrained ones (the control, for retraining itself) say while
-        they learn a half of it once more or with their weights rounded, and what language models say by themselves."""
+        """Return the nodes of further signals that metrics need, by role: relearning, rounding, and generated text.
+
+        They are read from these models and from retrained ones; for retraining itself, from its control. ``relearned``
+        holds predictions while models learn half of the forget set again or with rounded weights; ``generations`` and
+        ``sampled`` hold text.
+        """
         metrics, asked = self.scenario.metrics.values(), {}
 
         def asking(need: str) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
-"""How far a run is and how long the rest takes: from shipped rates, corrected by the jobs that have ended.
+"""Estimate the progress of a run and its remaining time: from shipped rates, corrected by the jobs that have ended.
 
-Nothing here knows Snakemake. `snakemake_logger_plugin_unlearning` tells what starts and ends, and prints what is said.
+The module does not know Snakemake. `snakemake_logger_plugin_unlearning` reports what starts and ends, and prints the
+lines.
 """
 
 from collections import Counter, defaultdict
@@ -16,18 +17,18 @@ RATES = {
 }  # fmt: skip
 SHORT = 0.3
 
-#: Rules whose one job reads all that was measured, and what it takes more for every method of a scenario.
+#: Rules whose single job reads all results, and its additional seconds for every method of a scenario.
 GATHER = ("verdicts", "report", "meta", "collect")
 EACH = 0.018
 
 #: Stages whose jobs hold models. How long these take is known only once one has ended, unless models are small.
 HEAVY = ("pretrain", "train", "tune", "unlearn", "signals")
 
-#: Rules one after the other, as far as the jobs of one wait for those of another.
+#: Rules in the order in which the jobs of one wait for those of another.
 CHAIN = ("data", "splits", "pretrain", "train", "selection", "tune", "unlearn", "signals", "metrics",
          "comparisons", "collect", "table", "report")  # fmt: skip
 
-#: Rule → what it does, in words; {} is the method. Other rules are called by their names.
+#: Rule → what it does, in words; {} is the method. Other rules are printed by their names.
 WORDS = {
     "data": "reading data", "splits": "drawing who sees what", "pretrain": "training the base", "train": "training",
     "selection": "choosing samples", "tune": "tuning {}", "unlearn": "unlearning by {}",
@@ -36,14 +37,17 @@ WORDS = {
     "figure": "figures",
 }  # fmt: skip
 
-#: Seconds that the shipped rates count for beside those measured, and jobs that they count for in each rule.
+#: The weight of the shipped rates beside measured ones: in seconds over all rules, and in jobs for each rule.
 TRUST, JOBS = 2.0, 1.0
 
 
 @dataclass
 class Progress:
-    """``counts``: jobs of each rule; ``slots``: how many run at once; ``small``: whether the shipped rates are those of
-    such models; ``started``: seconds on any clock, which all other times are told by."""
+    """The progress of a run.
+
+    ``counts``: jobs of each rule. ``slots``: how many run at once. ``small``: whether the shipped rates hold for the
+    models. ``started``: seconds on any clock, which all other times use too.
+    """
 
     counts: Mapping[str, int]
     slots: int
@@ -54,11 +58,11 @@ class Progress:
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def begin(self, job: int, rule: str, label: str, now: float) -> None:
-        """A job starts; the ``label`` of what it makes ends with the method."""
+        """Note that a job starts. The ``label`` of its result ends with the method."""
         self.running[job] = rule, label.rpartition("-")[2].replace("_", " "), now
 
     def end(self, job: int, now: float) -> None:
-        """A job has ended well."""
+        """Note that a job has ended successfully."""
         if job in self.running:
             rule, _, since = self.running.pop(job)
             self.done[rule] += 1
@@ -66,22 +70,25 @@ class Progress:
 
     @property
     def jobs(self) -> int:
-        """All jobs of the run."""
+        """The number of all jobs of the run."""
         return sum(self.counts.values())
 
     @property
     def ended(self) -> int:
-        """Those that have ended."""
+        """The number of jobs that have ended."""
         return sum(self.done.values())
 
     def known(self) -> bool:
-        """Whether anything says how long the rest takes."""
+        """Return whether the remaining time can be estimated."""
         heavy = [rule for rule in HEAVY if self.counts.get(rule)]
         return self.small or not heavy or any(self.done[rule] for rule in heavy)
 
     def left(self, now: float) -> float:
-        """Estimated seconds until the end: the work that is left by the jobs that run at once, and no less than one job
-        of every rule takes that has to wait for the last of another."""
+        """Return the estimated seconds until the end.
+
+        It is the remaining work divided by the number of parallel jobs. It is at least the time of one job of every
+        rule, for rules that wait for each other.
+        """
         elapsed: dict[str, list[float]] = {}
         for rule, _, since in self.running.values():
             elapsed.setdefault(rule, []).append(now - since)
@@ -97,8 +104,8 @@ class Progress:
         return max(work / max(self.slots, 1), alone)
 
     def _speed(self, elapsed: Mapping[str, list[float]]) -> float:
-        """How many times as long as by the shipped rates jobs take here. A job that still runs counts once it has taken
-        longer than they say."""
+        """Return how many times as long as by the shipped rates jobs take here. A running job counts once it has
+        exceeded its rate."""
         late = [
             (seconds, self.rate(rule))
             for rule, times in elapsed.items()
@@ -110,22 +117,26 @@ class Progress:
         return (measured + TRUST) / (expected + TRUST)
 
     def _each(self, rule: str, speed: float, longest: float) -> float:
-        """Seconds of a job of a rule: measured ones, with the shipped rate at the speed of this machine beside them;
-        while none has ended, no less than one that runs has taken."""
+        """Return the seconds of a job of a rule: the mean of measured ones and of the shipped rate at this machine's
+        speed.
+
+        Until one has ended, it is at least the time that a running one has taken.
+        """
         mean = (self.seconds[rule] + JOBS * self.rate(rule) * speed) / (self.done[rule] + JOBS)
         return mean if self.done[rule] else max(mean, longest)
 
     def rate(self, rule: str) -> float:
-        """Shipped seconds of a job of a rule."""
+        """Return the shipped seconds of a job of a rule."""
         return RATES.get(rule, SHORT) + (EACH * self.counts.get("metrics", 0) if rule in GATHER else 0.0)
 
     def share(self, now: float) -> float:
-        """How much of the time has passed, from 0 to 1."""
+        """Return the elapsed share of the total time, from 0 to 1."""
         passed = now - self.started
         return 1.0 if self.ended >= self.jobs else passed / max(passed + self.left(now), 1e-9)
 
     def line(self, now: float, width: int = 100) -> str:
-        """ "[#####-----]  54 %  31 of 62 jobs, about 30 s left: unlearn salun", no wider than ``width``."""
+        """Return a line such as "[#####-----]  54 %  31 of 62 jobs, about 30 s left: unlearn salun", no wider than
+        ``width``."""
         share = self.share(now) if self.known() else self.ended / max(self.jobs, 1)
         bar = f"[{'#' * int(20 * share):-<20}] {share:4.0%}".replace("%", " %")
         left = f", {spoken(self.left(now))} left" if self.known() and self.ended < self.jobs else ""
@@ -137,7 +148,7 @@ class Progress:
 
 
 def spoken(seconds: float) -> str:
-    """ "less than 10 s", "about 40 s", "about 3 min", "about 2 h"."""
+    """Return a duration in words: "less than 10 s", "about 40 s", "about 3 min", "about 2 h"."""
     if seconds < 10:
         return "less than 10 s"
     if seconds < 90:

@@ -1,4 +1,4 @@
-"""A self-test of a card: does the engine compute there what it computes on the processor?
+"""A self-test of a graphics card: it compares the engine's results there with those on the processor.
 
 Every check is small, so that all take a minute or two. Nothing is downloaded: images are random numbers.
 """
@@ -20,19 +20,19 @@ from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.streams import Rows
 
-#: Weights on the card may differ from those on the processor by so much: after training in double precision (rates are
+#: How much weights on the card may differ from those on the processor: after training in double precision (rates are
 #: rounded to single precision there), and after methods in single precision.
 DOUBLE, SINGLE = 1e-6, 1e-3
 
 IMAGE, CLASSES, SAMPLES, SEEDS = (3, 12, 12), 4, 60, (11, 12, 13)
 
-#: Methods in few steps.
+#: Options that keep methods short.
 SHORT = {"epochs": 1, "repair_epochs": 1, "refine_epochs": 1, "batch_size": 8}
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the self-test. ``passed`` is None where something is reported and nothing can fail."""
+    """One line of the self-test. ``passed`` is None if the line only reports something."""
 
     name: str
     passed: bool | None
@@ -47,14 +47,14 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "airbench": ("airbench", {"widths": (8, 8)}),
 }
 
-#: Seconds after which nothing further begins. The checks launch 115,000 kernels, which takes about two seconds.
+#: Seconds after which no further check begins. The checks launch 115,000 kernels, which takes about two seconds.
 PATIENCE = 90
 
 
 def run(device: str, say: Callable[[Check], None]) -> list[Check]:
-    """All checks on ``device`` ("cuda"), each given to ``say`` as soon as it is done.
+    """Run all checks on ``device`` ("cuda"), pass each to ``say`` as soon as it is done, and return them.
 
-    An error of a check is its result; the others go on.
+    An error in a check is its result; the other checks continue.
     """
     work: list[tuple[str, Callable[[], tuple[bool | None, str]]]] = []
     for label, network in ((label, NETWORKS[label]) for label in ("perceptron", "ResNet-8")):
@@ -82,13 +82,13 @@ def run(device: str, say: Callable[[Check], None]) -> list[Check]:
 
 
 def methods() -> list[str]:
-    """The library's methods, without the adapter of files that a user brings."""
+    """Return the library's methods, without the adapter for users' files."""
     names = registry.names("methods")
     return [name for name in names if not registry.defines("methods", name, None, "ADAPTER")]
 
 
 def record(checks: list[Check]) -> str:
-    """What can be sent with a report of a fault, as JSON: the card, the software, every check."""
+    """Return the card, the software and every check as JSON, to be sent with a report of a fault."""
     variables = [name for name in sorted(os.environ) if name.startswith(("UNLEARNING_", "CUDA_"))]
     facts = {
         "card": card.describe(),
@@ -104,6 +104,7 @@ def record(checks: list[Check]) -> str:
 def _bank(
     network: tuple[str, dict[str, Any]], device: str, dtype: torch.dtype = torch.float32, **recipe: object
 ) -> Bank:
+    """Return a bank of models of a ``network`` on random images."""
     name, options = network
     architecture = registry.load("models", name)
     rng = np.random.default_rng(0)
@@ -117,7 +118,7 @@ def _bank(
 
 
 def _rows() -> tuple[Rows, Rows, np.ndarray]:
-    """Rows to forget and to retain of every model, and bool [models, samples] of those to forget."""
+    """Return each model's rows to forget and to retain, and bool [models, samples] of those to forget."""
     orders = [np.random.default_rng(seed).permutation(SAMPLES) for seed in SEEDS]
     forget = np.zeros((len(SEEDS), SAMPLES), bool)
     for model, order in enumerate(orders):
@@ -126,7 +127,7 @@ def _rows() -> tuple[Rows, Rows, np.ndarray]:
 
 
 def _gap(*banks: Bank) -> float:
-    """The largest difference of any weight or statistic of two banks."""
+    """Return the largest difference between two banks in any weight or statistic."""
     first, second = (
         {name: value.detach().cpu().double() for name, value in (bank.parameters | bank.buffers).items()}
         for bank in banks
@@ -135,6 +136,7 @@ def _gap(*banks: Bank) -> float:
 
 
 def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) -> tuple[bool, str]:
+    """Check that training on the device gives the processor's weights."""
     settings = {"optimiser": optimiser, "schedule": "cosine", "lr": 0.05 if optimiser == "sgd" else 1e-3}
     banks = [_bank(network, place, torch.float64, **settings) for place in ("cpu", device)]
     for bank in banks:
@@ -144,6 +146,7 @@ def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) 
 
 
 def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]:
+    """Check that a method on the device gives the processor's weights."""
     module, (forget, retain, mask) = registry.load("methods", name), _rows()
     options = module.Options(**{key: value for key, value in SHORT.items() if key in module.Options.model_fields})
     banks = [_bank(network, place, epochs=1) for place in ("cpu", device)]
@@ -155,6 +158,7 @@ def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tupl
 
 
 def _repeated(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool | None, str]:
+    """Check whether two trainings on the device give the same bits."""
     banks = [_bank(network, device) for _ in range(2)]
     for bank in banks:
         bank.train(_rows()[1])
@@ -165,10 +169,11 @@ def _repeated(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool | 
 
 
 def _lanes(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]:
-    """Whether training leaves the card's memory as it was, whatever ran side by side; how much it took.
+    """Check that training frees the card's memory, and report how much it took.
 
-    What a lane holds is a multiple of its model's weights, so that less than those of one model may remain. A training
-    before lets libraries take what they keep; their workspaces, one for each stream, are given back."""
+    A lane holds a multiple of its model's weights, so less than those of one model may remain. A first training lets
+    libraries allocate what they keep; their workspaces, one for each stream, are freed.
+    """
     bank = _bank(network, device)
     bank.train(_rows()[1])
     weights = sum(value[0].nbytes for value in bank.stored().values())
@@ -184,7 +189,7 @@ def _lanes(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]
 
 
 def _give_back() -> None:
-    """Give memory that nobody uses back to the card, and the workspaces that cuBLAS keeps for each stream."""
+    """Free unused memory of the card, and the workspaces that cuBLAS keeps for each stream."""
     torch.cuda.synchronize()
     getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
     torch.cuda.empty_cache()

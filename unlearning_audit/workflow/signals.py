@@ -1,4 +1,4 @@
-"""What one batch of models says beyond logits: a signal of `unlearning_audit.signals`."""
+"""Read a signal beyond logits (`unlearning_audit.signals`) from one batch of models."""
 
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,15 @@ from unlearning_audit.workflow.open_bank import device_facts, opened, targets
 
 
 def candidates(member: Membership) -> np.ndarray:
-    """The samples that some model forgets, or that are held out, int64 [rows]."""
+    """Return the samples that some model forgets or that are held out from it, int64 [rows]."""
     return np.flatnonzero((member.forget | member.heldout).any(0))
 
 
 def record(signal: str, answer: Arrays | np.ndarray, rows: np.ndarray, models: int) -> Arrays:
-    """What a signal's ``read`` returned about ``rows`` of so many models, as it is kept. Raises ValueError for another
-    shape than it says."""
+    """Return the result of a signal's ``read`` for ``rows`` of so many models in the form in which it is stored.
+
+    Raises ValueError for a result of the wrong shape.
+    """
     if isinstance(answer, Arrays):
         return answer
     if np.shape(answer)[:2] != (models, len(rows)):
@@ -32,7 +34,7 @@ def record(signal: str, answer: Arrays | np.ndarray, rows: np.ndarray, models: i
 def signals(
     data: str, splits: list[str], models: list[str], signals: str, settings: dict[str, Any], place: dict[str, Any]
 ) -> dict[str, Any]:
-    """One ``signal`` of a batch of models; where there are no models, the reason is written in its place."""
+    """Write one signal of a batch of models. If there are no models, write the reason instead."""
     samples, membership = Data.read(data), Membership.read(splits[0])
     signals = str(Path(signals).absolute())  # a model may change the folder
 

@@ -1,4 +1,4 @@
-"""Tries a user's file on something small: whether it keeps its contract, and what it does."""
+"""Try a user's file on a small problem: check that it keeps its contract, and report what it does."""
 
 import time
 from collections.abc import Callable
@@ -29,16 +29,18 @@ if TYPE_CHECKING:
     from unlearning_audit.training.recipe import Recipe
     from unlearning_audit.training.streams import Rows
 
-#: Samples that a model is trained on, and as many that it never sees; the share of the former that it shall forget.
+#: The number of training samples, and of as many samples that are never seen; the share of the former to be forgotten.
 TRAIN, FORGET = 400, 0.25
 
-#: Seconds that training two models may take; fewer epochs are trained where they would take longer.
+#: Seconds that training two models may take. If they would take longer, fewer epochs are trained.
 SECONDS = 20.0
 
 
 def kind(file: str, function: str = "") -> str:
-    """The kind of plug-in that a file is; a ``function`` by another name than unlearn is a method. Raises ValueError in
-    one sentence for a file that defines no plug-in."""
+    """Return the kind of plug-in that a file defines. A ``function`` with another name than unlearn is a method.
+
+    Raises ValueError in one sentence for a file that does not define a plug-in.
+    """
     if Path(file).is_dir():
         raise ValueError(registry.no_file(file))
     if not Path(file).is_file():
@@ -59,8 +61,8 @@ def kind(file: str, function: str = "") -> str:
 
 
 def functions(file: str) -> list[str]:
-    """Functions of a file, or else methods of its classes, that can be given a model and what it shall forget or keep,
-    by the names of their parameters."""
+    """Return the functions of a file, or else the methods of its classes, that can be called as unlearning functions,
+    judged by the names of their parameters."""
     fitting: list[str] = []
     for name in sorted(syntax.defined(Path(file)), key=lambda name: ("." in name, name)):
         if "." in name and fitting:
@@ -75,8 +77,10 @@ def functions(file: str) -> list[str]:
 
 
 def name_of(file: str | Path, kind: str = "") -> str:
-    """What a study calls a user's file: its stem, as far as a name may be long, after "my_" where the library has such
-    a name among its ``kind``, or a folder of results (of a ``study``).
+    """Return the name of a user's file in a study: its stem, shortened if necessary.
+
+    It begins with "my_" if the library has a plug-in of the same ``kind`` and name, or, for a ``study``, if results
+    have a folder of that name.
 
     >>> [name_of("repo/Scrub-2.py", "methods"), name_of("scrub.py", "methods"), name_of("train.yaml", "study")]
     ['scrub_2', 'my_scrub', 'my_train']
@@ -89,8 +93,12 @@ def name_of(file: str | Path, kind: str = "") -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """On what a file is tried: samples ``x`` [samples, …] with labels ``y`` int64 [samples], the ``rows`` of them that
-    models may train on, a network and how it is trained; ``about`` says so in words."""
+    """The problem on which a file is tried.
+
+    Samples ``x`` [samples, …] with labels ``y`` int64 [samples]; ``rows``: those that models may be trained on;
+    ``build`` and ``recipe``: the network and its training; ``about``: a description in words; ``notes``: further lines
+    of the report.
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -103,7 +111,7 @@ class Setting:
 
     @cached_property
     def sides(self) -> dict[str, np.ndarray]:
-        """Rows int64 [2, …] that each of two models shall forget, keep, and never sees."""
+        """The rows int64 [2, …] that each of two models forgets, keeps, and never sees."""
         half = min(TRAIN, len(self.rows) // 2)
         if half < 4:
             raise ValueError(f"{self.about}: {len(self.rows)} samples are too few to be divided")
@@ -112,7 +120,7 @@ class Setting:
         return {"forgotten": orders[:, :lost], "kept": orders[:, lost:half], "never seen": orders[:, half:]}
 
     def bank(self) -> "Bank":
-        """Two models that are not trained yet."""
+        """Return two untrained models."""
         import torch
 
         from unlearning_audit.training.bank import Bank
@@ -121,7 +129,8 @@ class Setting:
         return Bank.create(self.build, self.x, self.y, [0, 1], recipe=self.recipe)
 
     def read(self, bank: "Bank") -> dict[str, tuple[float, float]]:
-        """Accuracy and mean loss of the models on each of their `sides`."""
+        """Return the accuracy and mean loss of the models on each of their `sides`. Raises NoAnswerError if logits are
+        not finite."""
         logits = bank.logits().astype(np.float64)
         if not np.isfinite(logits).all():
             raise NoAnswerError("the models answer NaN or infinite logits; choose a smaller lr")
@@ -135,12 +144,13 @@ class Setting:
 
     @property
     def trained(self) -> "Rows":
+        """The rows on which the models are trained."""
         from unlearning_audit.training.streams import Rows
 
         return Rows(np.concatenate([self.sides["forgotten"], self.sides["kept"]], 1))
 
     def within(self, seconds: float) -> "Setting":
-        """The same with so few epochs that training two models takes no longer than ``seconds``."""
+        """Return a setting with so few epochs that training two models takes at most ``seconds``."""
         if self.recipe.epochs == 1:
             return self
         bank = replace(self, recipe=self.recipe.model_copy(update={"epochs": 1})).bank()
@@ -156,8 +166,11 @@ class Setting:
 
 
 def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = None) -> Setting:
-    """Digits with random labels, which can only be memorised, as rows, or as pictures of that ``shape``; ``build`` maps
-    a shape and the number of classes to a network, a multilayer perceptron by default."""
+    """Return a setting of digits with random labels, which can only be memorised, as rows or as pictures of that
+    ``shape``.
+
+    ``build`` maps a shape and the number of classes to a network, by default a multilayer perceptron.
+    """
     from unlearning_audit.data import digits as source
     from unlearning_audit.models import mlp
     from unlearning_audit.training.recipe import Recipe
@@ -176,9 +189,9 @@ def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = No
 
 
 def setting(plan: Plan, name: str = "") -> Setting:
-    """On what files are tried for a study: the data, model and recipe of the scenario ``name``, or the first.
+    """Return the setting of a study: the data, model and recipe of the scenario ``name``, or of the first one.
 
-    Raises ValueError if the study has no such scenario, or one without data.
+    Raises ValueError if the study has no such scenario, or if the scenario trains no models.
     """
     from unlearning_audit.data import prepare, read_source
     from unlearning_audit.training.recipe import Recipe
@@ -204,7 +217,8 @@ def setting(plan: Plan, name: str = "") -> Setting:
 
 
 def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
-    """What the study sets beside a user's file, where it names it (in the scenario ``name``)."""
+    """Return the options that a study sets for a user's file (in the scenario ``name``); {} if it does not use the
+    file."""
     for scenario in plan.study.scenarios:
         for plugin in (scenario.data, scenario.model, *scenario.methods.values()):
             of = plugin.file or plugin.options.get("file")
@@ -214,7 +228,7 @@ def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
 
 
 def takes_pictures(file: str) -> bool:
-    """Whether a model's file builds a network for pictures, and none for rows of numbers."""
+    """Return whether a model's file builds a network for pictures but not for rows of numbers."""
     try:
         return "as pictures" in attempt(file)
     except ValueError:
@@ -222,7 +236,7 @@ def takes_pictures(file: str) -> bool:
 
 
 def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | None = None) -> str:
-    """What the file, with the ``fields`` that a study would give beside it, did on the ``setting``, in a few lines.
+    """Try a file on the ``setting`` and return a report of a few lines. ``fields``: options that a study would set.
 
     Raises ValueError, in one sentence with the place, for a file that fails or breaks its contract.
     """
@@ -241,6 +255,7 @@ def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | 
 
 
 def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
+    """Report how a method changes accuracy and loss of two models, beside retraining."""
     from unlearning_audit.training.streams import Rows
     from unlearning_audit.workflow.attempt import run_method
 
@@ -284,6 +299,7 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
 
 
 def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
+    """Report whether a model can be trained, its size and its accuracy."""
     from unlearning_audit.workflow.attempt import check_built, check_model
 
     module = registry.load("models", plugin.name, file)
@@ -329,6 +345,7 @@ def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
 
 
 def _data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
+    """Report the samples and classes that a data source loads, and check that it loads the same twice."""
     from unlearning_audit.data import duplicates, loaded, prepare
 
     module, start = registry.load("data", plugin.name, file), time.perf_counter()
@@ -350,17 +367,17 @@ def _data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
 
 
 def _same(first: "Source", second: "Source") -> bool:
-    """Whether two sources hold the same samples, labels and parts, in one order."""
+    """Return whether two sources hold the same samples, labels and parts in the same order."""
     return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in ("x", "y", "part"))
 
 
-#: Beyond this, on either side of 0, pixels are no brightness, normalised or not: they may count to 255.
+#: The largest absolute value of pixels, normalised or not. Larger ones may be bytes up to 255.
 BRIGHT = 20.0
 
 
 def _brightness(x: np.ndarray, file: str) -> list[str]:
-    """A line on images in float32 that do not lie between 0 and 1; nothing for others. Raises PluginError for those
-    that lie far from it."""
+    """Return a line on float32 images that are not between 0 and 1; [] for others. Raises PluginError if they are far
+    outside."""
     if x.ndim != 4 or x.dtype != np.float32 or not x.size:
         return []
     low, high = float(x.min()), float(x.max())
@@ -373,10 +390,10 @@ def _brightness(x: np.ndarray, file: str) -> list[str]:
 
 
 def checkpoints(plan: Plan) -> None:
-    """Compare the state dicts of every population of a plan, name by name and shape by shape, with the model that is
-    named for them; those of data that would have to be downloaded are left to their job.
+    """Check that the state dicts of every population of a plan fit the model named for them, by names and shapes.
 
-    Raises ValueError, which names the field, the file and the tensor.
+    Those whose data would have to be downloaded are left to their job. Raises ValueError, which names the field, the
+    file and the tensor.
     """
     done: list[dict[str, Any]] = []
     for scenario in plan.study.scenarios:
@@ -394,7 +411,7 @@ def checkpoints(plan: Plan) -> None:
 
 
 def _fitting(nodes: list[Node]) -> None:
-    """Raise ValueError unless all state dicts of nodes with the same data and model fit it."""
+    """Raise ValueError unless all state dicts of ``nodes``, which have the same data and model, fit the model."""
     data, model, seed = (nodes[0].settings[name] for name in ("data", "model", "seed"))
     populations = [(node.place["files"], node.settings["population"]) for node in nodes]
 

@@ -1,4 +1,4 @@
-"""Versions of the packages that numbers depend on; looked up once, however many jobs a run has."""
+"""Versions of the packages on which numbers depend, looked up once per run."""
 
 from importlib import metadata
 
@@ -7,7 +7,7 @@ PACKAGES = ("torch", "torchvision", "transformers", "opacus", "adversarial-robus
 
 
 def installed(package: str) -> str | None:
-    """Version of a package, None where a stage's environment does without it."""
+    """Return the version of a package, or None if it is not installed in a stage's environment."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,9 +1,9 @@
-"""One warm process of which jobs on this machine are forks, since importing torch takes longer than most small jobs.
+"""A warm process whose forks run the jobs on this machine, because importing torch takes longer than most small jobs.
 
-In Snakemake's `onstart:`, `start` begins the server, and `shell.prefix` gets a shell function called like this Python,
-so that Snakemake's own call of a script asks for a fork. A job in a conda environment or a container calls another
-Python; one with several threads, and any job once the server has gone, starts as ever. No result depends on whether a
-job was forked. Linux only: elsewhere forks are not safe.
+In Snakemake's `onstart:`, `start` begins the server. `shell.prefix` then gets a shell function with the name of this
+Python, so that Snakemake's own call of a script requests a fork. A job in a conda environment or a container calls
+another Python and starts normally; so does a job with several threads, and any job after the server has ended. No
+result depends on whether a job was forked. Forks are safe on Linux only.
 """
 
 import json
@@ -12,11 +12,11 @@ import signal
 import socket
 import sys
 
-#: Environment variable: 0 switches the server off; the name of a server that runs already lets runs share it.
+#: Environment variable: 0 switches the server off; the name of a running server lets several runs share it.
 SWITCH = "UNLEARNING_WARM"
 
-#: Of the server: one thread, also of Arrow's allocator, since no other survives a fork; and what a step of training
-#: allocates is kept for the next one, else the system would clear it anew.
+#: Environment of the server: one thread, also in Arrow's allocator, because only one survives a fork. Memory of a
+#: training step is kept for the next one; otherwise the system would clear it each time.
 ENVIRONMENT = {
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
@@ -26,12 +26,13 @@ ENVIRONMENT = {
 
 
 def possible() -> bool:
-    """Whether this system can have a server, and nobody has switched it off."""
+    """Return whether this system can run a server and it has not been switched off."""
     return sys.platform == "linux" and os.environ.get(SWITCH) != "0"
 
 
 def start(folder: str, modules: list[str]) -> str:
-    """The name of a new server that imports ``modules``, as a script in ``folder`` does, and ends with this process."""
+    """Start a server that imports ``modules`` as a script in ``folder`` does, and return its name. It ends with this
+    process."""
     import secrets
     import subprocess
 
@@ -48,13 +49,15 @@ def start(folder: str, modules: list[str]) -> str:
 
 
 def prefix(name: str) -> str:
-    """What `shell.prefix` is to be, by which jobs ask the server of this name."""
+    """Return the value of `shell.prefix` with which jobs request forks from the server ``name``."""
     return f'set -euo pipefail; {sys.executable}() {{{{ command {sys.executable} -IS {__file__} {name} "$@"; }}}}; '
 
 
 def ask(name: str, arguments: list[str]) -> int | None:
-    """The exit status of the script ``arguments``, run in a fork that has the folder, environment and output of this
-    process and ends with it; None if there is no fork to be had."""
+    """Run the script ``arguments`` in a fork of the server, and return its exit status; None if no fork is available.
+
+    The fork has the folder, environment and output of this process, and ends with it.
+    """
     text = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
     with socket.socket(socket.AF_UNIX) as server:
         try:
@@ -75,13 +78,14 @@ def ask(name: str, arguments: list[str]) -> int | None:
 
 
 def is_own(connection: socket.socket) -> bool:
-    """Whether a process of this user is at the other end."""
+    """Return whether the process at the other end belongs to this user."""
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int.from_bytes(peer[4:8], sys.byteorder) == os.getuid()
 
 
 def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]) -> None:
-    """Import ``modules``, and fork for each request; one for a script that is among them waits for its import."""
+    """Import ``modules``, and fork for each request. A request for a script that is among ``modules`` waits for its
+    import."""
     import contextlib
     import gc
     import importlib
@@ -128,7 +132,8 @@ def run(
     place: str,
     environment: dict[str, str],
 ) -> None:
-    """In a fork: be the process that asked, and end with it, together with what the script starts."""
+    """Run the script in a fork, in place of the process that requested it. The fork and its children end with that
+    process."""
     import fcntl
     import runpy
     import select
@@ -168,7 +173,7 @@ def run(
 
 
 def end_with_parent() -> None:
-    """Be killed when the process dies that started this one."""
+    """Let the system kill this process when its parent dies."""
     import ctypes
 
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

@@ -1,6 +1,6 @@
-"""What is known of a study before it runs.
+"""Predict what a study needs before it runs.
 
-* `rates`: what a job of each stage asks a cluster for
-* `reading`: what a job that scores reads, from its files
-* `pilots`: which studies of the same kind are done, for how many models a verdict takes
+* `rates`: memory and time that a job of each stage requests from a cluster
+* `reading`: the amount of data that a scoring job reads
+* `pilots`: finished comparisons of the same kind, which predict detectable distances
 """

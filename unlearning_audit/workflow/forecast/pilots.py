@@ -1,7 +1,7 @@
-"""Comparisons on record that predict which distances a study will be able to distinguish.
+"""Find finished comparisons that predict which distances a study will be able to detect.
 
-A pilot has the same data, model, recipe and protocol; it may have other numbers of blocks and of models, other methods
-and another seed.
+A pilot has the same data, model, recipe and protocol. Its numbers of blocks and models, its methods and its seed may
+differ.
 """
 
 import json
@@ -14,15 +14,17 @@ from unlearning_audit.store.files import ArtifactError, read_json
 from unlearning_audit.workflow.nodes import ROOT, Plan
 
 STAGES = ("data", "splits", "train", "unlearn", "metrics", "comparisons")
-#: How many models of one split, or of one block, a protocol's options say.
+#: Options of protocols that state the number of models per split or per block.
 MODELS = ("models_per_split", "models_per_block", "models")
 NUMBERS = (*MODELS, "shadow_models_per_split", "shadow_blocks", "target_blocks")
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large a comparison is: its ``blocks``, and ``models`` of a split or block; those of equal ``kind`` have the
-    same data, model, recipe and protocol."""
+    """The size of a comparison: its number of ``blocks``, and of ``models`` per split or block.
+
+    Comparisons of equal ``kind`` have the same data, model, recipe and protocol.
+    """
 
     node: str
     kind: str
@@ -30,13 +32,15 @@ class Size:
     models: int
 
     def times(self, pilot: "Size", unit: str) -> tuple[float, float]:
-        """How many times as many units, and models in a unit, as the pilot; ``unit``: what a unit is called."""
+        """Return how many times as many units, and models per unit, this comparison has as the ``pilot``. ``unit``: the
+        name of a unit."""
         blocks, models = self.blocks / pilot.blocks, self.models / pilot.models
         return (blocks, models) if unit in ("pairs", "blocks") else (blocks * models, 1.0)
 
 
 def planned(plan: Plan) -> list[dict[str, Any]]:
-    """Every node in JSON values: stage, name (node), settings, and its parents' names by stage (after)."""
+    """Return every node of a plan as JSON values: stage, name (``node``), settings, and its parents' names by stage
+    (``after``)."""
     nodes = []
     for node in plan.all():
         after: dict[str, list[str]] = {}
@@ -47,7 +51,7 @@ def planned(plan: Plan) -> list[dict[str, Any]]:
 
 
 def recorded(root: str | Path = ROOT) -> list[dict[str, Any]]:
-    """The nodes that are done, as `planned` gives those of a plan; what cannot be read is left out."""
+    """Return the finished nodes in ``root``, in the form of `planned`. Unreadable ones are left out."""
     nodes = []
     for stage in STAGES:
         for path in sorted(Path(root, stage).glob("*/spec.json")):
@@ -65,13 +69,15 @@ def recorded(root: str | Path = ROOT) -> list[dict[str, Any]]:
 
 
 def sizes(nodes: Iterable[dict[str, Any]]) -> dict[str, Size]:
-    """The size of every comparison among ``nodes`` whose models are made by the workflow, by its node."""
+    """Return node → size for each comparison among ``nodes`` whose models the workflow makes."""
     by_name = {(node["stage"], node["node"]): node for node in nodes}
     comparisons = (_size(by_name, node) for (stage, _), node in by_name.items() if stage == "comparisons")
     return {size.node: size for size in comparisons if size}
 
 
 def _size(by_name: dict[tuple[str, str], dict[str, Any]], node: dict[str, Any]) -> Size | None:
+    """Return the size of one comparison; None if its memberships, models or data are not among the nodes."""
+
     def parents(of: list[dict[str, Any]], stage: str) -> list[dict[str, Any]]:
         names = dict.fromkeys(name for child in of for name in child["after"].get(stage, ()))
         return [by_name[stage, name] for name in names if (stage, name) in by_name]
@@ -93,6 +99,7 @@ def _size(by_name: dict[tuple[str, str], dict[str, Any]], node: dict[str, Any]) 
 
 
 def pilot(of: Size, sizes: Iterable[Size]) -> Size | None:
-    """The largest comparison on record of the same kind, the comparison itself if it is done; None if there is none."""
+    """Return the largest finished comparison of the same kind, or the comparison itself if it is finished; None if
+    there is none."""
     alike = [size for size in sizes if size.kind == of.kind]
     return max(alike, key=lambda size: (size.node == of.node, size.blocks * size.models, size.node), default=None)

@@ -1,4 +1,4 @@
-"""What a job that scores reads, from its input files as they are."""
+"""Measure how much data a scoring job reads, from its present input files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,12 @@ from unlearning_audit.store.files import ArtifactError, read_arrays
 
 @dataclass(frozen=True)
 class Reading:
-    """``logits``: bytes of the logits of all models, and of those that attacks read (``attacked``); ``cells``: models ×
-    samples of all memberships; ``queried``: share of these that attacks are asked about; ``other_bytes``: bytes of all
-    other inputs."""
+    """The amount of data that a scoring job reads.
+
+    ``logits``: bytes of the logits of all models; ``attacked``: bytes of those that attacks read. ``cells``: models ×
+    samples of all memberships; ``queried``: the share of these that attacks score. ``other_bytes``: bytes of all other
+    inputs.
+    """
 
     logits: int
     attacked: int
@@ -23,13 +26,13 @@ class Reading:
     other_bytes: int
 
 
-#: Inputs of which attacks read the logits; of models from elsewhere these are not told apart.
+#: Inputs whose logits attacks read. For imported models, all populations count.
 ATTACKED = ("originals", "unlearned", "populations")
 
 
 def of_files(inputs: Mapping[str, str | Sequence[str]]) -> Reading | None:
-    """What a job reads that has these inputs; None where logits or memberships are not there yet, or are damaged.
-    What else is not there yet counts nothing."""
+    """Return what a job with these ``inputs`` reads; None if logits or memberships are missing or damaged. Other
+    missing files count as empty."""
     roles = {role: [paths] if isinstance(paths, str) else paths for role, paths in inputs.items()}
     places = [Path(path) for path in dict.fromkeys(path for paths in roles.values() for path in paths)]
     try:
@@ -46,13 +49,14 @@ def of_files(inputs: Mapping[str, str | Sequence[str]]) -> Reading | None:
     )
 
 
-#: Names of files without which nothing is known of a job.
+#: Names of files without which a job's size is unknown.
 ESSENTIAL = ("logits.npz", "membership.npz")
 
 
 @cache
 def _cells(path: Path, modified: int) -> tuple[int, int]:
-    """Models × samples of a file of memberships, and models × samples that attacks are asked about for some model."""
+    """Return models × samples of a file of memberships, and models × samples that are forgotten or held out for some
+    model."""
     arrays = read_arrays(path)
     models, samples = arrays["forget"].shape
     return models * samples, models * int(np.count_nonzero((arrays["forget"] | arrays["heldout"]).any(axis=0)))
