@@ -1,5 +1,7 @@
 """One retrained model decides where the spread of such models is given, at the error rates of several."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from unlearning_audit.comparisons import sensitivity, verdicts
@@ -48,6 +50,19 @@ def test_a_distance_is_found_below_the_spread_that_would_make_it_chance(spread, 
     assert rows["mine"]["verdict"] == verdict
     assert rows["mine"]["retrain_spread"] == spread
     assert f"given that retraining varies by a standard deviation of {spread}" in rows["mine"]["note"]
+
+
+def test_a_p_value_of_ones_own_counts_only_where_there_is_nothing_to_hold_against():
+    exact, held = (
+        replace(part(0.7, 0.003, Standard(1, "auc", ideal=ideal, units="models")), p=np.array([0.0123]))
+        for ideal in (0.5, np.nan)
+    )
+    first, second = (
+        verdicts.compare(cases, {}, margins=MARGINS, draws=100, seed=0, spreads={"auc": 0.05}).distances[0]["p"]
+        for cases in ({"mine": {"auc": exact}}, {"mine": {"auc": held}, "retrain": {"auc": part(0.5, 0.003)}})
+    )
+    assert first == pytest.approx(0.0123)
+    assert second != pytest.approx(0.0123)
 
 
 def test_a_small_spread_shows_that_a_method_is_like_retraining():

@@ -129,14 +129,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
     ("kind", "part", "wrong", "sentence"),
     [
         ("model", 'model.head = "3"', 'model.head = "7"', "model.head is '7', which is not a layer of the model"),
-        (
-            "model",
-            "model = nn",
-            "import os; os._exit(3); model = nn",
-            "the process ended itself (3)",
-        ),
         ("data", "return Source(", "return (", "load must return a Source of unlearning_audit.data, it returned tuple"),
-        ("data", "y.astype(np.int64)", "y.astype(float)", "in load: ValueError: y is float64 (600,); it must be int64"),
         ("data", "    rng =", "    raise SystemExit(2)\n    rng =", "in load: it called sys.exit(2)"),
         (
             "method",
