@@ -43,7 +43,7 @@ def case(tmp_path, *, x=None, y=None, compared=True):
         train=np.ones((3, 8), bool), forget=forget, heldout=~forget, seed=np.arange(3), split=np.array([0, 0, 1]),
         block=np.zeros(3, int), shadow=~target,
     )  # fmt: skip
-    y = np.array([0, 1, 0, 1, 0, 1, 1, 0]) if y is None else y
+    y = np.array([0, 1, 0, 1, 0, 1, 0, 0]) if y is None else y
     logits = np.tile(np.eye(2)[y], (3, 1, 1))
     logits[:, 6] = np.eye(2)[1 - y[6]]
     return SimpleNamespace(

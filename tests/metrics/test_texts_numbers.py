@@ -1,6 +1,7 @@
 """What readings of texts tell together, by hand."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,6 +33,17 @@ def test_an_attack_tells_nothing_at_one_half_where_chance_chose_the_samples(fair
     ]
     assert part.value.tolist() == [[0.75]]
     np.testing.assert_equal(part.standard.ideal, ideal)
+
+
+def test_tokens_of_two_samples_are_read_by_hand():
+    """The second sample has one token; the third row is a view, which has no reading of its own."""
+    logp = np.log([[[0.5, 0.125], [0.2, np.nan], [0.9, 0.9]]])
+    tokens = np.stack([logp, logp, logp, np.where(np.isnan(logp), np.nan, 0.0)], axis=-1)
+    data = SimpleNamespace(part=np.array([0, 1, 2]), views=lambda kind: np.zeros((3, 0), int))
+    readings = texts.text_readings(tokens, data, [])
+    np.testing.assert_allclose(readings["probability"], [[0.25, 0.2]])
+    np.testing.assert_allclose(readings[texts.LOSS], -np.log([[0.25, 0.2]]))
+    np.testing.assert_allclose(readings[texts.LEAST], np.log([[0.125, 0.2]]))
 
 
 def test_a_rate_is_resolved_by_one_held_out_sample_in_so_many():
