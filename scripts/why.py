@@ -145,6 +145,7 @@ def _summary(stages: Counter[str]) -> str:
 
 
 def main() -> None:
+    """Read the arguments, and print what two studies or two versions of the code do not share."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study")
     parser.add_argument("other", nargs="?")

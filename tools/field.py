@@ -63,6 +63,7 @@ def table(lines: list[dict[str, str]]) -> str:
 
 
 def main() -> None:
+    """Audit the folders that are given, if any, and write the table of docs/evidence.md."""
     if sys.argv[1:]:
         lines = audit(sys.argv[1:])
         with KEPT.open("w", newline="", encoding="utf-8") as file:

@@ -165,7 +165,7 @@ def regenerated() -> list[Beside]:
                 if not rows:
                     raise ValueError(f"{entry['file']}: {entry['printed']} has no number {line[column]} as in {line}")
                 row = rows[0]
-                if row["method"] != "any":  # what is printed of methods taken together stands beside each
+                if row["method"] != "any":  # a number printed for several methods together is compared with each
                     left.remove(row)
                 places = decimals[row["metric"]]
                 beside.append(Beside(row, entry["size"], entry["file"], line, column, places, entry["differs"]))
@@ -187,7 +187,7 @@ def belongs(row: dict[str, Any], line: dict[str, Any], column: str) -> bool:
     axes = [part for part in line["setting"].split(";") if part]
     printed = dict(part.split("=", 1) for part in row["setting"].split(";") if part)
     same = all(printed.get(name, at) == at for name, at in (axis.split("=", 1) for axis in axes))
-    # Where the name ends with that of the protocol, the line does not say it.
+    # A name that ends with "_" is completed by the protocol, which the line does not name.
     alike = row["metric"].startswith(metric) if metric.endswith("_") else row["metric"] == metric
     return alike and row["method"] in names and math.isclose(row["value"], value) and same
 

@@ -65,7 +65,7 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
         try:
             for node in made.all():
                 script = source.SCRIPTS / f"{node.stage}.py"
-                with contextlib.redirect_stderr(io.StringIO()):  # the sentence is enough
+                with contextlib.redirect_stderr(io.StringIO()):  # the error's sentence is enough
                     here.run(node, here.STAGES.get(node.stage) or runpy.run_path(str(script))[node.stage])
             records = union.records(parameters.collect(made)["cases"])
             for line in failures.lines(records):

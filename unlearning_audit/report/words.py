@@ -42,7 +42,7 @@ MEANINGS = {
     UNKNOWN: "none of these could be shown; the reason stands beside it",
 }
 
-#: Code of a verdict without a state of its own → why nothing can be told.
+#: Code of a verdict without a state of its own → why nothing can be concluded.
 REASONS = {
     decide.INCONCLUSIVE: "too few models",
     decide.NOTHING_TO_FIND: "doing nothing leaves no trace here",

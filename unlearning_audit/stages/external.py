@@ -20,7 +20,7 @@ def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, M
     """
     if "data" not in settings:
         return read(files, settings["population"])
-    from unlearning_audit.workflow.external_models import answered  # torch, which logits do without
+    from unlearning_audit.workflow.external_models import answered  # imports torch, which logits do not need
 
     return answered(
         files, settings["population"], settings["data"], settings["model"], settings["seed"],

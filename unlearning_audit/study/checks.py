@@ -209,8 +209,11 @@ def _model(scenario: Scenario) -> None:
 
 
 def _attacks(scenario: Scenario) -> None:
-    """Raise StudyError if the protocol has attacks but the scenario none or the reverse, if an attack needs what the
-    protocol or the models do not offer, or if an attack that learns has no shadow models."""
+    """Raise StudyError for attacks that the scenario cannot run.
+
+    These are: attacks in a protocol without any, or none in a protocol that has some; an attack that needs what the
+    protocol or the models do not offer; and an attack that learns from shadow models, if there are none.
+    """
     protocol = scenario.protocol
     record = scenario.record
     attacked, own_rows = record.attacked, record.own_rows

@@ -61,7 +61,7 @@ class Plugin:
 
 
 class Terms(Settings):
-    """What may be said of any method, attack or metric, beside its own options. ``depends``: files and folders that a
+    """Fields that any method, attack or metric may have beside its own options. ``depends``: files and folders that a
     user's file reads by other ways than import, relative to the working directory; an edit there renews its results.
     ``time_limit``: seconds after which its job is stopped and counts as failed. ``tune``: for a method, how it is tuned
     before it is audited."""
@@ -109,7 +109,7 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
     at = where if name == where[-1] else (*where, "name")
     if name not in library and _is_function(kind, options):
         name = registry.adapter(kind)
-    # An option of that name comes first: the adapter of functions has one.
+    # If the plug-in has an option "file", as the adapter of functions does, "file" is that option.
     takes_file = name in library and "file" in registry.options(kind, name).model_fields
     file = None
     if "file" in options and not takes_file:
@@ -181,7 +181,7 @@ def _is_function(kind: str, options: dict[str, Any]) -> bool:
         return registry.is_function(kind, Path(file), function) or (
             adapted and "Options" not in syntax.defined(Path(file))
         )
-    except ValueError:  # no Python, which the check of the file reports
+    except ValueError:  # not valid Python: the check of the file reports it
         return False
 
 

@@ -106,7 +106,7 @@ def _read(path: Path) -> dict[str, Any]:
         ) from None
     except StudyError:
         raise
-    except Exception as error:  # whatever yaml raises of a tag or a date that does not exist
+    except Exception as error:  # yaml raises various errors for unknown tags and invalid dates
         raise StudyError((), f"is not valid YAML: {' '.join(str(error).split())}") from None
     if content is None:
         raise StudyError((), "is empty; a study needs at least the fields study and scenarios")

@@ -95,7 +95,7 @@ def validated(model: type[Settings], raw: Any, *, also: Iterable[str] = (), part
     follow, so missing or inconsistent fields are not errors; the result is None if there are some.
     """
     try:
-        # Strict JSON rules are those of YAML: real types, but lists for tuples and text for keys.
+        # Strict rules for JSON suit YAML: no conversion of types, but lists for tuples and text for keys.
         return model.model_validate_json(json.dumps(raw), strict=True)
     except ValidationError as error:
         errors = [(_path(e, raw), e) for e in error.errors() if not (partial and (_is_missing(e) or _is_joint(e)))]

@@ -71,7 +71,7 @@ def select(study: Study, only: Sequence[str]) -> Study:
     remaining = {scenario.name for scenario in subset}
     tables = {name: table for name, table in study.tables.items() if remaining.issuperset(table.scenarios)}
     figures = {name: figure for name, figure in study.figures.items() if remaining.issuperset(figure.scenarios)}
-    # No name has a hyphen, so that no other study is called like a part of this one.
+    # Names of studies have no hyphen, so a part of this study cannot have the name of another study.
     name = "-".join([study.name, *only])
     return replace(study, name=name, scenarios=subset, tables=tables, figures=figures)
 
@@ -171,7 +171,7 @@ def _imported(variant: expand.Variant) -> Scenario:
         populations = [population for name in names for population in module.populations(options, name, names).values()]
         for population in populations:
             headers.check(population.files)
-        # The first one is what others are compared with.
+        # Classes are compared with those of the first population.
         target_first = sorted(populations, key=lambda population: population.kind != "target")
         headers.same_classes(population.files["logits"] for population in target_first if "logits" in population.files)
     except ValueError as error:
@@ -239,7 +239,7 @@ def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str
         if "name" in options:
             raise StudyError(("metrics", key, "name"), "has no effect beside file; a metric is called as its key")
         if not (isinstance(file, str) and Path(file).is_file()):
-            return  # said where files are checked
+            return  # the check of files reports it
     elif not isinstance(name, str):
         raise StudyError(("metrics", key, "name"), f"must be the name of a metric, found {messages.as_yaml(name)}")
     elif name not in registry.names("metrics"):

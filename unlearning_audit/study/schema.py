@@ -25,10 +25,10 @@ Spread = Annotated[float, Field(ge=0)]
 Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=LONGEST)]
 Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=LONGEST)]
 
-#: Papers' names by the number that stood for each in earlier studies.
+#: Number of a paper in earlier studies → its name.
 PAPERS = unlearning_audit.ROOT / "resources" / "published" / "numbers.csv"
 
-#: Fields of a data source that say where it lies or whether it is downloaded, and change no sample.
+#: Fields that say where a data source is or whether it is downloaded, and do not change any sample.
 PLACES = ("data_dir", "download", "path", "file")
 
 #: Folders of results that belong to all studies.

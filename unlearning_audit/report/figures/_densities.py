@@ -111,6 +111,7 @@ def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed:
 
 
 def _furnish(axis: "style.Axes", lines: list[tuple[str, dict[str, Any] | None]], title: str, label: str) -> None:
+    """Label a panel and its rows, and set its logarithmic axis."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_xscale("log")

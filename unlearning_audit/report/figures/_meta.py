@@ -94,6 +94,7 @@ def _kind(row: dict[str, Any]) -> str:
 
 
 def _dot(axis: "style.Axes", at: int, row: dict[str, Any]) -> None:
+    """Draw one property of a metric in row ``at``: a dot with its interval, or a dash without a value."""
     if math.isnan(row["value"]):
         axis.text(
             0.5, at, "—", transform=axis.get_yaxis_transform(), va="center", ha="center", color=style.MUTED, size=6.5

@@ -68,6 +68,7 @@ def _line(axis: "style.Axes", line: list[tuple[float, Cell]], colour: str, low: 
 
 
 def _furnish(axis: "style.Axes", low: float, title: str, labelled: bool) -> None:
+    """Set the axes of a panel from ``low`` to 1, with the line of chance; say so if the panel has no curve."""
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.1))
     axis.plot([low, 1], [low, 1], color=style.MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
     axis.set_title(title, pad=3)

@@ -132,7 +132,7 @@ def rates(
     """
     order = np.argsort(negative)[::-1]
     accepted = np.cumsum(negative_weight[order]) / negative_weight.sum()
-    # The cut is at the first negative that exceeds the FPR; without one, everything is accepted.
+    # The threshold is the first negative score that would exceed the FPR; without one, everything is accepted.
     first = np.searchsorted(accepted, fpr * (1 + 1e-9), "right")
     cuts = np.append(negative[order], -np.inf)[first]
     ranked = np.argsort(positive)

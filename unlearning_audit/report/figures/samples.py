@@ -113,6 +113,7 @@ def _values(numbers: Numbers, case: dict[str, Any] | None) -> list[list[np.ndarr
 
 
 def _panel(axis: "style.Axes", pairs: list[list[np.ndarray]]) -> None:
+    """Draw, for each sample, the median and the middle 80 % of phi for each of the three kinds in `SIDES`."""
     for number, sides in enumerate(pairs):
         for i, (phi, colour) in enumerate(zip(sides, SIDES.values(), strict=True)):
             at = number + 0.24 * (i - 1)

@@ -70,7 +70,8 @@ def _place(share: float) -> float:
 
 def about(plugin: str, file: str | None) -> str:
     """Return the first line of the docstring of a method's file; "" if there is no file."""
-    shipped = registry.source_file("methods", plugin) if plugin in registry.names("methods") else None  # else imported
+    # Other methods are imported, and have no file.
+    shipped = registry.source_file("methods", plugin) if plugin in registry.names("methods") else None
     path = Path(file) if file else shipped
     if path is None or not path.exists():
         return ""

@@ -46,7 +46,7 @@ def drawing(path: str | Path, label: str) -> str:
         text = text.replace(ink, f"var(--{name})")
     width, height = (_number(rf'<svg[^>]*? {side}="([\d.]+)pt"', text) for side in ("width", "height"))
     head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" style="max-width:{width * 2.1:.0f}px" role="img" '
-    # By a function, because a template would read the backslashes of a label.
+    # A function as replacement, because re.sub would interpret backslashes of a label in a string.
     return re.sub(r"<svg[^>]*>", lambda _: f'{head}aria-label="{label}">', text, count=1)
 
 

@@ -149,6 +149,8 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
 
 
 def _square(judgements: Decisions, place: Place, row: dict[str, Any], sentence: str, number: int) -> Square:
+    """Return the square of one method. ``row``: its row of verdicts.csv, or a mapping without a share if it has
+    none."""
     if "share_closed" not in row:
         return Square(
             row.get("verdict", ""), words.state(row.get("verdict", "")).tone, sentence=sentence, number=number

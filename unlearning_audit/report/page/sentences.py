@@ -123,7 +123,7 @@ def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
                 return f"{word}: {decisions.source(distance)} {lone}"
             return f"{word}: {by}, {p}; {verdicts.why(judgements, where, row['method'], row)}"
     note = judgements.of(where, row["method"])[distance["metric"]]["note"]
-    if row["verdict"] == decide.OVER_UNLEARNED:  # which says so
+    if row["verdict"] == decide.OVER_UNLEARNED:  # the text says so already
         note = note.removesuffix(FAR_SIDE).removesuffix("; ")
     return "; ".join(filter(None, (text, _against(row), verdicts.besides(judgements, where, row), note)))
 

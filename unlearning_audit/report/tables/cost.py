@@ -68,6 +68,7 @@ def sheets(ledger: list[dict[str, Any]], order: dict[str, Any]) -> list[Sheet]:
 
 
 def _stages(ledger: list[dict[str, Any]]) -> Sheet:
+    """Return the table of jobs, models, time and memory of every stage."""
     sums = stages(ledger)
     lines = [
         Line(stage, _cells(total["jobs"], total["models"], total["seconds"], total["peak"]))
@@ -146,7 +147,7 @@ def _heads(scenarios: list[str]) -> tuple[Head, ...]:
 
 
 def _limited(method: str) -> bool:
-    """Whether the competition would limit the time of a method."""
+    """Return whether the competition would limit the time of a method."""
     return method not in naming.BASELINES
 
 
@@ -191,7 +192,7 @@ def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> t
 
 def _ratio(ratio: float | None, *, limited: bool) -> Entry:
     if ratio is None:
-        return Entry("")  # the scenario does not ask for this method
+        return Entry("")  # the scenario does not have this method
     if math.isnan(ratio):
         return Entry("—", ("nothing was retrained, or in no time that was measured: there is nothing to compare with",))
     slow = limited and ratio > LIMIT

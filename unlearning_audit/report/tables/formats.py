@@ -49,7 +49,7 @@ def markdown(sheet: Sheet) -> str:
 
 
 def latex(sheet: Sheet) -> str:
-    r"""A floating LaTeX table; needs \usepackage{booktabs}."""
+    """Return a floating LaTeX table, which needs the package booktabs."""
     return _rendered("sheet.tex.jinja", sheet)
 
 

@@ -113,7 +113,7 @@ def _entry(row: dict[str, Any] | None, places: int, more: str = "") -> Entry:
     if row is None:
         return Entry("")
     cell = _cell(row)
-    # An interval of ± 1.96 standard errors, in standard errors, tells nothing new.
+    # In units of standard errors, the interval is always ± 1.96, so it is left out.
     text = entry(cell if not cell.empty else missing(cell.note), places, bare=row["property"] == "separation")
     return Entry(text.text, (*text.notes, *filter(None, [more])), verdict(row))
 

@@ -132,7 +132,7 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
 
 def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[str, str]]:
     """Return (theirs, ours), in words, of every setting that both experiments state and that differs."""
-    # A suffix of the printed name, as in resnet18_dp, says how it was used there, which our settings say elsewhere.
+    # A suffix of the printed name, as in resnet18_dp, describes a use of the model that our settings hold elsewhere.
     pairs = [
         (row[name], fields[name], "") for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")
     ]
