@@ -6,7 +6,7 @@ from unlearning_audit.evaluation import signals, thresholds
 from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
-#: Tables show it where they name no attack.
+#: Tables that do not name an attack show this one.
 CLASSICAL = True
 
 

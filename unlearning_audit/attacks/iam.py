@@ -14,7 +14,7 @@ from unlearning_audit.plugins.settings import Settings
 
 NEEDS = ("before", "reference_logp")
 
-#: Nearer to 1 no probability of a model that never saw a sample is taken to be.
+#: The largest log p of a sample under models that never saw it; larger ones are cut.
 SUREST = -1e-12
 
 

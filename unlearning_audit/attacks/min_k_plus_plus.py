@@ -11,7 +11,7 @@ from unlearning_audit.plugins.settings import Settings
 NEEDS = "tokens"
 SHARE = 0.2
 
-#: Least spread of log p under a prediction; certain ones have none.
+#: The least standard deviation of log p; that of a certain prediction is 0.
 SMALLEST = 1e-3
 
 

@@ -132,7 +132,7 @@ def learned(counts: Iterable[np.ndarray], z: np.ndarray, member: np.ndarray, non
     memory.
     """
     total, samples = int(z.sum()), len(z)
-    # A score is known by the count and by whether the sample is one of z, which compares it with one less.
+    # The count gives the score, with whether the sample is one of z, because it is then compared with one less.
     tables, first = np.zeros((2, 2 * (total + 1))), np.full(2 * (total + 1), member.size)
     for model, (row, *sides) in enumerate(zip(counts, member, nonmember, strict=True)):
         keys = 2 * row + z
@@ -166,7 +166,7 @@ def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray
     [samples]."""
     order = np.argsort(log_ratio)
     ranked, count = log_ratio[order], np.empty(len(order), dtype=np.int64)
-    # Sorted queries stay in the processor's memory.
+    # Sorted queries use the processor's cache.
     count[order] = np.searchsorted(ranked[z[order]], ranked - np.log(gamma), side="right")
     return count - z if gamma <= 1 else count
 

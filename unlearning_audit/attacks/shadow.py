@@ -42,6 +42,7 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
                 by_class[c] = _fit(rows.value[of_class], rows.member[of_class], options.classifier, seed)
 
     def log_odds(z: np.ndarray, label: np.ndarray) -> np.ndarray:
+        """Return the log-odds of membership of the logits ``z`` [n, classes] with these labels, float64 [n]."""
         x = features(z, label, options.labels)
         if options.labels == "one_hot":
             return general(x)

@@ -15,28 +15,28 @@ from unlearning_audit.stats.simultaneous import Together
 
 NONE, RETRAIN, CONTROL = "none", "retrain", "retrain_control"
 
-#: What a distance is measured from where theory knows.
+#: The reference of a distance where theory gives the value of retraining.
 THEORY = "theory"
 
-#: Attacks within this share of a standard error of the largest speak with it, so that the last bit of a score decides
+#: Attacks within this share of a standard error of the largest count with it, so that the last bit of a score decides
 #: nothing.
 SOFT = 0.25
 
 DISAGREE = (
     "the verdict rests on a test against chance alone, the interval covers other pairs and models too and contains 0"
 )
-#: Why a number says nothing of a distance.
+#: Reasons why a number gives no distance, and remarks on how one was computed.
 UNVARIED = "rests on one model and no influence of samples, so that nothing shows how it varies"
 LONE = "one audited model: how such models vary is taken from retrained ones"
 GIVEN = "given that retraining varies by a standard deviation of"
-#: Before the p-value of an exact test, which the verdict corrects.
+#: Text before the p-value of an exact test, which the verdict corrects.
 EXACT = "by coins alone, before it is corrected for methods and metrics, p ="
-#: What is said of a worth that is far below that of retrained models, and may be so by chance.
+#: Remarks on a utility that is far below that of retrained models, and may be so by chance.
 UNSURE = "far worse than retrained models, which vary as much themselves where the scale does not end"
 UNSURE_UNREPEATED = (
     "far worse than retrained models, of which no two repeat each other: how such models vary is not known"
 )
-#: What is said of a number that ends where both sides lie.
+#: Remark on a number where both sides lie at one end of its range.
 SATURATED = "both sides lie at the {} of this number, where models may differ unseen; nothing is like retraining by it"
 FAR_SIDE = "what is left lies on the far side: it looks less familiar than what was never seen"
 
@@ -366,7 +366,7 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
         numbers = _read(*map(list, zip(*methods, *yardsticks, strict=True))).of(matrix)
     else:
         matrices, covariance = [weights[None] for weights in near], _known(first, np.array(near))
-        # Methods share the retrained model, and none of their own.
+        # Methods share the retrained model, but no model of their own.
         alone = None if covariance is None else np.diag(np.diag(covariance))
         numbers, _ = unpaired.differences(
             audited=_models([side.audited for side, _ in sides], matrices, alone),

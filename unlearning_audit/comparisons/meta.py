@@ -25,16 +25,16 @@ from unlearning_audit.evaluation.rows import Record, Row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import Estimate, empty
 
-#: A row and what it is of.
+#: A record (scenario, method, axes) and its row.
 Numbered = tuple[Record, Row]
 
-#: Fields of a row that number draws of memberships or of initial weights.
+#: Fields of a row that hold the number of a draw of memberships or of initial weights.
 SEEDS = ("pair", "model")
 
-#: Fewer pairs of splits, or models, say too little of how differences vary.
+#: With fewer pairs of splits, or models, the variation of differences is not estimated.
 SEEDS_OF_POWER = 3
 
-#: The axes along which monotonicity and agreement are read.
+#: The axes along which monotonicity and agreement are measured.
 BUDGET, SIZE = "epsilon", "size"
 
 #: Reference methods, which are not ranked.
@@ -51,7 +51,7 @@ PROPERTIES = (
     "models",
 )
 
-#: How a property is called that compares a metric with another one.
+#: Start of the name of a property that compares a metric with another one.
 WITH = "agreement with "
 
 
@@ -249,9 +249,9 @@ def separation(metric: Compared, table: Table) -> Estimate:
 def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     """Return the share of the pairs of methods that a metric distinguishes, each at an error rate of 5 %.
 
-    If the metric has values of at least three pairs of splits, or models (``seeds``), the test is Student's t on
-    differences of two methods on the same ones, so that what methods share cancels. Otherwise it is 1.96 standard
-    errors of a difference of two independent numbers, which is too wide.
+    ``seeds``: the values of single pairs of splits, or of single models. If there are at least three, the test is
+    Student's t on differences of two methods on the same ones, so that what methods share cancels. Otherwise it is 1.96
+    standard errors of a difference of two independent numbers, which is too wide.
     """
     rows = {m: r for m, r in table.items() if m not in CONTROLS and not math.isnan(r.value)}
     paired = {m: np.array([t[m].value if m in t else math.nan for t in seeds]) for m in rows}

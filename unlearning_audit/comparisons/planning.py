@@ -17,19 +17,19 @@ from unlearning_audit.stats import decide, resolution
 from unlearning_audit.stats.paired import Design
 from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components
 
-#: How much larger the studies are of which the resolution is foretold.
+#: How many times larger the studies are whose resolution is predicted.
 TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
 TODAY, DECIDES = "today", "decides_"
-#: More retrained models, where audited ones have no partners among them.
+#: The part of a design that grows where audited models have no partners among retrained ones.
 RETRAINED = "retrained"
 COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
-#: Where a metric names its two quantities that tell sources of randomness apart, and what the units of these are.
+#: The constant in which a metric names its two quantities that separate sources of randomness, and the unit of these.
 SEEDS, TRAINING_SEEDS = "SEEDS", "training seeds"
 STEPS = 60  # bisections for the size of a pool
-#: What is said where nothing larger is asked for.
+#: Phrases where no larger study is required.
 THIS_SIZE, NEITHER = "a study of this size", "neither more pairs nor more models would decide"
 
-#: The design with so many times as many pairs, models or samples.
+#: A function that returns the design with (part, times) as many pairs, models or samples.
 Plans = Callable[[str, float], Design]
 
 
@@ -176,7 +176,7 @@ def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
         ("half_width", partial(resolution.half_width, of=parts)),
         ("least_distance", partial(resolution.least_distance, of=parts, chance=chance)),
     ):
-        # The pilot's own number is of a band that holds for several attacks.
+        # The pilot's own number belongs to a band that holds for several attacks.
         pilot = how(design=design)
         forecast[name] = today[name] * how(design=planned) / pilot if pilot > 0 else today[name]
     return forecast

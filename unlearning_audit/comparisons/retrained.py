@@ -16,7 +16,7 @@ from unlearning_audit.stats import LEVEL, decide
 from unlearning_audit.stats.resolution import POWER
 from unlearning_audit.stats.unpaired import KNOWN
 
-#: More retrained models than anybody trains for one audit.
+#: The largest number of retrained models that is considered.
 MOST = 256
 
 

@@ -12,10 +12,10 @@ from unlearning_audit.comparisons.distances import CONTROL, GIVEN, NONE, RETRAIN
 from unlearning_audit.evaluation.rows import Failure, Row
 from unlearning_audit.stats import decide
 
-#: An interval of an accuracy that is wider shows neither that something was memorised nor that nothing was.
+#: A wider interval of an accuracy shows neither that something was memorised nor that nothing was.
 WIDE = 0.25
 
-#: What no method is compared with: a scenario without `none` cannot show that its attacks find anything.
+#: Remark in a scenario without `none`, which cannot show that its attacks find anything.
 NO_NONE = (
     "nothing is equivalent without models before unlearning (none) by which the attacks are shown to find something"
 )
@@ -24,16 +24,16 @@ UNREPEATED = (
     "alone: retrain a second model, unlearn a second one, or say how much retrained models vary (retrain_spread)"
 )
 NO_SPREAD = "how much retrained models vary by it is not given"
-#: How the sentence begins that says by how much retrained models would have to vary.
+#: Start of the clause on how much retrained models would have to vary.
 BY_CHANCE = "chance if retraining varies by a standard deviation of"
 FAR_NONE = (
     "doing nothing looks less familiar than what was never seen: if forget and heldout stand for each other, or a "
     "score is larger where models are less sure, turn them round, else what is to be forgotten is harder than what "
     "was held out"
 )
-#: How the note on a method begins that no deciding metric has a number of.
+#: Start of the note on a method without a number by any deciding metric.
 NO_DISTANCE = "no distance: "
-#: How the reason begins where more models, pairs or samples may show what doing nothing leaves.
+#: Start of the reason where more models, pairs or samples may show what doing nothing leaves.
 TOO_FEW = "too few"
 NOTHING_DECIDES = "no metric decides"
 DISAGREEING = "two groups of retrained models differ, so neither can be compared with"

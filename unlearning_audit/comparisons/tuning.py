@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-#: Of the settings of a round, one in so many goes on.
+#: One in so many settings of a round goes on to the next.
 RATE = 3
 
 #: Distances, in margins, that differ by less are equal: the last bits of two machines decide nothing.

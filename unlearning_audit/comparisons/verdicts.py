@@ -288,7 +288,7 @@ def _verdict(
         why = "; ".join(dict.fromkeys(judgement.missing.values())) or sensitivity.NOTHING_DECIDES
         state = scenario.state if scenario.state == decide.NO_YARDSTICK else decide.INCONCLUSIVE
         return {**nothing, "verdict": state, "note": f"{sensitivity.NO_DISTANCE}{why}"}, []
-    # What is unknown cannot be shown to be within a margin; retraining is worth what it is.
+    # An unknown number cannot be shown to be within a margin. The utility of retraining is the reference.
     unknown = [
         decide.Distance(metric, replace(NOTHING, note=why), (np.nan, np.nan), (-1.0, 1.0))
         for metric, why in judgement.missing.items()

@@ -13,9 +13,21 @@ from unlearning_audit.stats import Estimate
 def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: Any) -> Row:
     """Return a row of results from an estimate.
 
-    ``metric``: the name of the number, "" = as the study calls the metric; ``attack``: the attack that it is of;
-    ``place``: other fields of `Row` that say what it is about, such as ``role``, ``pair`` or ``model``. Raises
-    ValueError if ``estimate`` is not an `Estimate`.
+    Parameters
+    ----------
+    estimate : Estimate
+        The number with its limits, such as ``stats.mean_interval(values=…)`` returns.
+    metric : str
+        The name of the number; "" = as the study calls the metric.
+    attack : str
+        The attack that the number is of, if any.
+    **place
+        Other fields of `Row` that say what the number is about, such as ``role``, ``pair`` or ``model``.
+
+    Raises
+    ------
+    ValueError
+        ``estimate`` is not an `Estimate`.
     """
     if not isinstance(estimate, Estimate):
         raise ValueError(

@@ -15,9 +15,9 @@ from unlearning_audit.evaluation.records import PICTURE, TEXT, TOKENS, VALUES
 from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.metrics import _text
 
-#: Values of a row of a table that are written out; letters of a passage.
+#: How many values of a row of a table are written out, and how many letters of a passage.
 MOST_VALUES, LETTERS = 64, 2000
-#: Tables of at least so many values in [0, 1], a square number, are drawn as squares of grey.
+#: Rows of at least so many values in [0, 1], a square number, are drawn as grey pictures.
 SQUARE = 16
 
 
@@ -41,10 +41,10 @@ class Unseen:
         return int(candidates[self.score[candidates].argmax()]) if len(candidates) else None
 
 
-#: (pair, split) of a list, and a sample → −log p of each of its scored tokens, float64 [tokens]; None if not read.
-#: A forgotten record by the columns of `evaluation.records`.
+#: One forgotten record: its values by the columns of `evaluation.records`.
 Line = dict[str, Any]
 
+#: ((pair, split) of a list, sample) → −log p of each of the sample's scored tokens, float64 [tokens]; None if unknown.
 Surprise = Callable[[tuple[int, int], int], np.ndarray | None]
 
 

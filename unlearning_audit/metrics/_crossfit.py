@@ -45,7 +45,7 @@ def quality(
     first = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2
     models, opposite_models, whole = _model_halves(rules, rng=rng, halvings=halvings)
     on_first, on_second = (np.stack([_on_halves(rules, d, half) for d in decisions]) for half in (first, ~first))
-    # one direction after the other: a sample half with a model half, read on the opposite of both
+    # four directions: chosen on a half of the samples and of the models, evaluated on the opposite of both
     directions = [(on_first, models), (on_first, opposite_models), (on_second, models), (on_second, opposite_models)]
     chosen_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in directions], axis=1)
     read_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in directions[::-1]], axis=1)

@@ -12,16 +12,16 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _null, row
 from unlearning_audit.stats import Estimate, jackknife, klom, pseudo
 
-#: What decides has few bins, none of them nearly empty: the published twenty say little about thirty models.
+#: The verdict uses few bins, none of them nearly empty, because the published twenty show little about thirty models.
 DECIDING = {"bins": 5, "least": 0.01}
 
-#: Fewer models say nothing.
+#: The fewest models of each kind.
 FEWEST = 3
 
 #: A mean is dominated by its cap if more than this share of it comes from empty bins.
 CAPPED = 0.5
 
-#: The models, the retrained ones they are held against, others, and how many there are of each.
+#: phi of the models, of the retrained ones they are compared with, and of others; a note on how many there are.
 _Sides = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 
 STANDARD = Standard(1, "klom", ideal=0.0, far=False, units="groups of models", coarse=True, draw=False)

@@ -20,13 +20,13 @@ from unlearning_audit.stats import Estimate
 from unlearning_audit.stats import one_run as audit
 from unlearning_audit.stats.one_run import Guesses
 
-#: The confidence alone, which needs no model to learn from; the control, which is no attack.
+#: The confidence alone, which needs no shadow models; the control, which is not an attack.
 PHI, CONTROL = "phi", "random"
 
-#: Fewer pairs teach nothing.
+#: The fewest pairs from which a rule is learned.
 LEARNABLE = 4
 
-#: Ways to guess that are kept of every single model.
+#: Ways to guess that have rows for every single model.
 OF_A_MODEL = (PHI, "phi_two_sided", "phi_likelihood_ratio", "extended")
 
 Key = tuple[str, str]  # attack, form

@@ -14,10 +14,10 @@ from unlearning_audit.metrics import _pairs, _units, row
 from unlearning_audit.stats import crossed, levels
 from unlearning_audit.store.files import NoAnswerError
 
-#: What a language model is worth without the forget set retrained models tell: the loss is a logarithm of perplexity.
+#: The loss of language models, compared with that of retrained ones: it is the logarithm of perplexity.
 WORTH = Standard(1, "perplexity", scale="log", deciding=False)
 
-#: Doing nothing loses less on the forget set than retraining.
+#: The loss on the forget set: doing nothing has a lower one than retraining.
 FORGOTTEN = replace(WORTH, near=-1, deciding=True)
 
 
@@ -122,6 +122,7 @@ def shares(
     member, target = case.membership[case.target], np.flatnonzero(case.target)
 
     def of_models(models: np.ndarray) -> list[Row]:
+        """Return the rows of some ``models`` bool [models]."""
         subset = models[target]
         groups = {"split": member.split[subset], "block": member.block[subset]}
         table = []
@@ -171,7 +172,7 @@ def worths(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool = Fa
         return {}
     value, target = nll(logits), case.membership[case.target]
     losses, test = {}, case.data.part == 1
-    # A destroyed model shows on what nobody saw.
+    # A destroyed model has a high loss on samples that no model saw.
     unseen = {"test": np.broadcast_to(test, value.shape)} if test.any() else {"heldout": target.heldout}
     forget = {"forget": target.forget} if forgotten else {}
     for role, rows in {"retain": target.retain, **unseen, **forget}.items():

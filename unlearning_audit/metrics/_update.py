@@ -11,7 +11,7 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _game, row
 from unlearning_audit.stats import crossed, separation
 
-#: Doing nothing changes nothing and reads .5; what retraining reads only retrained models tell, whatever the draw.
+#: Doing nothing has an AUC of .5. That of retraining is known from retrained models only, even for a random draw.
 STANDARD = Standard(-1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True)
 
 NOTE = "retrained models are not at chance: compare with them"

@@ -77,10 +77,10 @@ def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
     return [line for line in table if line.n]
 
 
-#: What a model is worth without the forget set, as a share of samples: retrained models tell.
+#: Accuracy as utility, compared with that of retrained models.
 WORTH = Standard(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
-#: Doing nothing is more often right about the forget set than retraining.
+#: Accuracy on the forget set: that of doing nothing is higher than that of retraining.
 FORGOTTEN = replace(WORTH, near=1, deciding=True)
 
 
@@ -131,7 +131,7 @@ def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contributio
 
 
 def _latent(answers: Iterable[np.ndarray], sides: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return, for each role, the mean lead of each model over the standard deviation of its leads, float64 [models].
+    """Return the mean lead of each model over the standard deviation of its leads, for each role: float64 [models].
 
     A sample's lead is the logit of its label minus the largest other logit. If leads were normal, the result would be
     the probit of the accuracy. It also distinguishes models that all have an accuracy of 1. ``answers``: the logits of

@@ -90,8 +90,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return or_reason(case, score, "score")
 
 
-#: Perfect unlearning scores its own null, of which more models are no better an estimate: F₀ and its spread are those
-#: of the luckiest threshold, however many there are.
+#: Perfect unlearning scores F₀. More models do not narrow this, because F₀ and its spread are those of the luckiest
+#: threshold for any number of models.
 _NULL: dict[str, Any] = {"far": False, "units": "groups of models", "narrows": False, "coarse": True, "draw": False}
 DECIDES = {
     "forgetting_quality_over_null": Standard(-1, "forgetting_quality", ideal=1.0, scale="ratio", **_NULL),
@@ -348,6 +348,7 @@ def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.G
     samples = u.shape[1]
 
     def bounds(confidence: float) -> np.ndarray:
+        """Return the lower bound on each sample's ε at this ``confidence``, float64 [samples]."""
         return epsilon_bounds(
             unlearned=(u[first_u], u[~first_u]),
             retrained=(r[first_r], r[~first_r]),

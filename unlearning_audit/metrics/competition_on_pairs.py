@@ -15,7 +15,7 @@ from unlearning_audit.metrics.competition import QUANTITIES as OF_COMPETITION
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, jackknife
 
-#: Fewer pairs say too little of how pairs vary.
+#: With fewer pairs the variation between pairs is not estimated.
 PAIRS = 3
 NO_NULL = "retraining would be its own null here: set controls: true"
 
@@ -61,6 +61,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     splits = {(g.block, g.forget[0]): read_split(case, g, options.rule) for g in _pairs.groups(case.membership)}
 
     def read(pairs: list[_pairs.Group]) -> list[Row]:
+        """Return the rows of some ``pairs`` of splits."""
         values = estimates([splits[g.block, g.forget[0]] for g in pairs])
         note = f"{len(pairs[0].models)} against {len(pairs[0].models)} models for each of {len(pairs)} forget sets"
         return [row(metric=name, estimate=_noted(estimate, note)) for name, estimate in values.items()]

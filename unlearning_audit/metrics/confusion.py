@@ -48,7 +48,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     )
 
 
-#: How often a class is taken for the other by chance, and how much models differ in it, only retrained models tell.
+#: How often the classes are confused by chance, and how models differ in this, is known from retrained models only.
 DECIDES = {"ic_score": Standard(-1, "ic_score", chance=OF_RETRAINED, lowest=0.0, highest=1.0)}
 
 

@@ -99,7 +99,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return values + _accuracy_spread(case)
 
 
-#: How settled weights are without the forget set only retrained models tell.
+#: The efficacy of retraining is known from retrained models only.
 DECIDES = {"efficacy": Standard(1, "efficacy", scale="log", units="models")}
 
 

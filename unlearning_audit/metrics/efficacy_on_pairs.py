@@ -35,6 +35,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         return {row.metric: row.value for row in values if row.metric.endswith("_median")}
 
     def read(pairs: list[_pairs.Group]) -> list[Row]:
+        """Return the rows of some ``pairs`` of splits."""
         splits = [of_split(group) for group in pairs]
         values = {
             name.removesuffix("_median"): np.array([split_values[name] for split_values in splits])

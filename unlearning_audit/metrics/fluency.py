@@ -20,7 +20,7 @@ from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import levels
 
-#: The models say by themselves what follows a question.
+#: It needs answers that the models generate.
 NEEDS = ("fair_draw", "generations")
 
 QUANTITIES = (
@@ -70,6 +70,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     roles = _text.roles(case.data.part == 1, member)
 
     def of_entropy(models: np.ndarray) -> list[Row]:
+        """Return the rows "fluency" of some ``models`` bool [models]."""
         subset = models[target]
         groups = {"split": member.split[subset], "block": member.block[subset]}
         asked = {role: (mask & ~np.isnan(entropy))[subset] for role, mask in roles.items()}

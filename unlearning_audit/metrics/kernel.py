@@ -35,7 +35,7 @@ QUANTITIES = (
     ),
 )  # fmt: skip
 
-#: Fewer models on a side have no interval.
+#: The fewest models of each population.
 LEAST = 4
 
 

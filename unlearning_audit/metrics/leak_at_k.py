@@ -47,6 +47,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     """
 
     def read(four: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
+        """Return both numbers for each k by metric and rule, float64 [models, samples] each; ``four``: the signal
+        "tokens"."""
         return {
             (name, f"{k} answers"): value
             for k in options.answers
@@ -56,7 +58,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return _text.of_tokens(case, read)
 
 
-#: How much of a text a model says that never saw it only retrained models tell.
+#: How much of a text a model reproduces without having seen it is known from retrained models only.
 DECIDES = {"leak_at_k": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 

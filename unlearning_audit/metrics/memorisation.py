@@ -10,7 +10,7 @@ from unlearning_audit.metrics import _text
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 
-#: What models say of single tokens is kept with the logits.
+#: The signal of single tokens is kept with the logits.
 NEEDS = ("fair_draw", "tokens")
 
 QUANTITIES = (
@@ -52,8 +52,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return _text.of_tokens(case, read)
 
 
-#: How many tokens of a text a model guesses that never saw it only retrained models tell. Extraction strength reads the
-#: same ranks, and is 0 for nearly all texts and models.
+#: How many tokens of an unseen text a model guesses is known from retrained models only. Extraction strength uses the
+#: same ranks and does not decide, because it is 0 for nearly all texts and models.
 DECIDES = {"exact_memorisation": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 

@@ -28,7 +28,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-#: The metric, and the rule of rows, of which there is none.
+#: The metric, and the field ``rule`` of its rows, which is empty.
 NAME = ("choice_accuracy", "")
 
 
@@ -68,7 +68,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return own + list(_text.by_pair(case, by_chance))
 
 
-#: How often a model chooses well that never saw a question only retrained models tell.
+#: How often a model chooses well on unseen questions is known from retrained models only.
 DECIDES = {"choice_accuracy": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 

@@ -15,13 +15,13 @@ from unlearning_audit.metrics import _coins, _one_run, or_nothing, or_reason, sw
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 
-#: Where a scenario asks for it besides the metrics of its protocol, it needs no retrained models.
+#: It needs no retrained models.
 ALONE = True
 
 NEEDS = ("coins",)
 DEFAULT = ("canaries", "imported")
 
-#: First those on which a verdict rests: the best of all in both directions, or of the confidence where it is alone.
+#: First those on which a verdict rests: the best of all attacks in both directions, or that of the confidence alone.
 _ATTACKS = ("extended", "phi_two_sided", "phi", "phi_likelihood_ratio", "adaptive", "extended_half")
 QUANTITIES = (
     Quantity(
@@ -75,7 +75,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return or_reason(case, lambda: evaluate(case, options), "one_run_p", "phi")
 
 
-#: Coins are a fair draw, so theory says what retraining reads.
+#: Coins are fair, so theory gives the value of retraining.
 DECIDES = {
     "right_guesses": Standard(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0),
     "tail_advantage": swap.DECIDES["tail_advantage"],

@@ -30,7 +30,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return table
 
 
-#: Which of the drawn samples are forgotten is a fair draw that retrained models know nothing of.
+#: Which of the drawn samples are forgotten is a random draw, of which retrained models know nothing.
 DECIDES = {"auc": Standard(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0)}
 
 

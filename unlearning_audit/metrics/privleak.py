@@ -13,7 +13,7 @@ from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, levels, separation
 
-#: What models say of single tokens is kept with the logits.
+#: The signal of single tokens is kept with the logits.
 NEEDS = ("fair_draw", "tokens")
 
 QUANTITIES = (
@@ -68,7 +68,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return list(_text.by_pair(case, read))
 
 
-#: Retrained models are the measure, as in PrivLeak itself, of which this is the AUC.
+#: The AUC of PrivLeak, compared with that of retrained models, as in PrivLeak itself.
 DECIDES = {"min_k_auc": Standard(1, "auc", lowest=0.0, highest=1.0)}
 
 
@@ -126,7 +126,7 @@ def leak(
     if base <= 0:
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
     ratio = (1 - float(a.value.mean())) / base
-    # (1 − a)/(1 − r) − 1 moves by −da/(1 − r) + ratio·dr/(1 − r), and so do single models around their mean.
+    # (1 − a)/(1 − r) − 1 changes by −da/(1 − r) + ratio·dr/(1 − r), and so do single models around their mean.
     moved = crossed.difference(crossed.PerModel(ratio * r.value, ratio * r.influence, ratio * r.imagined), a)
     scale = 100 / base
     centred = crossed.PerModel(

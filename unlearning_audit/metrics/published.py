@@ -19,14 +19,14 @@ from unlearning_audit.stats import crossed, separation
 NEEDS = ("published",)
 DEFAULT = "imported"
 
-#: How to read the aggregates of OpenUnlearning.
+#: Explanation of the aggregates of OpenUnlearning.
 AGGREGATES = (
     "An aggregate of OpenUnlearning from 0 to 1, whose formula stands in the csv. A harmonic mean of clipped parts "
     "hides which part is low, and whether a method forgot too little or too much. Printed tables cannot be recomputed "
     "from published logs, since their formula was not published."
 )
 
-#: Forms of the privacy part → how they stand over a column; d: the distance from the AUC of retrained models.
+#: Forms of the privacy part → their column heads; d: the distance from the AUC of retrained models.
 FORMS = {"by_full": "1 − d/|full − retrained|", "by_retrained": "1 − d/retrained", "by_difference": "1 − d"}
 
 QUANTITIES = (
@@ -162,7 +162,7 @@ def _agreements(published: Published) -> list[Row]:
     return [row(metric="printed_numbers", estimate=estimate)]
 
 
-# ---------------------------------------------------------------- what decides
+# ---------------------------------------------------------------- contributions to verdicts
 
 
 DECIDES = {

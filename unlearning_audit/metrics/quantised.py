@@ -52,7 +52,7 @@ class Options(Settings):
     decides: bool = False
 
 
-#: What models with rounded weights know of samples that they never saw, only retrained ones tell.
+#: The accuracy of rounded models on unseen samples is known from retrained models only.
 DECIDES = {"quantised": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 

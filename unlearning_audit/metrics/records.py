@@ -16,15 +16,15 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate
 from unlearning_audit.stats import records as record_stats
 
-#: p-values of records are exact where forgotten and held-out ones are a fair draw; nothing is compared with retraining.
+#: p-values of records are exact where forgotten samples are a random draw; retrained models are not needed then.
 NEEDS = ("fair_draw",)
 DEFAULT = ("fair_draw", "imported")
 ALONE = True
 
-#: So many numbers of samples stand in a note.
+#: How many numbers of samples a note lists.
 MOST_NUMBERS = 50
 
-#: The confidence, which needs no attack; the control, which is none.
+#: The confidence, which needs no attack; the control, which is not an attack.
 PHI, CONTROL = "phi", "random"
 
 HELDOUT, RETRAINED = "heldout", "retrain"

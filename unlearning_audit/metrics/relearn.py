@@ -46,7 +46,8 @@ QUANTITIES = (
     Quantity("relearn_accuracy", reading="Share of right predictions on the forgotten samples that are not taught."),
 )  # fmt: skip
 
-#: How near to the original's accuracy a model is back, and what counts for one that is not back after all steps.
+#: The share of the original's accuracy that counts as back; and by how much the last step is multiplied for models that
+#: do not reach it.
 NEAR, NEVER = 0.95, 2
 
 
@@ -58,7 +59,7 @@ class Options(Settings):
     decides: bool = False
 
 
-#: What comes back in retrained models, only these tell.
+#: How much retrained models relearn is known from them only.
 DECIDES = {"relearn_area": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 

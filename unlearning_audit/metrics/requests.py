@@ -22,7 +22,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import rates
 
-#: It compares with no retrained models; these are a line of their own.
+#: It needs no retrained models; these have rows of their own.
 ALONE = True
 
 NEEDS = ("requests",)
@@ -34,7 +34,7 @@ QUANTITIES = (
     Quantity("right_guesses_request_*", "right guesses on one request"),
 )  # fmt: skip
 
-#: What is kept of the metrics that are read of each request.
+#: The rows that are kept of each request.
 METRICS = ("q", "advantage", "right_guesses", "one_run_p", "epsilon_request")
 
 

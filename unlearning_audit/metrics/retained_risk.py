@@ -82,7 +82,7 @@ def evaluate(
         if score is not None:
             auc = separation.auc(score=score, **sides)
             part = levels.less(auc_after, auc)
-            # Two AUCs of 1 may differ on other samples, unless the scores are the same, of a method that does nothing.
+            # Two AUCs of 1 may differ on other samples, unless the scores are equal because the method does nothing.
             alike = np.isclose(auc_after.value, auc.value) & (after != score).any(axis=1)
             imagined = np.where(alike[:, None], np.maximum(auc_after.imagined, auc.imagined), np.abs(part.imagined))
             part = replace(part, imagined=imagined)

@@ -16,7 +16,7 @@ from unlearning_audit.metrics import _answers, _text
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 
-#: The models say by themselves what follows a question.
+#: It needs answers that the models generate.
 NEEDS = ("fair_draw", "generations")
 
 QUANTITIES = (
@@ -67,7 +67,7 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
     return {"rouge_recall": recall, "rouge_f1": f1, "rouge_f1_unstemmed": unstemmed}
 
 
-#: How much a model says of an answer that it never saw is read of retrained models alone.
+#: How much a model reproduces of an answer that it never saw is known from retrained models only.
 DECIDES = {"rouge_recall": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 

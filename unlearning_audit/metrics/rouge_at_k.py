@@ -18,7 +18,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import best_of
 from unlearning_audit.store.files import NoAnswerError
 
-#: The models say several answers by themselves.
+#: It needs several answers that the models generate.
 NEEDS = ("fair_draw", "sampled")
 
 QUANTITIES = (
@@ -49,6 +49,7 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _enough(self) -> Self:
+        """Raise ValueError if an adversary would see more answers than are sampled."""
         if max(self.answers) > self.samples:
             raise ValueError(f"answers: the best of {max(self.answers)} needs samples: {max(self.answers)} at least")
         return self
@@ -63,6 +64,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     samples = _text.forgotten_or_heldout(case)
 
     def read(files: list[str]) -> dict[tuple[str, str], np.ndarray]:
+        """Return the expected values of the best of k answers by metric and rule, float64 [models, samples] each."""
         recall = _answers.recalls(case, files)[:, samples]
         return {
             (name, f"{k} answers"): best_of.largest(values=value, best_of=k)
@@ -78,7 +80,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return _text.shares(case, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 
-#: How much the best answer says of a text that no model saw is read of retrained models alone.
+#: How much the best answer reproduces of a text that no model saw is known from retrained models only.
 DECIDES = {"rouge_at_k": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 

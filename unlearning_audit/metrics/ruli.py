@@ -111,7 +111,7 @@ def _rows(case: Evaluation, options: Options) -> list[Row]:
     return table + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else table
 
 
-#: Retraining leaves nothing that tells forgotten from held-out samples, nor unlearned from retrained models.
+#: Retraining leaves nothing that distinguishes forgotten from held-out samples, or unlearned from retrained models.
 DECIDES = {
     name: Standard(1, "auc", ideal=0.5, units="target models", lowest=0.0, highest=1.0)
     for name in ("privacy_auc", "efficacy_auc")
@@ -139,7 +139,7 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     familiar than never-seen ones.
     """
     keep = (targets.forget | targets.heldout).any(axis=0)
-    # The ratio finds out by itself which way forgotten samples differ: more familiar than never-seen ones, or less.
+    # The ratio does not show whether forgotten samples look more familiar than never-seen ones or less.
     forgot, unseen = (shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout))
     way = 1 if forgot >= unseen else -1
     parts = {}

@@ -14,7 +14,7 @@ from unlearning_audit.metrics.ruli import QUANTITIES as OF_RULI
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats.readings import Question, readings
 
-#: The tests that are kept; all targets forgot or never saw the samples that are asked about, so none remained.
+#: The tests that are kept. The test "remained" is not: every target forgot or never saw the evaluated samples.
 TESTS = (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy"), ("population", "privacy"))
 
 
@@ -22,8 +22,8 @@ NEEDS = ("swapped_pairs",)
 
 QUANTITIES = OF_RULI
 
-#: Of the models that surely forget a sample, those of its own split, the audited one is left out. Whether those of
-#: other pairs forget it is a matter of chance.
+#: The models of its own split surely forget a sample, and the audited one of these is left out. Whether those of other
+#: pairs forget it is random.
 PROTOCOL_MINIMUM = {"models_per_split": ("minimum", 1)}
 
 
@@ -57,6 +57,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     block = case.membership.block[case.target]
 
     def read(groups: list[_pairs.Group]) -> list[Row]:
+        """Return the rows of some ``groups``, splits of pairs."""
         inside = np.isin(block, [group.block for group in groups])
         return [
             row(attack=attack, metric=f"{name}_{metric}", estimate=estimate)

@@ -29,7 +29,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-#: Those over training seeds and over unlearning seeds, from which it is foretold what more of either bring.
+#: The two quantities from which the effect of more training seeds or more unlearning seeds is predicted.
 SEEDS = ("sd_of_training", "sd_of_unlearning")
 
 

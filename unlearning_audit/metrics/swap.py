@@ -70,14 +70,14 @@ def quality(
     return stats.Estimate(float(1 - size.max()), float(1 - high.max()), float(1 - low.max()), n, note)
 
 
-#: Q is over sets of attacks. The adversaries of Tu, Hu & Ma 2024, §4.1, learn from trained shadow models: Q over these
-#: is the paper's Q. These and entropy know the unlearning algorithm besides: they learn from unlearned ones too.
+#: Q is over sets of attacks. "paper": the adversaries of Tu, Hu & Ma 2024, §4.1, that learn from trained shadow models.
+#: "adaptive": these and entropy, which also know the unlearning algorithm and learn from unlearned shadow models too.
 ATTACK_SETS = {
     "paper": ("correctness", "confidence", "modified_entropy", "shadow"),
     "adaptive": ("correctness", "confidence", "modified_entropy", "shadow", "entropy"),
 }
 
-#: Protocols of pairs of splits, whose shadow models attacks learn from.
+#: Protocols of pairs of splits with shadow models.
 PAIRED = ("swap", "random_splits")
 
 NEEDS = ("game",)
@@ -173,6 +173,7 @@ def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: S
         return lost
 
     def table() -> list[Row]:
+        """Return the rows of `evaluate`."""
         return evaluate(
             scores=case.scores,
             forget=target.forget,
@@ -206,8 +207,8 @@ def adversaries(case: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
     return {name: members for name, members in sets.items() if not without[name]}, lost
 
 
-#: Retraining leaves no advantage, whatever the attack: which of the drawn samples are forgotten and which held out is
-#: a fair draw that retrained models know nothing of.
+#: Retraining leaves no advantage to any attack, because which of the drawn samples are forgotten is a random draw, of
+#: which retrained models know nothing.
 DECIDES = {
     "advantage": Standard(1, "advantage", ideal=0.0, units="pairs", chance=OF_SAMPLES, lowest=-1.0, highest=1.0),
     "tail_advantage": Standard(
@@ -247,7 +248,7 @@ def advantages(
             part = _game.advantage(rules, decision)
             parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
             if not np.isnan(score[sides]).any():
-                # Alike whatever the sensitivity: a threshold of some samples' scores says nothing of others' weights.
+                # Samples count equally here: the threshold comes from scores of other samples with other weights.
                 tails["/".join(key)] = tail.advantage(
                     score=way * score[:, rules.columns],
                     forget=(rules.forget > 0) * 1.0,

@@ -31,15 +31,15 @@ from unlearning_audit.metrics.utility import QUANTITIES as OF_UTILITY
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import levels
 
-#: Readings that are higher where more is remembered, of each quantity one; verdicts rest on these.
+#: Values that are higher where more is remembered, one for each quantity; verdicts rest on these.
 NEAR = ("probability", "exact_memorisation", "truth_ratio_probability", "rouge_recall", "choice_accuracy")
 
-#: Readings that are no shares: the mean negative log-likelihood of a token in nats, the mean log p of the least likely
-#: tokens, and log R, the probability of wrong answers over that of the right one.
+#: Values that may lie outside [0, 1]: the mean negative log-likelihood of a token in nats, the mean log p of the least
+#: likely tokens, and log R, where R is the probability of wrong answers over that of the right one.
 LOSS, LEAST, RATIO = "nll", "min_k_of_privleak", "log_truth_ratio"
 UNBOUNDED = (LOSS, LEAST, RATIO)
 
-#: The terms of TOFU's model utility: of what is kept, and of each set of the test part.
+#: The terms of TOFU's model utility: on retained samples, and on each set of the test part.
 RETAIN_TERMS = ("probability", "rouge_recall", "truth_ratio_utility")
 TEST_TERMS = ("choice_probability", *RETAIN_TERMS[1:])
 

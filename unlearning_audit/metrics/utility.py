@@ -16,7 +16,7 @@ from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, levels
 
-#: The models say by themselves what follows a question.
+#: It needs answers that the models generate.
 NEEDS = ("fair_draw", "generations")
 
 QUANTITIES = (

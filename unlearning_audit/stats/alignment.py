@@ -10,10 +10,10 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-#: Samples without which nothing is left of a kernel once it is centred without bias.
+#: The fewest samples for which unbiased centring leaves something of a kernel.
 LEAST = 4
 
-#: Share of a kernel's size below which a representation is the same for all samples.
+#: Share of a kernel's size below which a representation counts as the same for all samples.
 ROUNDING = 1e-10
 
 

@@ -203,7 +203,7 @@ def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | Non
     value = crossed.value @ join.T
     influence = np.einsum("us,asn->aun", join, crossed.influence)
     off = value - value.mean(axis=1, keepdims=True)
-    # over two different units, what one sample does to both
+    # Σ over two different units of what one sample does to both
     together = (influence.sum(axis=1) ** 2).sum(axis=1) - (influence**2).sum(axis=(1, 2))
     scale = count * (count - 1)
     return Units((off**2).sum(axis=1) / scale, np.maximum(together, 0.0) / scale, count - 1)

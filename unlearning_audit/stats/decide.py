@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 ALPHA = 0.05
-#: What the interval beside the verdict *equivalent* is.
+#: Remark on the interval beside the verdict *equivalent*.
 INNER = "interval of the two one-sided tests: the 90 % intervals of all numbers of this metric lie within it"
-#: What is said of attacks that do not decide equivalence.
+#: Remark on attacks that do not decide equivalence.
 BLIND = "but for those of {} attacks by which doing nothing leaves nothing either"
-#: How the parts of a note begin that name the metrics of which a class does not speak.
+#: Starts of the parts of a note that name metrics which contradict the class.
 BESIDES = OTHER_SIDE, TOO = "on the other side by ", "distinguishable by "
 #: Stands for all metrics where the spread of retrained models is given by one number.
 EVERY = "every"
@@ -37,13 +37,13 @@ DISTINGUISHABLE, EQUIVALENT, OVER_UNLEARNED, BROKEN, INCONCLUSIVE, FAILED = VERD
     "inconclusive",
     "failed",
 )
-#: What may be said of a whole scenario in place of a class of each method.
+#: States of a whole scenario, given in place of a class of each method.
 NOTHING_TO_FIND, NO_YARDSTICK, YARDSTICKS_DISAGREE = STATES = (
     "nothing_to_find",
     "no_yardstick",
     "yardsticks_disagree",
 )
-#: No p-value below is a probability that anybody knows.
+#: Smaller p-values are not trusted as probabilities.
 LEAST_P = 1e-4
 BETTER, LIKE, WORSE = "better", "like", "worse"
 

@@ -10,8 +10,19 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number ``value`` with its confidence limits ``low`` and ``high``, the count ``n`` that it rests on, and a
-    ``note``, which gives the reason where the value is NaN."""
+    """A number with its confidence limits.
+
+    Parameters
+    ----------
+    value : float
+        The number; NaN if it cannot be given.
+    low, high : float
+        Its confidence limits; NaN if they are unknown.
+    n : int
+        The count that it rests on.
+    note : str
+        A remark, or the reason why the value is NaN.
+    """
 
     value: float
     low: float
@@ -21,5 +32,18 @@ class Estimate:
 
 
 def empty(*, n: int, note: str) -> Estimate:
-    """Return an estimate for a number that cannot be given: value and limits are NaN, and ``note`` is the reason."""
+    """Return an estimate for a number that cannot be given.
+
+    Parameters
+    ----------
+    n : int
+        The count that the number would rest on.
+    note : str
+        The reason.
+
+    Returns
+    -------
+    Estimate
+        An estimate whose value and limits are NaN.
+    """
     return Estimate(np.nan, np.nan, np.nan, n, note)

@@ -19,10 +19,10 @@ from unlearning_audit.stats.paired import Distances, Spread
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
 
-#: Differences read, and draws made, at a time: what fits a processor's own memory.
+#: Differences computed, and draws made, at a time: so many fit a processor's cache.
 AT_A_TIME = 256
-#: Up to so many numbers, deviations are drawn from the correlation of their differences: the eigenvectors of 300 are
-#: quick, and audits of few methods keep the ranks that they have always had.
+#: Up to so many numbers, deviations are drawn from the correlation matrix of their 300 differences, which is quick.
+#: Audits of few methods thereby keep the ranks of earlier versions.
 MOST_CORRELATED = 25
 
 

@@ -30,12 +30,24 @@ def t_quantile(*, p: float | Float[np.ndarray, "..."], dof: float | Float[np.nda
 
 
 def mean_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
-    """Return the mean of independent ``values`` [n] with Student's t interval; below n = 2 the limits are NaN.
+    """Return the mean of independent values with Student's t interval.
 
-    Examples:
-        >>> estimate = mean_interval(values=np.array([1.0, 2.0, 3.0, 4.0]))
-        >>> estimate.value, round(estimate.low, 2), round(estimate.high, 2)
-        (2.5, 0.45, 4.55)
+    Parameters
+    ----------
+    values : float [n]
+        The values; below n = 2 the limits are NaN.
+    level : float
+        Confidence level of the interval.
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> estimate = mean_interval(values=np.array([1.0, 2.0, 3.0, 4.0]))
+    >>> estimate.value, round(estimate.low, 2), round(estimate.high, 2)
+    (2.5, 0.45, 4.55)
     """
     values = np.asarray(values, dtype=np.float64)
     n = len(values)
@@ -49,7 +61,19 @@ def mean_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Es
 
 
 def sd_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
-    """Return the standard deviation (n − 1) of normal ``values`` [n] with its chi-square interval; NaN below n = 2."""
+    """Return the standard deviation of normal values, with divisor n − 1, and its chi-square interval.
+
+    Parameters
+    ----------
+    values : float [n]
+        The values; below n = 2 the result is NaN.
+    level : float
+        Confidence level of the interval.
+
+    Returns
+    -------
+    Estimate
+    """
     values = np.asarray(values, dtype=np.float64)
     n = len(values)
     if n < 2:
@@ -61,10 +85,23 @@ def sd_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Esti
 
 
 def quantile_interval(*, values: Float[np.ndarray, "n"], share: float, level: float = LEVEL) -> Estimate:
-    """Return the ``share`` quantile of independent ``values`` [n] with its interval by order statistics, valid for any
-    distribution (David and Nagaraja 2003, section 7.1).
+    """Return a quantile of independent values with its interval by order statistics, valid for any distribution.
 
-    A limit beyond all values is NaN, and the note says so.
+    Source: David and Nagaraja 2003, section 7.1.
+
+    Parameters
+    ----------
+    values : float [n]
+        The values.
+    share : float
+        Which quantile, between 0 and 1.
+    level : float
+        Confidence level of the interval.
+
+    Returns
+    -------
+    Estimate
+        A limit beyond all values is NaN, and the note says so.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     n = len(ordered)
@@ -79,7 +116,23 @@ def quantile_interval(*, values: Float[np.ndarray, "n"], share: float, level: fl
 def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate:
     """Return a rate with its exact binomial interval (Clopper and Pearson 1934).
 
-    Raises ValueError unless 0 ≤ successes ≤ n and n ≥ 1.
+    Parameters
+    ----------
+    successes : int
+        The count of successes, from 0 to ``n``.
+    n : int
+        The count of trials, at least 1.
+    level : float
+        Confidence level of the interval.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    ValueError
+        The counts are outside these ranges.
     """
     if not 0 <= successes <= n or n < 1:
         raise ValueError(f"a rate needs 0 ≤ successes ≤ n and n ≥ 1, not {successes} of {n}")
@@ -94,10 +147,24 @@ def mean_influence(
 ) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "... n"], Float[np.ndarray, "... 2"]]:
     """Return the weighted mean of values in [0, 1], and the influence of each sample on it.
 
-    ``value`` and ``weight`` float64 [..., n] with positive total weight. Returns three arrays: the mean [...]; the
-    influence of each sample [..., n]; the influence of two imaginary samples of average weight, one with value 0 and
-    one with value 1 [..., 2]. The influences sum to zero. The sum of their squares is the variance of Agresti and Caffo
-    (2000), which stays above zero when all values agree. The mean counts real samples only.
+    The influences, those of two imaginary samples included, sum to zero. The sum of their squares is the variance of
+    Agresti and Caffo (2000), which stays above zero when all values agree. The mean counts real samples only.
+
+    Parameters
+    ----------
+    value : float64 [..., n]
+        Values in [0, 1].
+    weight : float64 [..., n]
+        Weights, whose sum is positive.
+
+    Returns
+    -------
+    mean : float64 [...]
+        The weighted mean.
+    influence : float64 [..., n]
+        The influence of each sample.
+    imagined : float64 [..., 2]
+        The influence of two imaginary samples of average weight, one with value 0 and one with value 1.
     """
     total = weight.sum(axis=-1, keepdims=True)
     typical = (weight**2).sum(axis=-1, keepdims=True) / total

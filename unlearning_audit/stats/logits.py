@@ -11,15 +11,30 @@ if TYPE_CHECKING:
 
 
 def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]) -> Float[np.ndarray, "*rest"]:
-    """Return the logit-scaled confidence of the label, float64 [...]: z_y − log Σ_{c≠y} exp z_c = log p_y/(1 − p_y).
+    """Return the logit-scaled confidence of the label, z_y − log Σ_{c≠y} exp z_c = log p_y/(1 − p_y).
 
-    ``logits`` float [..., classes ≥ 2]; ``y`` int, broadcast over the leading dimensions. Exact where softmax
-    saturates. Raises ValueError for fewer than two classes and for labels outside them. Source: Carlini et al. 2022,
-    eq. 4, without its clipping.
+    It is exact where softmax saturates. Source: Carlini et al. 2022, eq. 4, without its clipping.
 
-    Examples:
-        >>> phi(logits=np.array([[2.0, 0.0, 0.0]]), y=np.array([0])).round(3).tolist()
-        [1.307]
+    Parameters
+    ----------
+    logits : float [..., classes]
+        Logits of at least two classes.
+    y : int [...]
+        Labels, broadcast over the leading dimensions.
+
+    Returns
+    -------
+    float64 [...]
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two classes, or a label is outside them.
+
+    Examples
+    --------
+    >>> phi(logits=np.array([[2.0, 0.0, 0.0]]), y=np.array([0])).round(3).tolist()
+    [1.307]
     """
     label_logit, rest = _apart(logits, y)
     top = rest.max(axis=-1, keepdims=True)
@@ -31,14 +46,28 @@ def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]
 
 
 def lead(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]) -> Float[np.ndarray, "*rest"]:
-    """Return how far the label's logit exceeds the next one, float64 [...]: z_y − max_{c≠y} z_c, above 0 where it is
-    predicted.
+    """Return how far the label's logit exceeds the next one, z_y − max_{c≠y} z_c, above 0 where the label is predicted.
 
-    ``logits`` float [..., classes ≥ 2]; ``y`` int, broadcast over the leading dimensions. Raises ValueError as `phi`.
+    Parameters
+    ----------
+    logits : float [..., classes]
+        Logits of at least two classes.
+    y : int [...]
+        Labels, broadcast over the leading dimensions.
 
-    Examples:
-        >>> lead(logits=np.array([[2.0, 0.5, 1.0]]), y=np.array([0])).tolist()
-        [1.0]
+    Returns
+    -------
+    float64 [...]
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two classes, or a label is outside them.
+
+    Examples
+    --------
+    >>> lead(logits=np.array([[2.0, 0.5, 1.0]]), y=np.array([0])).tolist()
+    [1.0]
     """
     label_logit, rest = _apart(logits, y)
     ahead: np.ndarray = (label_logit - rest.max(axis=-1, keepdims=True))[..., 0]

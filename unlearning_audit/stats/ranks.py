@@ -14,9 +14,18 @@ if TYPE_CHECKING:
 
 
 def spearman(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
-    """Return Spearman's rank correlation (ties get mean ranks) with the interval of Bonett and Wright (2000).
+    """Return Spearman's rank correlation with the interval of Bonett and Wright (2000); ties get mean ranks.
 
-    ``x`` and ``y`` float [n]; NaN when one of them is constant, limits NaN below n = 4.
+    Parameters
+    ----------
+    x, y : float [n]
+        The two lists; the result is NaN when one of them is constant, and the limits are NaN below n = 4.
+    level : float
+        Confidence level of the interval.
+
+    Returns
+    -------
+    Estimate
     """
     x, y = _mean_ranks(x), _mean_ranks(y)
     n = len(x)
@@ -31,11 +40,21 @@ def spearman(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: flo
 def kendall(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
     """Return Kendall's τ-b with the interval of Fieller et al. (1957), in O(n²), which suits short rankings.
 
-    ``x`` and ``y`` float [n]; NaN when one of them is constant, limits NaN below n = 5.
+    Parameters
+    ----------
+    x, y : float [n]
+        The two lists; the result is NaN when one of them is constant, and the limits are NaN below n = 5.
+    level : float
+        Confidence level of the interval.
 
-    Examples:
-        >>> round(kendall(x=np.arange(6.0), y=np.array([0.0, 1, 2, 3, 5, 4])).value, 2)
-        0.87
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> round(kendall(x=np.arange(6.0), y=np.array([0.0, 1, 2, 3, 5, 4])).value, 2)
+    0.87
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     n = len(x)

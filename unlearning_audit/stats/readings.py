@@ -126,7 +126,7 @@ def mean_tpr(
     return rate.estimate(over_models([rate.part], n=n, unit=unit)[0])
 
 
-#: From here on a note says how much too high a TPR reads.
+#: From this optimism on, a note says how much too high a TPR is.
 OPTIMISM = 0.005
 
 

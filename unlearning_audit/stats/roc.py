@@ -16,10 +16,28 @@ if TYPE_CHECKING:
 def placements(
     *, score: Float[np.ndarray, "n"], positive: Bool[np.ndarray, "n"], weight: Float[np.ndarray, "n"] | None = None
 ) -> Float[np.ndarray, "n"]:
-    """Return the placement value of each row, float64 [n]: the share of the other side that it beats, ties count half.
+    """Return the placement value of each row: the share of the other side that it beats; ties count half.
 
     For a positive it is the share of negatives with a lower score, for a negative the share of positives with a higher
-    one. Both average to the AUC. Inputs and errors are those of ``auc``. Source: DeLong et al. 1988.
+    one. Both average to the AUC. Source: DeLong et al. 1988.
+
+    Parameters
+    ----------
+    score : float [n]
+        Scores, larger for positives.
+    positive : bool [n]
+        Which rows are positive.
+    weight : float [n], optional
+        Weights of at least 0; by default equal.
+
+    Returns
+    -------
+    float64 [n]
+
+    Raises
+    ------
+    ValueError
+        A score is NaN, or one side is empty or weighs nothing.
     """
     score, positive, weight = _two_sides(score, positive, weight)
     value = np.empty(len(score))
@@ -41,16 +59,36 @@ def auc(
     weight: Float[np.ndarray, "n"] | None = None,
     level: float = LEVEL,
 ) -> Estimate:
-    """Return the area under the ROC curve, ties count half, with an interval from the placement values.
+    """Return the area under the ROC curve with an interval from the placement values; ties count half.
 
-    ``score`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. The variance is DeLong's with the
-    imaginary samples of ``mean_influence``, so that the interval of a perfect separation has a width. Raises ValueError
-    for NaN scores and when one side is empty or weighs nothing.
+    The variance is DeLong's with the imaginary samples of ``mean_influence``, so that the interval of a perfect
+    separation has a width.
 
-    Examples:
-        >>> estimate = auc(score=np.array([3.0, 2.0, 1.0, 0.0]), positive=np.array([True, True, False, False]))
-        >>> estimate.value, round(estimate.low, 2)
-        (1.0, 0.27)
+    Parameters
+    ----------
+    score : float [n]
+        Scores, larger for positives.
+    positive : bool [n]
+        Which rows are positive.
+    weight : float [n], optional
+        Weights of at least 0; by default equal.
+    level : float
+        Confidence level of the interval.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    ValueError
+        A score is NaN, or one side is empty or weighs nothing.
+
+    Examples
+    --------
+    >>> estimate = auc(score=np.array([3.0, 2.0, 1.0, 0.0]), positive=np.array([True, True, False, False]))
+    >>> estimate.value, round(estimate.low, 2)
+    (1.0, 0.27)
     """
     score, positive, weight = _two_sides(score, positive, weight)
     value = placements(score=score, positive=positive, weight=weight)
@@ -68,7 +106,18 @@ def cut_at_fpr(
 ) -> float:
     """Return the cut of the rule score > cut with the largest TPR among the cuts with FPR ≤ ``fpr``.
 
-    ``negative_score`` float [n ≥ 1], ``weight`` float [n] or None (equal), 0 ≤ fpr < 1.
+    Parameters
+    ----------
+    negative_score : float [n]
+        Scores of the negatives, at least one.
+    fpr : float
+        The false positive rate, at least 0 and below 1.
+    weight : float [n], optional
+        Weights of the negatives; by default equal.
+
+    Returns
+    -------
+    float
     """
     weight = np.ones(len(negative_score)) if weight is None else weight
     order = np.argsort(negative_score)[::-1]
@@ -89,9 +138,26 @@ def best_threshold(
 ) -> float:
     """Return the observed value t for which the rule value ≥ t has the largest ½(TPR + TNR), in O(n log n).
 
-    ``value`` float [n], ``positive`` bool [n], ``weight`` float [n] ≥ 0 or None. Of equally good values the one that
-    comes first in ``value`` is kept (Song and Mittal 2021, whose lists start with the members). Raises ValueError for
-    NaN values and when one side is empty or weighs nothing.
+    Of equally good values the one that comes first in ``value`` is kept (Song and Mittal 2021, whose lists start with
+    the members).
+
+    Parameters
+    ----------
+    value : float [n]
+        Values, larger for positives.
+    positive : bool [n]
+        Which rows are positive.
+    weight : float [n], optional
+        Weights of at least 0; by default equal.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        A value is NaN, or one side is empty or weighs nothing.
     """
     value, positive, weight = _two_sides(value, positive, weight)
     distinct, first, group = np.unique(value, return_index=True, return_inverse=True)

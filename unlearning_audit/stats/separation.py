@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-#: Above this rate of false alarms no threshold is looked for: there is one below every score.
+#: The largest false positive rate at which a threshold is sought.
 MOST = 1 - 1e-6
 
 

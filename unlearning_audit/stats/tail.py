@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: The share of held-out samples above the threshold.
 SHARE = 0.01
 
-#: What equivalence must exclude in any case: so large a share of forgotten samples that are fully remembered.
+#: Equivalence must exclude so large a share of forgotten samples that are fully remembered.
 REMEMBERED = 0.03
 
 
