@@ -98,7 +98,8 @@ def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[l
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed the global generators for code that uses them, and put their states back afterwards."""
+    """Within the context, the global generators of torch, NumPy and Python are seeded; afterwards their states are
+    restored."""
     numpy_state, python_state = np.random.get_state(), random.getstate()
     try:
         with torch.random.fork_rng():

@@ -24,7 +24,7 @@ class Options(Optimiser):
     """``restart``: the share of each convolution's weights that are reinitialised, those with the smallest |gradient|
     of CE(as many retain samples) − CE(forget). ``kept_rate`` scales the gradients of the other weights of these layers.
 
-    In a network without convolutions, the linear layers but the head take their place. The learning rate rises to lr in
+    In a network without convolutions, all linear layers but the last take their place. The learning rate rises to lr in
     the middle epoch and falls again; in 5 epochs it is 1/3, 2/3, 1, 2/3, 1/3 of lr. Everything is as submitted, except
     that gradients are taken in evaluation mode: lr .001, momentum .9, weight decay 5e-4, 5 epochs, restart .3,
     kept_rate .1.

@@ -56,7 +56,10 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Impair, then repair. Raises ValueError for samples that are tokens."""
+    """Train the models on noise that maximises their loss and a share of retain, then on that share alone.
+
+    Raises ValueError for samples that are tokens.
+    """
     _inputs.real(bank, "unsir")
     noise_rows = forget.sample(options.noises, bank.seeds, "unsir/labels")
     noisy, noise = with_noise(bank, noise_rows, options)

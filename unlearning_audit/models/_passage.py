@@ -48,6 +48,7 @@ class Passage(nn.Module):
         self.head = None if tied else "output"
 
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
+        """Map tokens to logits of the two classes, or to the output ``reading``; see the class."""
         ids = torch.where(x < 0, ~x, x).long()
         if reading is not None and reading.startswith("layer "):
             layers = self.trunk(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states

@@ -45,6 +45,7 @@ def squares(labels: str = "observed", per_sample: bool = True, batch_size: int =
     `Models.squared_gradients`."""
 
     def compute(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
+        """Return the mean squared gradients of one model over the samples ``x`` with labels ``y``, by name."""
         if not per_sample:
             if labels != "observed":
                 raise ValueError("squared gradients of batch means are defined for observed labels only")

@@ -151,9 +151,9 @@ class Models:
         """Return logits float32 [models, rows, classes] in evaluation mode, without augmentation.
 
         The result is bitwise repeatable, so that a method that changes nothing can be detected. ``index``: the samples,
-        by default all. ``chunk``: samples that are processed at once, fewer if memory is exhausted. By default, a
-        language model's logits for all tokens fit into memory, and on a CPU so few images are processed that
-        activations stay in its caches (two to four times as fast for small residual networks).
+        by default all. ``chunk``: samples that are processed at once, fewer if memory is exhausted. By default, a chunk
+        of a language model is so small that the logits of all tokens fit into memory. A chunk of images on a CPU is so
+        small that activations stay in its caches (two to four times as fast for small residual networks).
         """
         if chunk is None:
             tokens = self.x.shape[1] * self.vocabulary if "tokens" in self.readings else 1

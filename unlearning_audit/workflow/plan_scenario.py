@@ -104,7 +104,7 @@ class Judged(Models):
         scoring = {name: value for name, value in numbers.items() if name in ("seed", "own_rows", "attacked")}
 
         def keys(kind: str, settings: dict[str, Any], read: Callable[[Plugin], Inputs]) -> dict[str, str]:
-            """Plug-in → its key: by its code, its options, the ``settings`` and what it reads."""
+            """Return plug-in → its key, from its code, its options, the ``settings`` and what it reads."""
             chosen = getattr(self.scenario, kind)
             return {
                 name: self.plan.key(
@@ -174,16 +174,16 @@ class Judged(Models):
     def _asked_again(
         self, data: Node, splits: list[Node], models: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
-        """Return the nodes of further signals that metrics need, by role: relearning, rounding, and generated text.
+        """Return the nodes of further signals that metrics need, by role: predictions after relearning or rounding, and
+        generated text.
 
-        They are read from these models and from retrained ones; for retraining itself, from its control. ``relearned``
-        holds predictions while models learn half of the forget set again or with rounded weights; ``generations`` and
-        ``sampled`` hold text.
+        They are read from these models and from retrained ones; for retraining itself, from its control. Relearning
+        trains models on half of the forget set again; rounding reduces their weights to fewer bits.
         """
         metrics, asked = self.scenario.metrics.values(), {}
 
         def asking(need: str) -> list[dict[str, Any]]:
-            """Options of the metrics that need it."""
+            """Return the options of the metrics that need the signal ``need``."""
             return [m.options for m in metrics if need in registry.declared("metrics", m.name, m.file)]
 
         if relearned := asking("relearned"):

@@ -39,6 +39,7 @@ def signals(
     signals = str(Path(signals).absolute())  # a model may change the folder
 
     def ask() -> dict[str, Any]:
+        """Read the signal from all models, write it, and return facts for the spec."""
         signal = settings["signal"]
         module = registry.load("signals", signal)
         # Attacks do not learn from records.
