@@ -104,8 +104,8 @@ def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Gen
 
 
 def scored(x: np.ndarray) -> np.ndarray:
-    """Return which tokens' predictions count, bool [rows, length], as ``x``. The first token never counts, because it
-    is predicted from nothing."""
+    """Return which tokens of ``x`` [rows, length] have predictions that count, bool [rows, length]. The first token
+    never counts, because it is predicted from nothing."""
     mask = x >= 0
     mask[..., 0] = False
     return mask

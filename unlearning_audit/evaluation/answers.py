@@ -60,8 +60,10 @@ class Answers:
             first = end
 
     def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return the logits of several models, float32 [models, rows, classes]; arguments as in `by_model`. The array
-        is cached."""
+        """Return the logits of several models, float32 [chosen models, rows, classes]. The array is cached.
+
+        ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
+        """
         return self._once(self._whole_or_read, models, rows)
 
     def _once(self, compute: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
@@ -91,8 +93,11 @@ class Answers:
         return self.of()
 
     def predicted(self, models: np.ndarray | None = None) -> np.ndarray:
-        """Return the class that each model predicts for every sample, int64 [models, samples] (see `rates.predicted`).
-        The array is cached."""
+        """Return the class that each model predicts for every sample, int64 [chosen models, samples]. The array is
+        cached.
+
+        ``models`` bool [models]; None: all.
+        """
         return self._once(self._predicted, models)
 
     def _predicted(self, models: np.ndarray | None) -> np.ndarray:
@@ -102,7 +107,8 @@ class Answers:
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         """Return φ = log p/(1 − p) of ``labels``, float64 [chosen models, rows]. The array is cached.
 
-        ``labels`` int64 [rows] or [chosen models, rows]; ``models`` and ``rows`` as in `by_model`.
+        ``labels`` int64 [rows] or [chosen models, rows]; ``models`` bool [models], ``rows`` bool [samples] or int64
+        [rows]; None: all.
         """
         return self._once(self._phi, labels, models, rows)
 

@@ -71,8 +71,11 @@ class Cohort:
         return self.labels if self.labels.ndim == 1 else self.labels[models]
 
     def answers(self, files: list[str]) -> Answers:
-        """Return the logits of all models in ``files``. The object is cached for each list of files. Raises as
-        `Answers`."""
+        """Return the logits of all models in ``files``, one file for each batch. The object is cached for each list of
+        files.
+
+        Raises ArtifactError if the files do not fit the data, and NoAnswerError where there are no logits.
+        """
         if tuple(files) not in self._read:
             readings = [self.readings.get(path, ()) for path in files]
             self._read[tuple(files)] = Answers(files, self.batches, self.data, self.data_file, readings)
@@ -109,7 +112,8 @@ class Group:
         return Published.read(self.files[0]) if holds(self.files[0]) else None
 
     def logits(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return the logits of these models, float32 [models, rows, classes]; ``rows`` as in `Answers.by_model`."""
+        """Return the logits of these models, float32 [models, rows, classes]. ``rows`` bool [samples] or int64 [rows];
+        None: all."""
         return self.answers.of(self.models, rows)
 
     @property
@@ -119,8 +123,10 @@ class Group:
         return self.logits(likeness.evenly(np.arange(len(self.cohort.data.y))))
 
     def phi(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """Return φ = log p/(1 − p) of the labels that the models were trained with, float64 [models, rows]; ``rows`` as
-        in `Answers.by_model`."""
+        """Return φ = log p/(1 − p) of the labels that the models were trained with, float64 [models, rows].
+
+        ``rows`` bool [samples] or int64 [rows]; None: all.
+        """
         return self.answers.phi(self.labels if rows is None else self.labels[..., rows], self.models, rows)
 
     def same_samples(self, other: "Group") -> bool:

@@ -74,8 +74,8 @@ class Standard:
     draw: bool = field(default=True, compare=False)
 
     def without_draw(self) -> "Standard":
-        """Return the standard for samples that are not a random draw: without ``ideal`` if this depends on the draw, so
-        that retrained models take its place."""
+        """Return the standard for samples that are not a random draw. If ``ideal`` depends on such a draw, it is
+        removed, so that retrained models replace it."""
         return replace(self, ideal=np.nan, chance=OF_ITSELF) if self.draw or self.chance == OF_SAMPLES else self
 
 
@@ -168,8 +168,13 @@ def several(
     names: Sequence[str], parts: Sequence[PerModel], *, unit: np.ndarray, split: np.ndarray, standard: Standard,
     index: np.ndarray | None = None,
 ) -> Contribution:  # fmt: skip
-    """Return a contribution with one number per attack: ``names`` of the attacks, and in ``parts`` the per-model
-    statistic of each. Other arguments as the fields of `Contribution`."""
+    """Return a contribution with one number per model for each of several attacks.
+
+    ``names`` [K]: the attacks; ``parts`` [K]: the statistic of each, with value and influence per model; ``unit`` and
+    ``split`` int64 [models]: models of different units share only samples, models of one unit and one split are
+    repetitions; ``standard``: how the numbers are compared with retraining; ``index`` int64 [rows]: the samples (None:
+    0, 1, 2 …).
+    """
     value, influence, imagined = (
         np.stack([getattr(part, field) for part in parts]) for field in ("value", "influence", "imagined")
     )

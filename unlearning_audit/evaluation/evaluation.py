@@ -321,8 +321,8 @@ class Evaluation(Cohort):
         """Return φ before unlearning of every audited model, float64 [models, samples], or a sentence that says why it
         is missing.
 
-        Audited models with the same forget set take the originals of that set in turn. So one original can belong to
-        one audited model and to all retrained ones.
+        Audited models with the same forget set take the originals with that forget set in turn. So a single original
+        may serve several audited models.
         """
         original = self.group("original")
         if original is None or not original.same_samples(self.audited):
@@ -402,7 +402,7 @@ class Evaluation(Cohort):
         """Return (attack, form) → score float64 and decision bool, each [target models, samples]; NaN where a sample is
         not scored.
 
-        The form "both" is left out (see `updates`).
+        The form "both", which also uses logits before unlearning, is left out.
         """
         return {key: columns for key, columns in self._every_score.items() if key[1] != BOTH}
 

@@ -24,8 +24,11 @@ class Features(Arrays):
 
     @classmethod
     def read(cls, path: str | Path, models: int, samples: int) -> "Features":
-        """Read a file and check it against the number of the defender's models and of the data's samples. Raises as
-        `read_arrays`, and NotFiniteError."""
+        """Read a file and check it against the number of the defender's models and of the data's samples.
+
+        Raises ArtifactError for a wrong file, FailedError if there are no models, and NotFiniteError for values that
+        are not finite.
+        """
         check = Check(path, read_arrays(path), may_diverge=True)
         index = check.field("index", "iu", (models, None)).astype(np.int64)
         features = check.field("features", "f", (*index.shape, None))

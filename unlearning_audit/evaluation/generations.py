@@ -34,7 +34,7 @@ class Generations(Arrays):
 
     @classmethod
     def read(cls, path: str | Path) -> "Generations":
-        """Read and check a file. Raises as `read_arrays`."""
+        """Read and check a file. Raises ArtifactError for a wrong file, and FailedError if there are no models."""
         check = Check(path, read_arrays(path))
         index = check.field("index", "iu", (None, None))
         tokens = check.field("tokens", "iu", (*index.shape, *cls.AXES))
@@ -46,7 +46,7 @@ class Generations(Arrays):
 
 class Sampled(Generations):
     """Several sampled answers per row: ``tokens`` int32 [models, rows, answers, new], −1 after the last token of an
-    answer; ``index`` as in `Generations`."""
+    answer; ``index`` int64 [models, rows], the sample that was continued, −1 for none."""
 
     AXES = (None, None)
 

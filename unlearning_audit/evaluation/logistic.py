@@ -25,11 +25,11 @@ class Logistic:
 
 
 def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
-    """Minimise Σ s_i log(1 + exp(−t_i f(x_i))) + ½ ridge |w|², to machine accuracy.
+    """Fit f(x) = w·x + b by minimising Σ s_i log(1 + exp(−t_i f(x_i))) + ½ ridge |w|², to machine accuracy.
 
-    ``x`` float64 [rows, features] is standardised first; ``member`` is bool [rows]; t = ±1. The weights s give members
-    and non-members n/2 each, as ``class_weight="balanced"`` of scikit-learn, whose C is 1/ridge. The intercept is not
-    penalised. Deterministic. Raises ValueError without members or without non-members.
+    ``x`` float64 [rows, features] is standardised first; ``member`` is bool [rows]; t is 1 for members, else −1. The
+    weights s give members and non-members n/2 each, as ``class_weight="balanced"`` of scikit-learn, whose C is 1/ridge.
+    The intercept b is not penalised. Deterministic. Raises ValueError without members or without non-members.
     """
     n, members = len(member), int(member.sum())
     if members in (0, n):

@@ -44,7 +44,11 @@ class Logits(Arrays):
 
     @classmethod
     def read(cls, path: str | Path, models: int | None = None) -> "Logits":
-        """Read all logits of a file, with the rows in ascending order of index. Raises as `StoredLogits.open`."""
+        """Read all logits of a file, with the rows in ascending order of index.
+
+        Raises NotFiniteError for NaN or infinite logits, FailedError if there are no models, ArtifactError for a wrong
+        file.
+        """
         stored = StoredLogits.open(path, models)
         order = stored.order
         return cls(np.asarray(stored.opened()[:, order]), stored.index[order], stored.y[order])
@@ -53,7 +57,8 @@ class Logits(Arrays):
 @dataclass(frozen=True)
 class StoredLogits:
     """Logits that stay in their file, which ``opened()`` maps into memory. ``shape``: [models, rows, classes];
-    ``index`` and ``y`` as in `Logits`; ``order`` int64 [rows] sorts the rows by index."""
+    ``index`` int64 [rows], the sample of each row in the data; ``order`` int64 [rows] sorts the rows by index; ``y``
+    int64 [rows], the observed labels."""
 
     opened: Callable[[], np.ndarray]
     shape: tuple[int, int, int]

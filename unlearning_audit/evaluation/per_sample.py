@@ -66,8 +66,11 @@ def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def squares(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of squared deviations from each sample's mean, and the number of models; arguments and shapes as
-    `mean`."""
+    """Return the sum of squared deviations of ``x`` [models, samples] from each sample's mean over the models in
+    ``mask``, and the number of models; both [1, samples].
+
+    With ``leave_out``: both [models, samples], where row m leaves out model m.
+    """
     count, centre = mask.sum(axis=0), mean(x, mask)
     deviation = np.where(mask, x - centre, 0.0)
     total = (deviation**2).sum(axis=0)
@@ -78,10 +81,12 @@ def squares(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tupl
 
 
 def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = False) -> np.ndarray:
-    """Return the standard deviation (divisor n) of ``x``, broadcastable to the shape of `mean`.
+    """Return the standard deviation (divisor n) of ``x`` float64 [models, samples] over the models in ``mask`` bool
+    [models, samples].
 
-    ``kind``: "per_sample", around each sample's mean; "within", these deviations pooled over all samples; "global", of
-    all values around one mean, as the published code computes it.
+    The result can be broadcast to [1, samples], or with ``leave_out``, where row m leaves out model m, to [models,
+    samples]. ``kind``: "per_sample", around each sample's mean; "within", these deviations pooled over all samples;
+    "global", of all values around one mean, as the published code computes it.
     """
     if kind == "global":
         deviation = np.where(mask, x - x[mask].mean(), 0.0)

@@ -48,8 +48,10 @@ class BySample(Arrays):
 
 
 def read(path: str | Path, models: int, samples: int) -> Gradients | BySample:
-    """Read a file of signals and check it against the number of ``models`` and of the data's ``samples``. Raises as
-    `read_arrays`."""
+    """Read a file of signals and check it against the number of ``models`` and of the data's ``samples``.
+
+    Raises ArtifactError for a wrong file, and FailedError if there are no models.
+    """
     check = Check(path, read_arrays(path))
     if "values" in check.arrays:
         return BySample.checked(check, models, samples)

@@ -52,7 +52,7 @@ def write(path: str | Path, records: list[dict], columns: tuple[str, ...] = COLU
 
 
 def read(path: str | Path, columns: tuple[str, ...] = COLUMNS) -> list[dict]:
-    """Read the lines of a file with ``columns``. Raises ArtifactError as `cells.table`."""
+    """Read the lines of a file with ``columns``. Raises ArtifactError that names the file."""
     return cells.table(path, columns, text=_TEXT)
 
 
@@ -73,7 +73,7 @@ def grouped(lines: list[dict]) -> dict[tuple[str, str], dict[str, Exposed]]:
 
 
 def summed(lines: list[dict]) -> Exposed:
-    """Summarise the lines of one method."""
+    """Summarise the lines, with columns ``UNION``, of one method."""
     unseen = {(line["pair"], line["split"], line["beside"]): line for line in lines if not forgotten(line)}
     lines = [line for line in lines if forgotten(line)]
     marked = [line for line in lines if line["recognised"]]

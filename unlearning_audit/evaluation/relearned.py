@@ -42,7 +42,7 @@ class Relearned(Arrays):
 
     @classmethod
     def read(cls, path: str | Path) -> "Relearned":
-        """Read and check a file. Raises as `read_arrays`."""
+        """Read and check a file. Raises ArtifactError for a wrong file, and FailedError if there are no models."""
         check = Check(path, read_arrays(path))
         steps = check.field("steps", "iu", (None,))
         phi = check.field("phi", "f", (None, len(steps), None))

@@ -205,7 +205,8 @@ def write_union(path: str | Path, study: str, records: Collection[Record]) -> No
 def read_union(
     path: str | Path, scenarios: Collection[str] | None = None, metrics: Collection[str] | None = None
 ) -> list[Record]:
-    """Read the rows of a study, or only those of some ``scenarios`` and ``metrics``. Raises ArtifactError as `read`."""
+    """Read the rows of a study, or only those of some ``scenarios`` and ``metrics``. Raises ArtifactError that names
+    the file."""
     filters = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
     records: list[Record] = []
     places: dict[str, int] = {}

@@ -27,8 +27,8 @@ OTHER_SAMPLES = (
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of attacks: ``columns`` as `tables.write_scores` takes them; ``failed``: attack → why it has no
-    scores."""
+    """The scores of attacks. ``columns``: attack, form, model, index, role, score, decision, all [rows]; ``failed``:
+    attack → why it has no scores."""
 
     columns: dict[str, np.ndarray]
     failed: dict[str, str]
@@ -99,8 +99,11 @@ COLUMNS = ("model", "index", "score", "decision")
 def _apart(
     one: Callable, case: Evaluation, name: str, file: str | None, entry: Mapping, seed: int, terms: Mapping
 ) -> list[dict[str, np.ndarray]]:
-    """Run a user's attack, or one with a time limit, in a separate process; return its columns of scores. Raises
-    PluginError if it fails, or returns scores of the wrong samples."""
+    """Run a user's attack, or one with a time limit, in a separate process; return its columns of scores.
+
+    ``one``: the function `scored` or `alone`; ``file``: the user's; ``terms``: limits of the process. Raises
+    PluginError if the attack fails, or returns scores of the wrong samples.
+    """
     where = file or source_file("attacks", entry["name"])
 
     def asked() -> dict:
@@ -119,7 +122,8 @@ def _apart(
 def scored(
     case: Evaluation, name: str, module: ModuleType, settings: dict, seed: int
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the columns of `tables.write_scores` for one attack, once for each form: trained and unlearned, or both.
+    """Yield the scores of one attack, once for each form (trained and unlearned, or both), as columns attack, form,
+    model, index, role, score and decision.
 
     ``case.missing`` receives why an attack could not be evaluated in a form. Raises PluginError if the attack fails, or
     returns a value that is not finite for a row that it has to score.
@@ -151,8 +155,8 @@ def _covers_others(reference: Reference | str, rows: np.ndarray) -> bool:
 def alone(
     case: Evaluation, name: str, module: ModuleType, settings: dict, seed: int
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the columns of `tables.write_scores` for one attack that learns from rows of the model that it scores,
-    without shadow models.
+    """Yield the scores of one attack that learns from rows of the model that it scores, without shadow models, as
+    columns attack, form, model, index, role, score and decision.
 
     In the form "own", members are the samples that the model keeps. Originals are also scored in the form "seen", in
     which members include the forget set; Becker & Liebig 2022 compare it with "own" after unlearning. Non-members are
@@ -218,8 +222,8 @@ def readings(
 def columns(
     case: Evaluation, name: str, form: str, module: ModuleType, settings: dict, reference: Reference, seed: int
 ) -> dict[str, np.ndarray]:
-    """Score every target model by one attack that learned from ``reference``; return the columns of scores. Raises
-    PluginError as `scored`."""
+    """Score every target model by one attack that learned from ``reference``; return columns attack, form, model,
+    index, role, score and decision. Raises PluginError if the attack fails or returns values that are not finite."""
     membership, rows = case.membership[case.target], case.queried
     value, decision = call(
         module,
@@ -304,8 +308,8 @@ def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.nd
 
 
 def _columns(name: str, form: str, model, index, role, value, decision) -> dict[str, np.ndarray]:
-    """Return one column of `tables.write_scores` for each argument. Raises PluginError for scores that are not
-    finite."""
+    """Return the arguments as columns attack, form, model, index, role, score and decision. Raises PluginError for
+    scores that are not finite."""
     if not np.isfinite(value).all():
         raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
     return {

@@ -100,7 +100,11 @@ def statistics(statistic: Statistic, reference, *, classes: int) -> FlatReferenc
 
 def known_values(values: np.ndarray, reference, *, classes: int) -> FlatReference:
     """Select the rows of known membership from ``values`` float64 [models, samples], a statistic of the reference that
-    is already computed. Raises ValueError as `statistics`."""
+    is already computed.
+
+    Raises ValueError if the reference has another number of ``classes`` than the audited models, or does not fit
+    itself.
+    """
     y, rows = _labels_and_rows(reference, classes)
     return FlatReference(value=values[rows], label=y[rows], member=reference.member[rows])
 

@@ -28,8 +28,8 @@ def score(
     """Return score and decision of an attack that thresholds ``statistic(logits [n, classes], y [n])``.
 
     The score is the statistic itself, float64 [models, samples], comparable across samples and classes. The decision,
-    bool of the same shape, applies the thresholds that `fit` learns on the reference. Raises ValueError as
-    `signals.statistics` and `signals.labels`.
+    bool of the same shape, applies the thresholds that `fit` learns on the reference. Raises ValueError if logits,
+    labels or the reference have a wrong shape or values.
     """
     rows = signals.statistics(statistic, reference, classes=logits.shape[-1])
     value = signals.per_model(statistic, logits, y)
@@ -42,8 +42,8 @@ def decide(
     """Return whether ``value`` float64 [models, samples] reaches the threshold that `fit` learns on ``rows``, bool
     [models, samples].
 
-    ``logits`` [models, samples, classes] and ``y`` are those of the audited models. Raises ValueError as
-    `signals.labels`.
+    ``logits`` [models, samples, classes] and ``y`` [samples] or [models, samples] are those of the audited models.
+    Raises ValueError if they do not fit each other.
     """
     labels, classes = signals.labels(logits, y), logits.shape[-1]
     cuts = fit(value=rows.value, label=rows.label, member=rows.member, classes=classes, per_class=per_class)

@@ -11,5 +11,5 @@ COLUMNS = ("stage", "trial", "pairs", "metric", "margin", "distance", "ci_low", 
 
 
 def read(path: str | Path) -> list[dict]:
-    """Read the rows of trials.csv. Raises ArtifactError as `cells.table`."""
+    """Read the rows of trials.csv. Raises ArtifactError that names the file."""
     return cells.table(path, COLUMNS, text=("metric", "options", "note"), whole=("stage", "trial", "pairs", "chosen"))

@@ -37,5 +37,5 @@ _TEXT = {
 
 
 def read(path: str | Path, columns: tuple[str, ...]) -> list[dict]:
-    """Read the rows of one of the tables, with its ``columns``. Raises ArtifactError as `cells.table`."""
+    """Read the rows of one of the tables, with its ``columns``. Raises ArtifactError that names the file."""
     return cells.table(path, columns, text=_TEXT)

@@ -108,8 +108,11 @@ def split_set(
 
 
 def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships of models of the given (R, F, T) splits: ``splits[0]`` of the game, ``splits[1]`` the
-    shadows'."""
+    """Return the memberships of all models of a block.
+
+    ``splits[0]`` are the splits of the game, ``splits[1]`` those of shadow models. Each split is (R, F, T): the numbers
+    of retained, forgotten and held-out samples.
+    """
     plan = [
         (side, number, sets, replicate)
         for side, count in enumerate((options.models_per_split, options.shadow_models_per_split))

@@ -49,9 +49,11 @@ _PLAIN = re.compile(
 class Words:
     """What the words of one file's path or configuration say about its model.
 
-    ``names``: the words that are left over, which name the model or how it was unlearned. ``replicate``: which of
-    several models of one kind it is; ``decided``: the reason for the role; ``above``: those of ``names`` that stand
-    above a folder which names the model completely. Other fields as in `Model`.
+    ``role``: before unlearning, retrained or unlearned; ``names``: the words that are left over, which name the model
+    or how it was unlearned; ``recipe``: settings of training; ``method`` and ``step`` of unlearning; ``task``: what is
+    forgotten; ``yardstick``: the file of the retrained model; ``replicate``: which of several models of one kind it is;
+    ``decided``: the reason for the role; ``above``: those of ``names`` that stand above a folder which names the model
+    completely.
     """
 
     role: str = UNKNOWN

@@ -147,8 +147,8 @@ def refuse_failure(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 def checked(path: str | Path, read: Callable[[], T]) -> T:
-    """Verify a file (see `verify`) and return ``read()``. Whatever a damaged file makes it raise becomes an
-    ArtifactError."""
+    """Verify the checksum of a file and return ``read()``. Raises ArtifactError if the checksum is wrong or ``read``
+    fails."""
     verify(path)
     return reading_errors(path, read)
 
@@ -265,7 +265,7 @@ def by_hand(path: str | Path) -> str:
 
 
 def reading_errors(path: str | Path, read: Callable[[], T]) -> T:
-    """Return ``read()``. Whatever a missing or damaged file makes it raise becomes an ArtifactError."""
+    """Return ``read()``. Raises ArtifactError if the file is missing or damaged, whatever ``read`` raises."""
     if not Path(path).exists():
         raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
     if not Path(path).is_file():  # reading a pipe or a device may never end
