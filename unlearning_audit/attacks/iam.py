@@ -1,7 +1,8 @@
-"""IAM: where a model stands between never having seen a sample and knowing it as before unlearning (Wang et al. 2025).
+"""IAM: where a model lies between never having seen a sample and knowing it as before unlearning (Wang et al. 2025).
 
-The gap between shadow models that never saw a sample and the model before unlearning is divided into even steps; the
-more of these the model after unlearning lies above, the more of the sample it kept. Below all of them, it went too far.
+The gap between shadow models that never saw a sample and the model before unlearning is divided into even steps. The
+more of these steps lie below the model after unlearning, the more of the sample it kept. A model below all of them was
+over-unlearned.
 """
 
 import numpy as np

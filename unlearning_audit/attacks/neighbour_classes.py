@@ -1,7 +1,7 @@
-"""Neighbour classes: how a model divides among the other classes what it does not give to the label.
+"""Neighbour classes: how a model distributes the probability that the label does not get among the other classes.
 
-Where a whole class is forgotten, its samples go to the classes that look most like it, and the model's confidence in
-the label alone does not show whether it still knows them apart (Ebrahimpour-Boroojeny et al. 2026).
+Where a whole class is forgotten, its samples go to the classes that look most like it. The model's confidence in the
+label alone does not show whether it can still distinguish them (Ebrahimpour-Boroojeny et al. 2026).
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""Update: what unlearning changed, by both models, before and after (Chen et al. 2021; Salem et al. 2020).
+"""Update: what unlearning changed, from both models, before and after (Chen et al. 2021; Salem et al. 2020).
 
-The model before unlearning knows what is to be forgotten, so the difference tells forgotten samples even where the
-model after it was retrained: how much of this is the method's is seen beside retrained models, before and after.
+The model before unlearning knows the forgotten samples. So the difference reveals them even if the model after
+unlearning was retrained. To see how much of this is due to the method, compare with retrained models.
 """
 
 import numpy as np

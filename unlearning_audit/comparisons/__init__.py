@@ -1,1 +1,2 @@
-"""Comparisons across methods: distance from retraining, and what each metric is worth."""
+"""Comparisons of all methods of a scenario: distances from retraining, verdicts and ranks, and the quality of each
+metric."""

@@ -233,7 +233,8 @@ class Read:
         return float(np.abs(self.numbers.value).max())
 
     def differing(self, p_holm: float) -> "Read":
-        """Return the distance, represented by the largest of the numbers that differ from 0, if ``p_holm`` ≤ α.
+        """Return the distance with the largest number that differs from 0 in place of the largest of all, if ``p_holm``
+        ≤ α.
 
         ``p_holm``: the p-value of all numbers together, adjusted over methods and metrics. Each number's own p-value is
         adjusted by the same factor.

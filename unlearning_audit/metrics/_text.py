@@ -112,12 +112,13 @@ def shares(
     case: Evaluation, audited: Shares, retrained: Shares | None = None, *, gaps: Mapping[str, str] | None = None,
     only: Collection[str] = ("forget", "heldout", "retain", "test"), samples: np.ndarray | None = None,
 ) -> list[Row]:  # fmt: skip
-    """Return the means over models and samples of numbers in [0, 1], for every role (field ``role``) and every pair of
-    splits, and their differences from those of ``retrained`` models.
+    """Return rows of the means over models and samples of numbers in [0, 1], for every role (field ``role``) and every
+    pair of splits.
 
-    ``audited`` and ``retrained`` are NaN where a model was not queried. ``gaps``: metric → name of its difference, by
-    default "…_gap"; ``only``: the roles; ``samples``: which samples the values are of, int64 (None: all). A role has no
-    rows if some model has no sample of it.
+    With ``retrained``, rows of the differences from the means of retrained models follow. ``audited`` and ``retrained``
+    are NaN where a model was not queried. ``gaps``: metric → name of its difference, by default "…_gap"; ``only``: the
+    roles; ``samples``: which samples the values are of, int64 (None: all). A role has no rows if some model has no
+    sample of it.
     """
     member, target = case.membership[case.target], np.flatnonzero(case.target)
 

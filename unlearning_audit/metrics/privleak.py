@@ -32,7 +32,7 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``share`` of the tokens that Min-K % reads (MUSE: .4)."""
+    """``share`` of the tokens that Min-K % uses (MUSE: .4)."""
 
     share: float = Field(0.4, gt=0, le=1)
 

@@ -56,7 +56,7 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``fpr`` at which TPR is read, where there are enough held-out samples."""
+    """``fpr``: the false positive rates at which TPR is given, where there are enough held-out samples."""
 
     fpr: FalsePositiveRates = (0.01,)
 

@@ -63,11 +63,11 @@ Side = tuple[np.ndarray, np.ndarray, str]  # φ and which of it counts, [models,
 
 class Options(Settings):
     """``density`` and ``bandwidth`` of the distributions of phi (``pooled``: Gaussians of one spread); ``clip``: the
-    probability at which p_y is cut (None: not at all); ``test_model``: who answers for held-out samples in the
-    efficacy test, a truly ``retrained`` model or the ``original`` one; ``population``: whether the pooled attack learns
-    from ``unlearned`` or from ``trained`` shadow models; ``fpr`` at which TPR is read; ``minimum`` models in every
-    distribution. The published code: bandwidth 1, clip 1e-6, test_model original, population trained.
-    """
+    probability at which p_y is cut (None: not at all); ``test_model``: the model that is queried for held-out samples
+    in the efficacy test, a truly ``retrained`` or the ``original`` one; ``population``: whether the pooled attack
+    learns from ``unlearned`` or from ``trained`` shadow models; ``fpr``: the false positive rates at which TPR is
+    given; ``minimum`` models in every distribution. The published code: bandwidth 1, clip 1e-6, test_model original,
+    population trained."""
 
     density: Literal["kde", "gaussian", "pooled"] = "kde"
     bandwidth: Literal["silverman"] | PositiveFloat = "silverman"

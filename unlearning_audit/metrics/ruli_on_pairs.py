@@ -29,9 +29,8 @@ PROTOCOL_MINIMUM = {"models_per_split": ("minimum", 1)}
 
 class Options(Settings):
     """``density`` of phi in the other models: ``pooled`` Gaussians have each sample's mean and one spread for all, as
-    is advised for few models (Carlini et al. 2022, §VI), the others are those of the metric ruli; ``fpr`` at which
-    TPR is read; ``minimum`` models in every distribution.
-    """
+    is advised for few models (Carlini et al. 2022, §VI), the others are those of the metric ruli; ``fpr``: the false
+    positive rates at which TPR is given; ``minimum`` models in every distribution."""
 
     density: Literal["pooled", "gaussian", "kde"] = "pooled"
     fpr: FalsePositiveRates = (0.01,)

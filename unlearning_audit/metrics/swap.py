@@ -144,7 +144,7 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``fpr`` at which TPR is read."""
+    """``fpr``: the false positive rates at which TPR is given."""
 
     fpr: FalsePositiveRates = FPRS
 

@@ -35,11 +35,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the row "model_utility": the harmonic mean, for each model, of means over retained samples and over the
-    test part, or over each of its sets (TOFU: real authors and world facts).
+    """Return the row "model_utility": for each model, the harmonic mean of three terms on retained samples and on the
+    test part.
 
-    The terms are three: the probability of a token of the answer, p̄, in the test part p̄ over the sum of p̄ of all
-    choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a test part, retained samples alone
+    Each term is a mean over samples. If the test part has sets (TOFU: real authors and world facts), each set has terms
+    of its own. The terms are: the probability of a token of the answer, p̄, in the test part p̄ over the sum of p̄ of
+    all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a test part, retained samples alone
     count. Raises ValueError for data without perturbed answers.
     """
     parts, groups = terms(case), case.membership[case.target]

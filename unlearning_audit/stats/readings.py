@@ -66,7 +66,10 @@ def _count(test: Question) -> int:
 
 def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | str:
     """Return score, positive and negative of the targets that have both sides, float64 [targets, samples] each, and
-    their unit; or the reason if no target has."""
+    their unit.
+
+    Returns the reason instead if no target has both sides.
+    """
     usable = test.positive.any(axis=1) & test.negative.any(axis=1)
     if test.missing or not usable.any():
         return test.missing or "no target has samples on both sides"

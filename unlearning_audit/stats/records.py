@@ -72,11 +72,10 @@ def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[n
 def simes(
     *, p: Float[np.ndarray, "records"], group: Shaped[np.ndarray, "records"]
 ) -> tuple[Shaped[np.ndarray, "groups"], Float[np.ndarray, "groups"]]:
-    """Return the groups of records (persons, documents), sorted, and float64 [groups], a p-value of the hypothesis that
-    none of a group's records is recognised.
+    """Return the groups of records (persons, documents), sorted, and a p-value for each group, float64 [groups].
 
-    ``p`` float [records], ``group`` [records]. The p-value is min over the group's m sorted p-values of m·p_(i)/i
-    (Simes 1986).
+    The hypothesis is that none of a group's records is recognised. ``p`` float [records], ``group`` [records]. The
+    p-value is min over the group's m sorted p-values of m·p_(i)/i (Simes 1986).
     """
     names = np.unique(group)
     combined = np.empty(len(names))
@@ -92,12 +91,12 @@ def against_retrained(
     """Return p-values of the hypothesis that models are at most as sure of each record as retrained ones, float64
     [records].
 
-    ``audited`` float64 [models, records] and ``retrained`` float64 [others ≥ 2, records]: numbers that are about normal
-    over models, such as φ (Carlini et al. 2022). The test is Student's t of the difference of means, with others − 1
-    degrees of freedom. The variance is that of the retrained models times 1/models + 1/others; each record is compared
-    with itself. Use it where forgotten and held-out records are not a random draw, so that other records are no
-    reference. Raises ValueError for fewer than two retrained models, whose spread is unknown, and for numbers that are
-    not finite.
+    Use it where forgotten and held-out records are not a random draw, so that held-out records cannot serve as a
+    reference. ``audited`` float64 [models, records] and ``retrained`` float64 [others ≥ 2, records]: numbers that are
+    about normal over models, such as φ (Carlini et al. 2022). The test is Student's t of the difference of means, with
+    others − 1 degrees of freedom. The variance is that of the retrained models times 1/models + 1/others; each record
+    is compared with itself. Raises ValueError for fewer than two retrained models, whose spread is unknown, and for
+    numbers that are not finite.
     """
     audited, retrained = np.asarray(audited, np.float64), np.asarray(retrained, np.float64)
     models, references = len(audited), len(retrained)
