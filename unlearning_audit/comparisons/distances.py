@@ -254,13 +254,13 @@ class Read:
         """Return the distance with ``blind`` set, so that equivalence does not rest on attacks by which doing nothing
         leaves nothing.
 
-        A margin of more than half of what doing nothing leaves is too wide. So an attack is blind if the 1 − 2α
-        interval of doing nothing by it lies within twice the margin, and neither doing nothing nor this method is
-        distinguishable by it. Otherwise the variation of many attacks that find nothing would decide. The attack's
-        value for this method must lie within twice the margin as well, because an attack that finds nothing in one
-        method may find something in another. If all attacks were blind, none counts as blind. None of a coarse metric
-        does either, because retraining itself must be shown equivalent by such a metric. ``p_none`` and ``p_holm``:
-        adjusted p-values of doing nothing and of this method by this metric.
+        A margin of more than half of what doing nothing leaves is too wide. So an attack is blind under two conditions:
+        the 1 − 2α interval of doing nothing by it lies within twice the margin, and neither doing nothing nor this
+        method is distinguishable by it. Otherwise the variation of many attacks that find nothing would decide. The
+        attack's interval for this method must lie within twice the margin as well, because an attack that finds nothing
+        in one method may find something in another. If all attacks were blind, none counts as blind. None of a coarse
+        metric does either, because retraining itself must be shown equivalent by such a metric. ``p_none`` and
+        ``p_holm``: adjusted p-values of doing nothing and of this method by this metric.
         """
         far, near = self.margin
         nothing, p_values = none._adjusted(p_none), self._adjusted(p_holm)

@@ -33,8 +33,8 @@ def quality(
     rng: np.random.Generator,
     halvings: int = 20,
 ) -> Crossfit:
-    """Choose the adversary and its sign on a random half of F ∪ T and of each split's models, and evaluate it on the
-    rest.
+    """Choose the adversary and its sign on a random half of the forgotten and held-out samples and of each split's
+    models, and evaluate it on the rest.
 
     ``decisions``: bool [models, samples] per adversary; ``reading``: their advantages on all samples and models. A
     sample lies in the same half in all models. Where a split has one model, only samples are halved. The result is the

@@ -75,11 +75,11 @@ def sided(target: Membership) -> bool:
 
 
 def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
-    """Return the signed advantage of one adversary against each model: Pr[A = 1 | x ∈ F] − Pr[A = 1 | x ∈ T], x drawn
+    """Return the signed advantage of one adversary A against each model: Pr[A = 1 | x ∈ F] − Pr[A = 1 | x ∈ T], x drawn
     by P.
 
-    ``decision`` bool [models, samples]: A(m, x) for all samples of the membership. Source: Definition 3.2 for weak
-    adversaries (3.11).
+    F are the model's forgotten samples and T the held-out ones; P is the sensitivity distribution. ``decision`` bool
+    [models, samples]: A(m, x) for all samples of the membership. Source: Definition 3.2 for weak adversaries (3.11).
     """
     accepts = decision[:, rules.columns].astype(np.float64)
     return crossed.difference(

@@ -38,11 +38,11 @@ def with_null(
     options: Options,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, int, str]:
-    """Return H against retrained models and its null, [1 + groups, samples] each, the number of models, and a note on
-    how they were compared.
+    """Return the competition's points H of unlearned models and their null, those of retrained ones: [1 + groups,
+    samples] each.
 
-    ``u`` and ``r`` [models, samples]: phi of unlearned and retrained models; ``independent``: phi of further retrained
-    models, or None; ``h``: H of all models.
+    The number of models, and a note on how they were compared, follow. ``u`` and ``r`` [models, samples]: phi of
+    unlearned and retrained models; ``independent``: phi of further retrained models, or None; ``h``: H of all models.
     """
     if independent is None:
         models = min(len(u), len(r)) // 2
@@ -91,8 +91,8 @@ def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.n
 
 
 def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return H of unlearned against one half of the retrained models, and of that half against the other: [1 + groups,
-    samples] each."""
+    """Return the competition's points H of unlearned models against one half of the retrained models, and of that half
+    against the other: [1 + groups, samples] each."""
     epsilon = epsilons_of(options)
     models = min(len(u), len(r)) // 2
     keep = subsets(len(u), len(r), options)

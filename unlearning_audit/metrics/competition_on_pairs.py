@@ -51,7 +51,7 @@ class Split:
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return F, its null F₀, F/F₀ and the final score over all splits, then of each pair (field ``pair``).
+    """Return the score F, its null F₀, F/F₀ and the final score over all splits, then of each pair (field ``pair``).
 
     ε of a sample compares the n models of a split that unlearned it with n models retrained for that split. F₀ compares
     the latter with the n models retrained for the other split, which keep the same samples. With few models ε has few

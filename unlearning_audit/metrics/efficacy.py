@@ -106,7 +106,7 @@ DECIDES = {"efficacy": Standard(1, "efficacy", scale="log", units="models")}
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
     """Return the logarithm of every model's efficacy; {} where one is infinite.
 
-    So differences between methods are mean logarithms of ratios, seed by seed. They equal those of medians if these
+    Differences between methods are then mean logarithms of ratios, seed by seed. They equal those of medians if the
     logarithms are distributed symmetrically.
     """
     with np.errstate(divide="ignore"):

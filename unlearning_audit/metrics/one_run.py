@@ -107,7 +107,8 @@ def guessed(case: Evaluation, member: Membership) -> dict[str, Contribution]:
 
 
 def evaluate(case: Evaluation, options: Options) -> list[Row]:
-    """Return the rows of `_one_run.evaluate` for the target models: on their canaries, or on F and T if they have none.
+    """Return the rows of `_one_run.evaluate` for the target models: on their canaries, or on forgotten and held-out
+    samples if they have none.
 
     Raises ValueError where no coin decided which of two samples is forgotten.
     """

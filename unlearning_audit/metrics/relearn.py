@@ -157,7 +157,8 @@ def area(
     split: np.ndarray,
     block: np.ndarray,
 ) -> Estimate:
-    """Return the mean over log₂(1 + step) of the curve of ``audited`` minus that of ``retrained``, on ``weighed`` rows.
+    """Return how far the curve of ``audited`` lies above that of ``retrained`` on ``weighed`` rows, as a mean over
+    log₂(1 + step).
 
     ``audited`` and ``retrained`` [models, points, rows]: right (bool) or phi, of the same samples in paired models;
     ``weighed`` bool [models, rows]; ``split`` and ``block`` int [models]. The interval covers samples and models; for

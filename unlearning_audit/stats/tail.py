@@ -30,19 +30,20 @@ def advantage(
     model.
 
     ``score`` float64 [models, samples]; ``forget`` and ``heldout`` float64 [models, samples]: the weights of forgotten
-    and held-out samples (0 elsewhere). The i-th largest of n held-out scores is exceeded by an exchangeable score with
-    probability i/(n + 1). So the result interpolates between the two ranks nearest to i = ``share``·(n + 1), the
-    largest score and infinity included. A score that equals e held-out ones takes each of the e + 1 ranks among them
-    with the same probability. So the mean is exactly 0 where the forgotten samples are a random draw, for any number of
-    held-out samples and any ties.
+    and held-out samples (0 elsewhere). Raises ValueError for scores of forgotten or held-out samples that are NaN.
 
-    The influence of a forgotten sample is what it adds to the share above. That of a held-out sample is what it adds to
-    the share of its side, times the slope of the ROC curve there. The slope is the mean over models, because that of
-    one model rests on few samples. It is at least 1, the slope under a random draw. So a sample that is forgotten in
-    one split and held out in the other has two influences that partly cancel. If one side varies less than under a
-    random draw (`by_chance`), an imaginary sample has the rest of the variance: no or one sample of few above the
-    threshold hardly shows how many there might have been. Raises ValueError for scores of forgotten or held-out samples
-    that are NaN.
+    Value: the i-th largest of n held-out scores is exceeded by an exchangeable score with probability i/(n + 1). So the
+    result interpolates between the two ranks nearest to i = ``share``·(n + 1), the largest score and infinity included.
+    A score that equals e held-out ones takes each of the e + 1 ranks among them with the same probability. So the mean
+    is exactly 0 where the forgotten samples are a random draw, for any number of held-out samples and any ties.
+
+    Influence: a forgotten sample adds to the share above. A held-out sample adds to the share of its side, times the
+    slope of the ROC curve there. The slope is the mean over models, because that of one model rests on few samples. It
+    is at least 1, the slope under a random draw. So a sample that is forgotten in one split and held out in the other
+    has two influences that partly cancel.
+
+    Imaginary samples: if one side varies less than under a random draw (`by_chance`), an imaginary sample has the rest
+    of the variance. Few or no samples above the threshold hardly show how many there might have been.
     """
     score = np.asarray(score, dtype=np.float64)
     if np.isnan(score[(forget > 0) | (heldout > 0)]).any():
