@@ -188,7 +188,7 @@ def _show(made: Plan) -> None:
         paths = {ending: path for ending, path in files(name).items() if ending not in leave_out}
         getattr(import_module(f"unlearning_audit.stages.{script}"), script)(**paths, **more, settings=settings)
 
-    make("collect", parameters.collect(made), "records", union=union, lists=str(folder / "records.csv"))
+    make("collect", parameters.collect(made), "records", "svg", "png", union=union, lists=str(folder / "records.csv"))
     make("meta", parameters.meta(made), "meta", metrics=union)
     for name in ("headline", *made.study.tables):
         make("tables", parameters.table(made, name), name, "svg", "png", metrics=union)

@@ -207,10 +207,10 @@ def squares(*methods):
 def test_a_square_says_verdict_share_and_lost_use():
     board = squares(rows_of("scrub", "distinguishable", 0.2, share=0.5), rows_of("neggrad", "broken", 0.0, gap=0.3))
     (_, scrub), (_, neggrad) = board.row("scrub")[0], board.row("neggrad")[0]
-    assert (scrub.word, scrub.percent, scrub.tone, scrub.loss) == ("traces remain", "50 %", "traces", "")
+    assert (scrub.state.word, scrub.percent, scrub.tone, scrub.lost) == ("traces remain", "50 %", "traces", "")
     assert scrub.at("share") == pytest.approx(40.0)  # of a bar that reaches to 1.25
-    assert (neggrad.word, neggrad.percent, neggrad.tone) == ("model damaged", "", "damaged")
-    assert neggrad.loss == "−30 points of retain accuracy"
+    assert (neggrad.state.word, neggrad.percent, neggrad.tone) == ("model damaged", "", "damaged")
+    assert neggrad.lost == "−30 points of retain accuracy"
     assert board.methods == ("scrub", "neggrad", "none", "retrain", "retrain_control")
 
 

@@ -148,27 +148,27 @@ def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
     ]  # fmt: skip
 
 
+def line(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Line:
+    """Return the answer for one case. A reference has no share of traces removed."""
+    place, method = lookup.place(case), case["method"]
+    row = judgements.verdict(place, method)
+    if row is None:
+        return Line(method, decide.FAILED, why=words.REASONS[decide.FAILED])
+    reference = method in naming.BASELINES
+    share, low, high = (math.nan if reference else row[f"share_{name}"] for name in ("closed", "low", "high"))
+    points = -100 * judgements.of(place, method).get("accuracy_test", {}).get("distance", math.nan)
+    lost, condition = decisions.loss(judgements, place, method), judgements.condition(place, method)
+    reason = words.DIVERGED if row["verdict"] == decide.BROKEN and numbers.failure(case) else decisions.reason(row)
+    if row["verdict"] == decide.NO_YARDSTICK and condition:
+        reason = ""
+    why = ", ".join(filter(None, (reason, condition)))
+    return Line(method, row["verdict"], share, low, high, points, lost, method in judgements.leaders(place), why)
+
+
 def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line, ...]:
     """Return the answer for each method of a scenario and setting, the best first."""
-    leaders = judgements.leaders(place)
-    lines = []
-    for case in numbers.cases:
-        method = case["method"]
-        if lookup.place(case) != place or method in naming.BASELINES:
-            continue
-        row = judgements.verdict(place, method)
-        verdict = decide.FAILED if row is None else row["verdict"]
-        share, low, high = (row["share_closed"], row["share_low"], row["share_high"]) if row else (math.nan,) * 3
-        points = -100 * judgements.of(place, method).get("accuracy_test", {}).get("distance", math.nan)
-        lost, condition = decisions.loss(judgements, place, method), judgements.condition(place, method)
-        reason = words.REASONS[decide.FAILED] if row is None else decisions.reason(row)
-        if verdict == decide.BROKEN and numbers.failure(case):
-            reason = words.DIVERGED
-        if verdict == decide.NO_YARDSTICK and condition:
-            reason = ""
-        why = ", ".join(filter(None, (reason, condition)))
-        lines.append(Line(method, verdict, share, low, high, points, lost, method in leaders, why))
-    return tuple(sorted(lines, key=_order))
+    cases = [case for case in numbers.cases if lookup.place(case) == place and case["method"] not in naming.BASELINES]
+    return tuple(sorted((line(numbers, judgements, case) for case in cases), key=_order))
 
 
 def _order(line: Line) -> tuple[Any, ...]:

@@ -53,8 +53,8 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
     return {
         "number": square.number,
         "method": naming.method(method),
-        "word": square.word,
-        "mark": square.mark,
+        "word": square.state.word,
+        "mark": square.state.mark,
         "tone": square.tone,
         "sentence": square.sentence or (_reference(row) if row else ""),
         "ranks": _ranks(judgements, place, method),
@@ -93,9 +93,10 @@ def _nearest(judgements: Decisions, place: Place) -> str:
     if not leaders:
         return f"None of {len(ranking)} methods is proven to be nearer to retraining than another by {by}, at 95 %."
     names = [naming.method(name) for name in leaders]
-    listing = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     certain = "is" if len(names) == 1 else "may be"
-    return f"{listing} {certain} the nearest of {len(ranking)} methods to retraining by {by}, at 95 %."
+    return (
+        f"{words.joined(names, 'or')} {certain} the nearest of {len(ranking)} methods to retraining by {by}, at 95 %."
+    )
 
 
 def _distance(gap: dict[str, Any]) -> dict[str, Any]:

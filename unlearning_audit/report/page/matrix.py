@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from unlearning_audit.comparisons.sensitivity import reason
-from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report import answer, decisions, lookup, naming, words
+from unlearning_audit.report.answer import Line
 from unlearning_audit.report.decisions import Decisions, Place
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import sentences
@@ -50,33 +51,21 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Square:
-    """One verdict of the matrix; ``verdict`` is "" if there is none.
+class Square(Line):
+    """The answer for one method in one column, with what its verdict rests on in a ``sentence``, and its ``number``."""
 
-    ``share``, ``low`` and ``high``: the share of traces removed with its interval, NaN if undefined; ``number``: that
-    of its sentence; ``nearest``: no method is proven to be nearer to retraining, and some are proven to be further.
-    """
-
-    verdict: str
-    tone: str
-    share: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    loss: str = ""
     sentence: str = ""
     number: int = 0
-    reference: bool = False
-    nearest: bool = False
 
     @property
-    def word(self) -> str:
-        """The verdict as readers see it."""
-        return words.state(self.verdict).word if self.verdict else "no verdict"
+    def reference(self) -> bool:
+        """Whether this is doing nothing or retraining."""
+        return self.method in naming.BASELINES
 
     @property
-    def mark(self) -> str:
-        """The sign of the verdict."""
-        return words.state(self.verdict).mark if self.verdict else "·"
+    def tone(self) -> str:
+        """The tone of the verdict; references have none."""
+        return "" if self.reference else self.state.tone
 
     @property
     def percent(self) -> str:
@@ -90,8 +79,7 @@ class Square:
         References come last.
         """
         missing = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
-        last = {decide.FAILED: len(ORDER), "": len(ORDER) + 1}
-        place = last[self.verdict] if self.verdict in last else ORDER.index(words.state(self.verdict))
+        place = len(ORDER) if self.verdict == decide.FAILED else ORDER.index(self.state)
         return round(100 * self.reference + 10 * place + missing, 4)
 
     def at(self, end: str) -> float:
@@ -120,9 +108,7 @@ class Matrix:
 
     def judged(self) -> list[Square]:
         """Return the verdicts on methods, references excluded."""
-        return [
-            square for (method, _), square in self.squares.items() if method not in naming.BASELINES and square.verdict
-        ]
+        return [square for square in self.squares.values() if not square.reference]
 
 
 def build(numbers: Numbers, judgements: Decisions) -> Matrix:
@@ -139,28 +125,11 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
         system = case["protocol"].replace("_", " ")
         columns[key] = Column(key, place[0].replace("_", " "), naming.setting(place[1]), system, states[place])
         verdict = spoken.get((place, naming.method(method)))
-        row = judgements.verdict(place, method) or {"method": method}
-        if numbers.failure(case):
-            row = {"verdict": decide.FAILED} | row
-        squares[method, key] = _square(judgements, place, row, verdict.text if verdict else "", len(squares))
+        line = answer.line(numbers, judgements, case)
+        squares[method, key] = Square(**vars(line), sentence=verdict.text if verdict else "", number=len(squares))
     methods = dict.fromkeys(method for method, _ in squares)
     last = {name: rank for rank, name in enumerate(naming.BASELINES, start=1)}
     return Matrix(tuple(columns.values()), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
-
-
-def _square(judgements: Decisions, place: Place, row: dict[str, Any], sentence: str, number: int) -> Square:
-    """Return the square of one method. ``row``: its row of verdicts.csv, or a mapping without a share if it has
-    none."""
-    if "share_closed" not in row:
-        return Square(
-            row.get("verdict", ""), words.state(row.get("verdict", "")).tone, sentence=sentence, number=number
-        )
-    reference = row["method"] in naming.BASELINES
-    share, low, high = (math.nan if reference else row[name] for name in ("share_closed", "share_low", "share_high"))
-    tone = "" if reference else decisions.tone(row)
-    loss = decisions.loss(judgements, place, row["method"])
-    nearest = row["method"] in judgements.leaders(place)
-    return Square(row["verdict"], tone, share, low, high, loss, sentence, number, reference, nearest)
 
 
 def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:

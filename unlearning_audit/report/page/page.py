@@ -107,7 +107,7 @@ def _first_screen(
         "legend": [
             (state.mark, state.word, meaning)
             for state, meaning in words.MEANINGS.items()
-            if any(square.word == state.word for square in squares.squares.values())
+            if any(square.state is state for square in squares.squares.values())
         ],
         "undecided": _undecided(squares, behind["squares"]),
         "details": embed.packed(content.encode()),
