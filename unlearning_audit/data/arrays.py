@@ -92,6 +92,7 @@ def _to_numbers(y: np.ndarray) -> str:
 
 
 def _source(x: np.ndarray, y: np.ndarray, part: np.ndarray, subject: np.ndarray | None, options: Options) -> Source:
+    """Return the samples as a `Source`, with labels and parts in its types."""
     least = 2 if x.dtype == np.int32 else 0  # texts have only the label 0, but a Source needs two classes
     classes = max(least, int(y.max()) + 1) if options.classes is None else options.classes
     subject = None if subject is None else subject.astype(np.int64)

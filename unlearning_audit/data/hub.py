@@ -43,6 +43,7 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _one_kind(self) -> "Options":
+        """Check that models read either images or texts, and that there are texts from which tokens can be learned."""
         if self.image is not None and self.text is not None:
             raise ValueError("give either image or text, the column that models read")
         if self.text and self.tokenizer is None and self.test is None:
@@ -94,6 +95,7 @@ def as_it_is(options: Options, root: Path) -> Options:
     texts = [name for name, kind in (opened.features or {}).items() if getattr(kind, "dtype", "") in TEXT]
 
     def only(role: str, names: list[str]) -> str:
+        """Return the only one of ``names``. Raises ValueError for none or several."""
         if len(names) != 1:
             candidates = ", ".join(names or kinds) or "any, as their types are not declared"
             raise ValueError(f"{options.repository}: the column with {role} could be {candidates}; name it")

@@ -219,6 +219,7 @@ def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]
 
 
 def _text(file: Path) -> str:
+    """Return the text of a file. Raises ValueError if it is not UTF-8."""
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

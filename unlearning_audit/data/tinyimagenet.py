@@ -59,6 +59,7 @@ def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:
 
 
 def _images(place: Path) -> list[Path]:
+    """Return the images in a folder. Raises ValueError if there are none."""
     names = listed(place)
     if not names:
         raise ValueError(f"{place} holds no image; unpack the archive again")
@@ -66,6 +67,7 @@ def _images(place: Path) -> list[Path]:
 
 
 def _lines(file: Path) -> list[str]:
+    """Return the lines of a file. Raises ValueError if it cannot be read."""
     try:
         return file.read_text(encoding="ascii").splitlines()
     except (OSError, ValueError) as error:
@@ -74,6 +76,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def _download(place: Path) -> None:
+    """Download and unpack the data set. Raises ValueError if this fails."""
     from torchvision.datasets.utils import download_and_extract_archive
 
     try:

@@ -79,6 +79,7 @@ class Answers:
         return self._cache[key]
 
     def _whole_or_read(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
+        """Take the selected logits from all logits if these are cached; else read only the selected ones."""
         whole = self._cache.get((self._whole_or_read.__name__, None, None))
         if whole is not None:
             selection = whole if models is None else whole[models]
@@ -113,6 +114,7 @@ class Answers:
         return self._once(self._phi, labels, models, rows)
 
     def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
+        """Compute what `phi` returns, one model at a time."""
         count = len(self) if models is None else int(models.sum())
         by_model = np.broadcast_to(labels, (count, labels.shape[-1]))
         values = [

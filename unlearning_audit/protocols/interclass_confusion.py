@@ -34,6 +34,7 @@ class Options(Settings):
     @field_validator("classes")
     @classmethod
     def _differ(cls, value: tuple[int, int]) -> tuple[int, int]:
+        """Check that two different classes are named."""
         if value[0] == value[1] or min(value) < 0:
             raise ValueError("must name two different classes, numbered from 0")
         return value

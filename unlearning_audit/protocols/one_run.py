@@ -31,6 +31,7 @@ class Options(Candidates):
 
     @model_validator(mode="after")
     def _parts(self) -> "Options":
+        """Check that the canaries can be divided into requests of equal size."""
         if self.canaries % self.requests:
             raise ValueError(f"canaries ({self.canaries}) must be a multiple of requests ({self.requests})")
         return self

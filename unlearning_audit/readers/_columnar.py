@@ -63,6 +63,7 @@ def frame(path: Path) -> Any:
 
 
 def _is_nested(value: Any) -> bool:
+    """Return whether a column has several axes, or cells that are lists or mappings."""
     if isinstance(value, np.ndarray):
         return value.ndim > 1
     return isinstance(value, list) and any(isinstance(cell, (list, dict)) for cell in value)

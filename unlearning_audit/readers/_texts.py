@@ -95,6 +95,7 @@ def _encoding(start: bytes) -> str:
 
 
 def _start(path: Path, size: int) -> bytes:
+    """Return the first ``size`` bytes of a file, decompressed; none if it cannot be read."""
     try:
         with opened(path) as file:
             return file.read(size)

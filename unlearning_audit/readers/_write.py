@@ -121,6 +121,7 @@ def _table(group: Group) -> _Table:
     place = {sample: number for number, sample in enumerate(samples)}
 
     def common(columns: Sequence[dict[str, Sequence[str]]]) -> dict[str, np.ndarray]:
+        """Return, for each name that all models have, the samples on which all have it, bool [samples]."""
         names = [name for name in columns[0] if all(name in names_of_model for names_of_model in columns)]
         masks = {}
         for name in names:

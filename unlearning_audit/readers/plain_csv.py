@@ -81,6 +81,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
     with the column. A sample without a finite number in some model is left out of all models of its table."""
 
     def models_of(path: Path) -> list[Model | Unread]:
+        """Return the models of one table."""
         table = frame(path)
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
         if doubled := table.columns[table.columns.duplicated()].tolist():

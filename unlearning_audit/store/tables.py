@@ -68,6 +68,7 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
     """
 
     def read() -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+        """Read the columns of the file, with texts as codes, and the labels of these codes."""
         columns, labels = {}, {}
         with light_arrow() as arrow, arrow.parquet.ParquetFile(path) as file:
             table = file.read()
