@@ -12,5 +12,6 @@ class Options(_torchvision.Options):
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read uint8 [60000, 3, 32, 32]: 50,000 training, then 10,000 test images. Raises ValueError."""
+    """Read images uint8 [60000, 3, 32, 32]: 50,000 for training, then 10,000 for testing. Raises ValueError if files
+    are missing."""
     return _torchvision.read("CIFAR100", options, root, files=FILES, train=50_000, test=10_000, classes=100)

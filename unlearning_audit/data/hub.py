@@ -57,8 +57,11 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read uint8 [n, 3 or 1, image_size, image_size], or int32 [n, length]. Labels are numbered in the order of their
-    names or numbers in the training part. Raises ValueError that names the column and the row."""
+    """Read images uint8 [n, 3 or 1, image_size, image_size], or texts int32 [n, length].
+
+    Labels are numbered in the order of their names or numbers in the training part. Raises ValueError that names the
+    column and the row.
+    """
     options = as_it_is(options, Path(root))
     parts = [read(options, Path(root), split) for split in (options.train, options.test) if split]
     classes = sorted({label for _, labels in parts[:1] for label in labels})

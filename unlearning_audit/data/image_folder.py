@@ -23,7 +23,7 @@ class Options(Settings):
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read uint8 [n, 3 or 1, image_size, image_size].
+    """Read images uint8 [n, 3 or 1, image_size, image_size].
 
     Classes are the sorted names of the folders in train/; samples are sorted by class, then by path below it. Files
     without an image's suffix are skipped. Raises ValueError that names the folder or the file.

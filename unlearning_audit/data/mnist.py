@@ -15,5 +15,6 @@ class Options(_torchvision.Options):
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read uint8 [70000, 1, 28, 28]: 60,000 training, then 10,000 test images. Raises ValueError."""
+    """Read images uint8 [70000, 1, 28, 28]: 60,000 for training, then 10,000 for testing. Raises ValueError if files
+    are missing."""
     return _torchvision.read("MNIST", options, root, files=FILES, train=60_000, test=10_000, classes=10)

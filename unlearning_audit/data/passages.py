@@ -84,7 +84,8 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read int32 [passages, length], all with label 0. WikiText's test part is the test part. Raises ValueError."""
+    """Read tokens int32 [passages, length], all with label 0. WikiText's test part is the test part. Raises
+    ValueError."""
     known, test = without_repeats([*documents(options, Path(root))])
     public, private = parted(known, options)
     tokenizer = (

@@ -93,8 +93,8 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read int32 [rows, length], all with label 0: rows to train on, the test part, then views. Raises ValueError that
-    names the file and the row."""
+    """Read tokens int32 [rows, length], all with label 0: rows to train on, the test part, then views. Raises
+    ValueError that names the file and the row."""
     train, *tests = (list(part) for part in rows(options, Path(root)))
     test = [row for rows_of_test in tests for row in rows_of_test]
     order = generator("questions", options.draw).permutation(len(train))

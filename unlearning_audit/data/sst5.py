@@ -30,7 +30,8 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read int32 [10754, length]: 8,544 training, then 2,210 test sentences. Raises ValueError that names the file."""
+    """Read tokens int32 [10754, length] of 8,544 training, then 2,210 test sentences. Raises ValueError that names the
+    file."""
     parts = {name: sentences(Path(root) / options.data_dir / "sst5" / f"{name}.tsv") for name in SIZES}
     for name, size in SIZES.items():
         if len(parts[name][0]) != size:

@@ -26,7 +26,7 @@ class Options(Settings):
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read uint8 [n, 3, image_size, image_size]: train/ by class and name, then val/ by name.
+    """Read images uint8 [n, 3, image_size, image_size]: train/ by class and name, then val/ by name.
 
     Classes are numbered in the order of wnids.txt, which may name fewer than the published 200. Raises ValueError that
     names the file or folder.

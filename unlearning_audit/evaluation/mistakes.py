@@ -51,8 +51,11 @@ def exchanged(case: Evaluation, before: Group) -> str:
 
 
 def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, retain: np.ndarray) -> str:
-    """Return the sentence of `exchanged`, or "", from the label's probability ``before`` and ``after`` unlearning and
-    the masks ``forget`` and ``retain``, all [models, samples]."""
+    """Return a sentence if retained samples lost the label's probability and forgotten ones kept it, else "".
+
+    ``before`` and ``after``: probability of the label, before and after unlearning; ``forget`` and ``retain``: masks;
+    all [models, samples].
+    """
     if not (forget.any() and retain.any()):
         return ""
     lost = before - after

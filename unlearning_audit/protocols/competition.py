@@ -60,7 +60,7 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships of one block.
+    """Return the memberships of one block. ``block``: its number; ``population``: not used, as there is only one.
 
     Raises ValueError if the share is less than one sample, or more samples than the classes have.
     """

@@ -51,7 +51,11 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships and labels of one confusion. Raises ValueError if a class has no sample."""
+    """Return the memberships and labels of one confusion. ``block``: its number; ``population``: not used, as there is
+    only one.
+
+    Raises ValueError if a class has no sample.
+    """
     part = data.part == 0
     if options.pool == "half":
         order = generator(seed, "halves").permutation(np.flatnonzero(part))

@@ -39,8 +39,10 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships of one pair. If the number of samples is odd, one sample is in neither half. Raises
-    ValueError for fewer than two samples."""
+    """Return the memberships of one pair. ``block``: its number; ``population``: not used, as there is only one.
+
+    If the number of samples is odd, one sample is in neither half. Raises ValueError for fewer than two samples.
+    """
     order = generator(seed, "halves", block).permutation(np.flatnonzero(data.part == 0))
     half = len(order) // 2
     if half < 1:

@@ -53,7 +53,11 @@ def models(options: Options) -> int:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of one model. Raises ValueError if the data have too few samples for the canaries."""
+    """Return the memberships of one model. ``block``: its number; ``population``: not used, as there is only one;
+    ``selection``: how strongly samples are memorised, if ``options.memorised`` needs it.
+
+    Raises ValueError if the data have too few samples for the canaries.
+    """
     samples, count = np.flatnonzero(data.part == 0), 2 * options.canaries
     allowed = _candidates.candidates(samples, data, options)
     if count > len(allowed) or count >= len(samples):

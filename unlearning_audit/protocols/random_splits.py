@@ -22,7 +22,9 @@ blocks, models, selects_from = swap.blocks, swap.models, swap.selects_from
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of two splits that are drawn independently of each other."""
+    """Return the memberships of two splits that are drawn independently of each other. ``block``: the number of the
+    pair; ``population``: not used, as there is only one; ``selection``: how strongly samples are memorised, if
+    ``options.memorised`` needs it."""
     splits = [
         [swap.split_set(half, data, options, selection, seed, "random", block, side, number) for number in range(2)]
         for side, half in swap.cut(data, options, seed)

@@ -88,9 +88,11 @@ def selects_from(options: Options) -> str | None:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of one block. ``weight`` is 1 on target samples, the only ones that attacks score.
+    """Return the memberships of one block. ``block``: its number; ``population``: "targets" or "shadows";
+    ``selection``: which samples are vulnerable or protected, if ``options.target_set`` needs it.
 
-    Raises ValueError if there are too few samples of a kind, or too few others.
+    ``weight`` of the memberships is 1 on target samples, the only ones that attacks score. Raises ValueError if there
+    are too few samples of a kind, or too few others.
     """
     kinds = targets(data, options, seed, selection)
     audited = np.concatenate(kinds)

@@ -59,7 +59,11 @@ def models(options: Options) -> int:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of pair ``block``. Raises ValueError if the data are too few for one sample to forget."""
+    """Return the memberships of one pair of swapped splits. ``block``: its number; ``population``: not used, as there
+    is only one; ``selection``: how strongly samples are memorised, if ``options.memorised`` needs it.
+
+    Raises ValueError if the data are too few for one sample to forget.
+    """
     halves = [
         split_set(half, data, options, selection, seed, "pair", block, side) for side, half in cut(data, options, seed)
     ]

@@ -104,7 +104,7 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
 
 
 def _of_one(key: tuple[Any, ...], paths: dict[str, Path], most_retained: int) -> Model:
-    """Read one model from its files, part → path."""
+    """Read one model from its files, part → path. ``key``: its words, kind, forget set and number."""
     words, kind, number, model_number = key
     first = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)
