@@ -108,8 +108,10 @@ class Answer:
 
     @property
     def contradiction(self) -> str:
-        """A sentence on the method on which the systems disagree most, or that they agree; "" for fewer than two
-        systems."""
+        """A sentence that names the method on which the systems disagree most, or says that they agree.
+
+        "" for fewer than two systems, or fewer than three methods that all systems rank.
+        """
         if len(self.judges) < 2:
             return ""
         methods = [line.method for line in self.lines if all(line.method in judge.ranks for judge in self.judges)]

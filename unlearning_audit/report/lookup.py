@@ -85,7 +85,7 @@ class Numbers:
                 self._of_metric[key, row.metric].append(row)
 
     def narrowed(self, cases: list[dict[str, Any]]) -> "Numbers":
-        """Return the same rows with fewer ``cases``."""
+        """Return an object with the rows of this one, and only the given ``cases``."""
         fewer = Numbers([], cases)
         fewer._rows, fewer._failures, fewer._of_metric = self._rows, self._failures, self._of_metric
         return fewer

@@ -156,10 +156,10 @@ TITLES = {
 
 
 def best(like: list[str], nearest: list[str], unknown: bool) -> str:
-    """Return a sentence that names the methods like retraining; if there are none, the nearest, and whether that is
-    certain.
+    """Return a sentence that names the methods like retraining. If there are none, it names the nearest methods, and
+    says whether that is certain.
 
-    ``unknown``: the verdict on some methods is open.
+    ``unknown``: whether the verdict on some methods is open.
     """
     if like:
         return f"Like retraining: {joined(like)}."

@@ -10,8 +10,8 @@ from unlearning_audit.report.tables import formats, grid
 
 
 def tables(metrics: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
-    """Write the table of ``settings`` from the numbers in ``metrics``, beside the papers' printed numbers if it names
-    them."""
+    """Write the table that ``settings`` describe, from the numbers in ``metrics``. If it names a paper's table, the
+    paper's numbers stand beside ours."""
     naming.know(settings["own_metrics"])
     cases = settings["cases"]
     numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)

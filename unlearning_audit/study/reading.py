@@ -188,9 +188,11 @@ def _imported(variant: expand.Variant) -> Scenario:
 
 
 def _tuned(methods: dict[str, Plugin], tune: Tune | None) -> dict[str, Plugin]:
-    """Return the methods, with ``NAME_published`` beside each one that is tuned: the method at the study's own setting.
+    """Return the methods with their tuning; beside each tuned method, ``NAME_published`` is the method at the study's
+    own setting.
 
-    ``tune``: how methods are tuned whose file declares a space and that do not say it themselves.
+    ``tune``: the tuning of methods whose file declares a space and that have no ``tune`` of their own; None for no such
+    tuning.
     """
     audited = {}
     for name, method in methods.items():
