@@ -1,10 +1,11 @@
 """One retrained model decides where the spread of such models is given, at the error rates of several."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from unlearning_audit.comparisons import sensitivity, verdicts
+from unlearning_audit.comparisons import distances, sensitivity, verdicts
 from unlearning_audit.evaluation.contributions import Standard, single
 from unlearning_audit.stats import decide
 
@@ -63,6 +64,18 @@ def test_a_p_value_of_ones_own_counts_only_where_there_is_nothing_to_hold_agains
     )
     assert first == pytest.approx(0.0123)
     assert second != pytest.approx(0.0123)
+
+
+def test_two_numbers_at_the_same_end_are_saturated():
+    """One model whose samples have a standard error of .003·√40 = .019."""
+    standard = Standard(1, "auc", ideal=np.nan, units="models", lowest=0.0, highest=1.0)
+    high, higher, below, low = (part(value, 0.003, standard) for value in (0.97, 0.99, 0.96, 0.02))
+    assert [distances._end(one, 0) for one in (high, below, low)] == ["ceiling", "", "floor"]
+    sentences = [
+        distances.Read.saturated.func(SimpleNamespace(side=SimpleNamespace(audited=high, yardstick=one), place=0))
+        for one in (higher, below, low)
+    ]
+    assert sentences == [distances.SATURATED.format("ceiling"), "", ""]
 
 
 def test_a_small_spread_shows_that_a_method_is_like_retraining():

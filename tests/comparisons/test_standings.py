@@ -77,4 +77,5 @@ def test_a_method_that_one_scenario_lacks_is_left_out():
     del second["over"]
     methods = {row["method"] for row in standings.standings([first, second], margins=MARGINS, draws=100, seed=0)}
     assert methods == {"none", "near", "far", "retrain"}
+    assert len(standings.standings([second], margins=MARGINS, draws=100, seed=0)) == 4
     assert standings.standings([], margins=MARGINS, draws=100, seed=0) == []
