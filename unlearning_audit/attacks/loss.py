@@ -15,10 +15,11 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Return as the score the log-odds of membership at equal priors, by a logistic regression on the losses of the
-    reference; the decision is whether it exceeds 0.
+    """Return as the score the log-odds of membership at equal priors, by a logistic regression on the cross-entropy of
+    the shadow models' samples (``reference``); the decision is whether it exceeds 0.
 
-    The starting kit fits the same classifier within one model, on some of its forget and test samples.
+    The starting kit of the NeurIPS 2023 unlearning challenge fits the same classifier within one model, on some of its
+    forget and test samples.
     """
     rows = signals.statistics(cross_entropy, reference, classes=logits.shape[-1])
     model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)

@@ -366,11 +366,13 @@ def _clauses(*notes: str) -> str:
 
 
 def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]:
-    """Return the class of a method in a scenario of this state, and a sentence on it.
+    """Return the class of a method, from its ``verdict`` and the state of its scenario, and a sentence on it.
 
-    Where doing nothing is not found, methods have no class, except that a broken model is still broken; the sentence
-    says if a method differs. Where retrained models and their control disagree, nothing is equivalent, and these two
-    have no class themselves.
+    A method whose models are broken is broken in every state, unless it is retraining. Where no metric tells models
+    before unlearning (`none`) from retrained ones, the other classes are replaced by that state, and the sentence says
+    if the method differs from retraining nonetheless. Where two groups of retrained models differ, that state replaces
+    the classes of both, and of each method that is equivalent or inconclusive. Without `none` in the scenario, an
+    equivalent method is inconclusive.
     """
     if verdict == decide.BROKEN and method not in (RETRAIN, CONTROL):
         return verdict, ""

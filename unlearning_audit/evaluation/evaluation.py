@@ -352,10 +352,15 @@ class Evaluation(Cohort):
                 yield form, before if isinstance(before, str) and before else self._reference(form, signals)
 
     def _reference(self, form: str, signals: tuple[str, ...]) -> Reference:
-        """Return the shadow models for one form of an attack.
+        """Return the shadow models from which an attack learns in one ``form``; ``signals``: what it reads besides
+        logits.
 
-        Its columns are the samples with known members or non-members. If imported shadow models saw, and did not see,
-        each of the scored samples, the columns are these samples, so that attacks can fit one model per sample.
+        In the form "trained" these are the shadow models before unlearning, and members are the samples that they were
+        trained on. In "unlearned" and "both" they are the shadow models after unlearning, and members are the samples
+        that they forgot. Non-members are held out. The columns are the samples that are a member or a non-member of
+        some shadow model. If imported shadow models have every scored sample as a member and, others of them, as a
+        non-member, the columns are the scored samples, so that attacks can fit one model per sample. The reference is
+        empty if there are no shadow models, or for "both" if imported ones before and after unlearning do not match.
         """
         name, mask = KNOWLEDGE[form]
         group, trained = self.group(name), self.group("shadow_original")

@@ -42,10 +42,11 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget with all its
-    alternates.
+    """Minimise the loss of `Options`: alternates are preferred to the answers on forget, and retain is kept.
 
-    Raises ValueError for a language model whose data have no alternates.
+    Each step takes one batch of each set; an epoch is one pass over forget with all its alternates. Alternates of texts
+    come from the data. For samples with labels, the alternate is the likeliest other label. Raises ValueError for a
+    language model whose data have no alternates.
     """
     if _tokens.reading(bank) is None:
         step: tuple[Stream, ...] = (over_label(bank, forget, likeliest_other, options.beta),)

@@ -117,7 +117,12 @@ def _together(
     sets: dict[str, list[int]],
     rng: np.random.Generator,
 ) -> Ways:
-    """Make the guesses of each way to guess, on all models of some sets of coins: attack → counts and a note."""
+    """Return how many pairs each way to guess gets right: name of the way, as in `evaluate` → count and a remark.
+
+    ``names`` and ``values``: each attack's name, and its scores float64 [models, samples]; the confidence comes first.
+    ``tosses``: the sets of coins, whose pairs are counted together. ``sets``: name of a set → positions of its attacks
+    in ``names``. ``rng`` halves the pairs for ways that are learned or chosen on one half and evaluated on the other.
+    """
     guesses = _guesses(values, tosses)
     ways: Ways = {name: (audit.count(guesses=votes), "") for name, votes in zip(names, guesses, strict=True)}
     number, best = audit.best_of(guesses=guesses[:1], two_sided=True)

@@ -212,7 +212,11 @@ def evaluate(
 
 
 def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
-    """Return the mean over samples, from [1 + groups, samples], with its jackknife interval, in [0, ``high``]."""
+    """Return the mean over samples with its jackknife interval, whose limits are clipped to [0, ``high``].
+
+    ``per_sample`` float64 [1 + groups, samples]: each sample's number from all models, then without each group of
+    models.
+    """
     return jackknife.estimate(
         per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
     )

@@ -214,8 +214,12 @@ def yardstick(models: list[Model]) -> list[str]:
 
 
 def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
-    """Return the study's tables: the AUC of each attack, and the mean of each value of forgotten samples, by
-    scenario."""
+    """Return the tables that the study file asks for: name of the table → its fields.
+
+    There is one for the AUC of each attack, and one for the mean over forgotten samples of each value between 0 and 1
+    (`Reading.share`). Each lists the scenarios that have it. ``columns``: name of an attack or value in the files → in
+    the study.
+    """
     scored: dict[str, dict[str, None]] = {}
     shares: dict[str, dict[str, None]] = {}
     for group in groups:

@@ -16,8 +16,11 @@ BASELINES = ("none", "retrain", "retrain_control")
 
 
 def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
-    """Add the quantities of a study's own metrics to those of the library. ``aliases``: name in the study → (name of
-    the metric's module, file)."""
+    """Let this module also name what these metrics of a study declare, in place of those of an earlier call.
+
+    ``aliases``: name in the study → (name of the metric, its file), for metrics from a file of the user's own, and for
+    metrics of the library (file None) that the study gives another name.
+    """
     _aliases.clear()
     _aliases.update(aliases)
     quantities.cache_clear()

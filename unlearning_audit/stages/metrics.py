@@ -101,8 +101,12 @@ def _scored(
 
 
 def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
-    """Return the numbers of metrics that other jobs have computed for the same models. ``keys``: metric → key of its
-    part."""
+    """Return what other jobs have computed of a metric for the same models, by metric, so that it is not computed
+    again.
+
+    ``folder``: that of this job, beside which those of the other jobs lie. ``keys``: metric → the key by which their
+    specs list its results. Metrics without such results, or whose files cannot be read, are left out.
+    """
     known: dict[str, Numbers] = {}
     numbers, deciding, lines = cache(rows.read), cache(added.read), cache(lists.read)
     for name, (place, part) in parts.beside(folder, keys).items():

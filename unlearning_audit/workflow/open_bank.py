@@ -121,8 +121,11 @@ def open_bank(
 def builder(
     data: Data, settings: dict[str, Any], place: dict[str, Any], base: Sequence[str] = ()
 ) -> tuple[Callable[[], nn.Module], str]:
-    """Return a function that makes a fresh model for the data, and the architecture's file. ``base`` is as in
-    `open_bank`."""
+    """Return a function that makes a model of the study's architecture for the data, and the architecture's file.
+
+    ``settings``: the model's name and options; ``place``: its file, if it is the user's own. Models are fresh, unless
+    ``base`` holds the file of a model; then all start from the weights of the first model in it.
+    """
     architecture = registry.load("models", settings["model"], place.get("file"))
     options = architecture.Options(**settings["options"])
     weights = {name: value[0] for name, value in read_models(base[0]).items()} if base else None

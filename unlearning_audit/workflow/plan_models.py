@@ -307,9 +307,13 @@ class Models:
         ]  # fmt: skip
 
     def _after(self, data: Node, requests: list[Node], train: Node, name: str) -> Node:
-        """Return the node of a method's models of one batch, after all ``requests`` one by one.
+        """Add the jobs by which a method unlearns one batch of models, and return the node after the last of
+        ``requests``.
 
-        All requests are handled at once if the study states it, and for retraining, where it makes no difference.
+        ``requests``: the memberships after each request. ``train``: the batch's trained models, which `none` returns as
+        they are. ``name``: the method's name in the study. The requests are handled one after the other. All are
+        handled at once if the study states it, for retraining, where it makes no difference, and for a sham (a random
+        change of the weights, as large as that of the method it is like).
         """
         method, models = self.scenario.methods[name], train
         if method.name == "none":

@@ -38,7 +38,12 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 
 
 def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
-    """Return the table. The csv has the same numbers."""
+    """Return the table of standings: each method's mean distance from retraining over scenarios, its ranks, and where
+    it is useless.
+
+    ``rows``: as `lines` returns them, one for each line of the table. A tuned method's distance and ranks stand beside
+    those at its published setting. The csv has the same numbers.
+    """
     entries = []
     for row in rows:
         texts = (
