@@ -170,7 +170,7 @@ def test_comments_docstrings_and_blank_lines_rename_nothing(copy):
         copy,
         ("unlearning_audit/training/bank.py", "class Bank(", "# a comment\n\n\n\nclass Bank("),
         ("unlearning_audit/training/models.py", '"""Stacked models', '"""Models, stacked'),
-        ("unlearning_audit/training/bank.py", '"""N models of', '"""Some models of'),
+        ("unlearning_audit/training/bank.py", '"""A bank: N models of', '"""A bank: some models of'),
         ("scripts/job.py", '"""Run ``function``', '"""Call ``function``'),
     )  # fmt: skip
     assert after == [base] * len(after)
