@@ -12,7 +12,7 @@ ROOT = _PACKAGE / "pipeline" if (_PACKAGE / "pipeline").is_dir() else _PACKAGE.p
 __all__ = ["ROOT", "Audit", "audit"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     # Jobs import the library a thousand times, and none of them needs the call for notebooks.
     if name in ("Audit", "audit"):
         return getattr(import_module("unlearning_audit.command.arrays"), name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,8 @@ class Answers:
         data_file: str,
         readings: Sequence[Sequence[str]] | None = None,
     ) -> None:
-        self._parts, self._places, self._cache = [], [], {}
+        self._parts, self._places = [], []
+        self._cache: dict[tuple[Any, ...], np.ndarray] = {}
         self._signals: dict[str, BySample | None] = {}
         self._reading_files = [()] * len(files) if readings is None else readings
         self._forgotten = [int(membership.forget[0].sum()) for membership in batches]
@@ -56,7 +58,9 @@ class Answers:
         for part, place in zip(self._parts, self._places, strict=True):
             end = first + len(part)
             members = np.arange(len(part)) if models is None else np.flatnonzero(models[first:end])
-            yield from part.by_model(members, place if rows is None else rows if place is None else place[rows])
+            yield from part.by_model(
+                members.tolist(), place if rows is None else rows if place is None else place[rows]
+            )
             first = end
 
     def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
@@ -69,13 +73,11 @@ class Answers:
     def _once(self, compute: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
         """Return ``compute(*of)`` from the cache, or compute it and cache it. A mask that selects everything counts as
         None."""
-        of = [None if mask is not None and mask.dtype == bool and mask.all() else mask for mask in of]
-        key = (
-            compute.__name__,
-            *(None if mask is None else (mask.shape, mask.dtype.kind, mask.tobytes()) for mask in of),
-        )
+        masks = [None if mask is not None and mask.dtype == bool and mask.all() else mask for mask in of]
+        shapes = (None if mask is None else (mask.shape, mask.dtype.kind, mask.tobytes()) for mask in masks)
+        key = compute.__name__, *shapes
         if key not in self._cache:
-            self._cache[key] = compute(*of)
+            self._cache[key] = compute(*masks)
         return self._cache[key]
 
     def _whole_or_read(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
@@ -123,11 +125,11 @@ class Answers:
         return np.stack(values) if values else np.zeros(by_model.shape)
 
     @cached_property
-    def _readings(self) -> list[dict[str, Gradients | BySample]]:
+    def _readings(self) -> list[dict[str, Any]]:
         """Read the signal files of every batch: a dict of signal name → content for each batch."""
         batches = []
         for files, part, forgotten in zip(self._reading_files, self._parts, self._forgotten, strict=True):
-            records: dict[str, Gradients | BySample] = {}
+            records: dict[str, Any] = {}
             for path in files:
                 record = readings.read(path, len(part), self._size)
                 if isinstance(record, Gradients) and record.squared_norms.shape[1] not in (forgotten, self._size):

@@ -87,13 +87,13 @@ class Membership(Arrays):
         """Return the samples that attacks score, bool [models, samples]: forgotten, held out, or part of a later
         request."""
         queried = self.forget | self.heldout
-        return queried if self.request is None else queried | (self.request > 0)
+        return np.asarray(queried if self.request is None else queried | (self.request > 0))
 
     def until(self, request: int) -> "Membership":
         """Return the memberships after the first ``request`` requests. Samples of later requests are not forgotten yet,
         and their canaries are not pairs yet."""
-        past = self.request <= request
-        later = (self.request > request).any(axis=0)
+        past = np.asarray(self.request) <= request
+        later = (~past).any(axis=0)
         return replace(
             self, forget=self.forget & past, heldout=self.heldout & past,
             pair=None if self.pair is None else np.where(later, -1, self.pair),
@@ -102,7 +102,7 @@ class Membership(Arrays):
     def part(self, request: int) -> "Membership":
         """Return the memberships of one request alone, whether it was made or not. Its samples that models were trained
         on are ``forget``, its other samples ``heldout``; canaries of other requests are not pairs."""
-        requested = self.request == request
+        requested = np.asarray(self.request == request)
         return replace(
             self, forget=requested & self.train, heldout=requested & ~self.train, request=None,
             pair=None if self.pair is None else np.where(requested.any(axis=0), self.pair, -1),
@@ -111,7 +111,7 @@ class Membership(Arrays):
     @property
     def retain(self) -> np.ndarray:
         """Return the samples that models keep, bool [models, samples]: in train and not in forget."""
-        return self.train & ~self.forget
+        return np.asarray(self.train & ~self.forget)
 
     def trained_labels(self, y: np.ndarray) -> np.ndarray:
         """Return the labels that models were trained with: ``y`` [samples], or [models, samples] if the protocol

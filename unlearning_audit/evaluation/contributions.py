@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -189,7 +190,7 @@ _KINDS = {"near": "i", "margin": "U", "scale": "U", "deciding": "b", "far": "b",
 
 def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
     """Write ``contributions.npz`` atomically: metric → contribution. Influences are stored as float32."""
-    arrays = {"metrics": np.array(list(contributions), "U")}
+    arrays: dict[str, Any] = {"metrics": np.array(list(contributions), "U")}
     for name, part in contributions.items():
         standard = part.standard
         columns = {
@@ -252,5 +253,5 @@ def _standard(check: Check, name: str) -> Standard:
     ideal = check.field(f"{name}.ideal", "f", (None,))
     ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (3,))]
     lowest, highest, coarse_margin = map(float, ends)
-    limits = {"lowest": lowest, "highest": highest, "coarse_margin": coarse_margin}
+    limits: dict[str, Any] = {"lowest": lowest, "highest": highest, "coarse_margin": coarse_margin}
     return Standard(**terms, ideal=float(ideal[0]) if len(ideal) else np.nan, **limits)

@@ -9,7 +9,7 @@ SMALLEST_SPREAD = 1e-6
 def gaussian(at: np.ndarray, centre: np.ndarray | float, spread: np.ndarray | float) -> np.ndarray:
     """Return log N(at; centre, spread²), all broadcast. A spread below ``SMALLEST_SPREAD`` is raised to it."""
     spread = np.maximum(spread, SMALLEST_SPREAD)
-    return -0.5 * ((at - centre) / spread) ** 2 - np.log(spread) - 0.5 * np.log(2 * np.pi)
+    return np.asarray(-0.5 * ((at - centre) / spread) ** 2 - np.log(spread) - 0.5 * np.log(2 * np.pi))
 
 
 def silverman(points: np.ndarray) -> float:

@@ -306,7 +306,7 @@ class Evaluation(Cohort):
         Raises ArtifactError if the signal was not computed.
         """
         if registry.defines("signals", name, None, "values"):
-            return registry.load("signals", name).values(self, files, models, rows)
+            return np.asarray(registry.load("signals", name).values(self, files, models, rows))
         values = self.answers(files).by_sample(name, models, rows)
         if values is None:
             raise ArtifactError(f"{files[0]}: no {name} of all samples were read of these models; {DECLARE}")
@@ -327,7 +327,8 @@ class Evaluation(Cohort):
         original = self.group("original")
         if original is None or not original.same_samples(self.audited):
             return "it compares with the models before unlearning, and there is no original/ with the same samples"
-        phi, places, last_numbers = original.phi(), [], {}
+        phi, places = original.phi(), []
+        last_numbers: dict[bytes, int] = {}
         for forget in self.membership.forget:
             same = np.flatnonzero((original.membership.forget == forget).all(axis=1))
             if not len(same):

@@ -26,6 +26,7 @@ A missing file is inferred:
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -198,7 +199,7 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[n
     return _most_common(value, classes), value
 
 
-def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict:
+def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict[str, Any]:
     """Load or infer train, forget and heldout, bool [models, samples], and check that they do not overlap."""
     masks = {name: source.mask(name, models, samples) for name in ("train", "forget", "heldout") if name in source}
     forget = masks.get("forget", np.zeros((models, samples), bool))
@@ -276,4 +277,4 @@ def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) ->
 
 def _most_common(labels: np.ndarray, classes: int) -> np.ndarray:
     """Return the label that most models were trained with, the smallest in a tie: int64 [samples]."""
-    return np.array([(labels == c).sum(axis=0) for c in range(classes)]).argmax(axis=0)
+    return np.asarray(np.argmax([(labels == c).sum(axis=0) for c in range(classes)], axis=0))

@@ -57,7 +57,7 @@ def same_classes(files: Iterable[Path]) -> None:
     classes = {path: opened("logits", path).shape[-1] for path in files}
     first = next(iter(classes), None)
     for path, count in classes.items():
-        if count != classes[first]:
+        if first and count != classes[first]:
             raise ValueError(f"{path} has {count} classes, but {first} has {classes[first]}; all need the same classes")
 
 
@@ -100,10 +100,11 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], siz
     """Raise ValueError if an array has another number of models or samples than the logits. A file of another
     population may have rows for other models; `external.read` checks that these are all equal."""
     models, samples = by_model = size
-    expected = {
+    shapes: dict[str, list[tuple[int, ...]]] = {
         "labels": [(samples,), by_model], "train": [by_model, (samples,)], "forget": [by_model, (samples,)],
         "heldout": [by_model, (samples,)], "split": [(models,)], "block": [(models,)],
-    }.get(name, [(samples,)])  # fmt: skip
+    }  # fmt: skip
+    expected = shapes.get(name, [(samples,)])
     lent = Path(files[name]).parent != Path(files["logits"]).parent and name in ("train", "forget", "heldout")
     if shape in expected or (lent and shape[1:] == (samples,)):
         return

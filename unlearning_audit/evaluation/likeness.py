@@ -32,13 +32,13 @@ def centred(logits: np.ndarray) -> np.ndarray:
     """Return ``logits`` [models, samples, classes] minus their mean over classes, float64 [models, samples ·
     classes]."""
     wide = logits.astype(np.float64)
-    return (wide - wide.mean(axis=-1, keepdims=True)).reshape(len(wide), -1)
+    return np.asarray(wide - wide.mean(axis=-1, keepdims=True)).reshape(len(wide), -1)
 
 
 def variation(logits: np.ndarray) -> np.ndarray:
     """Return the standard deviation of each model's logits between samples, float64 [models]."""
     wide = centred(logits).reshape(logits.shape)
-    return np.sqrt(wide.var(axis=1).mean(axis=-1))
+    return np.asarray(np.sqrt(wide.var(axis=1).mean(axis=-1)))
 
 
 def apart(logits: np.ndarray, references: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ class Logistic:
 
     def log_odds(self, x: np.ndarray) -> np.ndarray:
         """Return log P(member | x) / P(non-member | x) at equal priors, float64 [rows], for ``x`` [rows, features]."""
-        return x @ self.weight + self.intercept
+        return np.asarray(x @ self.weight + self.intercept)
 
 
 def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
@@ -42,8 +42,8 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     penalty = np.append(np.full(x.shape[1], ridge), 0.0)
     sign = np.where(member, 1.0, -1.0)
 
-    def loss(beta):
-        return weight @ np.logaddexp(0.0, -sign * (design @ beta)) + 0.5 * penalty @ beta**2
+    def loss(beta: np.ndarray) -> float:
+        return float(weight @ np.logaddexp(0.0, -sign * (design @ beta)) + 0.5 * penalty @ beta**2)
 
     beta = np.zeros(design.shape[1])
     value = loss(beta)
@@ -92,12 +92,12 @@ def _fit_many(x: np.ndarray, member: np.ndarray, weight: np.ndarray, ridge: floa
     root = cholesky(bound + np.diag(penalty + 1e-12 * n), lower=True)
     sign = np.where(member, 1.0, -1.0)
 
-    def original(point):
+    def original(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         beta = solve_triangular(root, point, lower=True, trans="T")
         slope = beta[:-1] / scale
         return beta, slope, float(beta[-1] - centre @ slope)
 
-    def loss(point):
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         beta, slope, intercept = original(point)
         f = x @ slope + intercept
         pull = weight * (0.5 * (1.0 + np.tanh(0.5 * f)) - member)

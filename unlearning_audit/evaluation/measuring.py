@@ -13,6 +13,7 @@ from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.logits import content
 from unlearning_audit.evaluation.rows import Failure, Row, problem
+from unlearning_audit.evaluation.scoring import Entry
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import name_in_study
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
@@ -33,7 +34,7 @@ class Numbers:
 
     rows: list[Row | Failure]
     contributions: dict[str, added.Contribution] = field(default_factory=dict)
-    records: list[dict] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -74,7 +75,7 @@ def measure(
         return Numbers([Failure(error.part, "", str(error))])
     except NotFiniteError as error:
         return Numbers([Failure("diverged", "", str(error))])
-    rows = [Failure("attack", name, error) for name, error in case.failed_attacks.items()]
+    rows: list[Row | Failure] = [Failure("attack", name, error) for name, error in case.failed_attacks.items()]
     refused, doubts = ("", []) if published else believed(case)
     if refused:
         rows = [Failure("method", "", refused)]
@@ -117,7 +118,7 @@ def believed(case: Evaluation) -> tuple[str, list[str]]:
 
 
 def evaluated(
-    key: str, entry: dict, file: str | None, case: Evaluation, terms: dict
+    key: str, entry: Entry, file: str | None, case: Evaluation, terms: Entry
 ) -> tuple[list[Row | Failure], dict[str, added.Contribution]]:
     """Return the rows and the contributions of the metric that the study calls ``key``. If the metric fails, or models
     that it needs have failed, return a single failure that says why.
@@ -127,13 +128,12 @@ def evaluated(
     """
     try:
         if file is None and not terms:
-            return computed(key, entry, None, case)
+            rows, parts = computed(key, entry, None, case)
+            return [*rows], parts
         where = file or registry.source_file("metrics", entry["name"])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "contributions.npz").absolute()
             reply = isolated(lambda: sent(key, entry, file, case, path), where, **terms)
-            if "missing" in reply:
-                return [Failure("missing", key, reply["missing"])], {}
             rows, parts = reply["rows"], received(path, where)
         if file is not None:
             if wrong := problem(rows):
@@ -147,7 +147,7 @@ def evaluated(
 
 
 def computed(
-    key: str, entry: dict, file: str | None, case: Evaluation
+    key: str, entry: Entry, file: str | None, case: Evaluation
 ) -> tuple[list[Row], dict[str, added.Contribution]]:
     """Run a metric's file; return its rows and contributions under the names of `name_in_study`. Raises PluginError
     unless the file returns rows and contributions."""
@@ -169,7 +169,7 @@ def computed(
     )
 
 
-def listed(entry: dict, case: Evaluation) -> list[dict]:
+def listed(entry: Entry, case: Evaluation) -> list[dict[str, Any]]:
     """Return the lines of ``records(case, options)`` of a metric of the library; none if it has no such function or if
     it fails. Its rows report the failure."""
     if not registry.defines("metrics", entry["name"], None, "records"):
@@ -183,24 +183,20 @@ def listed(entry: dict, case: Evaluation) -> list[dict]:
         return []
 
 
-def sent(key: str, entry: dict, file: str | None, case: Evaluation, path: Path) -> dict:
-    """Run `computed` in another process: return its rows, with contributions written to ``path``, or say what is
-    missing."""
-    try:
-        rows, parts = computed(key, entry, file, case)
-    except NoAnswerError as error:
-        return {"missing": str(error)}
+def sent(key: str, entry: Entry, file: str | None, case: Evaluation, path: Path) -> dict[str, Any]:
+    """Run `computed` in another process: return its rows, with contributions written to ``path``."""
+    rows, parts = computed(key, entry, file, case)
     with guard(file or registry.source_file("metrics", entry["name"])):
         added.write(path, parts)
         return {"rows": [Row(**{name: plain(value) for name, value in asdict(row).items()}) for row in rows]}
 
 
-def plain(value: object) -> object:
+def plain(value: Any) -> Any:
     """Convert a number of NumPy to one of Python."""
     return value.item() if hasattr(value, "item") else value
 
 
-def received(path: Path, file: str) -> dict[str, added.Contribution]:
+def received(path: Path, file: str | Path) -> dict[str, added.Contribution]:
     """Read the contributions that `sent` wrote. Raises PluginError that names the wrong field."""
     try:
         return added.read(path)

@@ -68,7 +68,7 @@ def _shares(model: np.ndarray) -> bool:
 
 def _sigmoid(model: np.ndarray) -> bool:
     """Return whether all values lie between 0 and 1."""
-    return model.min() >= 0 and model.max() <= 1
+    return bool(model.min() >= 0 and model.max() <= 1)
 
 
 def _losses(model: np.ndarray) -> bool:

@@ -44,7 +44,7 @@ SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated
            "compared_sampled")  # fmt: skip
 
 
-def case_of(settings: dict, **files: str | list[str]) -> Evaluation:
+def case_of(settings: dict[str, Any], **files: Any) -> Evaluation:
     """Return the evaluation of a job. ``settings``: the job's; ``files``: its inputs under the names of
     `workflow.nodes.ROLES`."""
     if "populations" in files:
@@ -59,7 +59,7 @@ def case_of(settings: dict, **files: str | list[str]) -> Evaluation:
             for kind in ("readings", "features")
         )
         case = Evaluation(
-            *(files[name] for name in ("data", "splits", "originals", "unlearned")), readings=by_logits(*readings),
+            files["data"], files["splits"], files["originals"], files["unlearned"], readings=by_logits(*readings),
             hidden={path: part for paths, parts in hidden for path, part in zip(paths, parts, strict=False)},
             **{f"{name}_file": files[name][0] for name in SINGLE if name in files},
             **{f"{name}_files": files[name] for name in SEVERAL if name in files},

@@ -28,7 +28,7 @@ class Centre:
         """Return the means without one model, float64 [samples]. ``row`` float64 [samples]: its values; ``side`` bool
         [samples]: where it counts."""
         with np.errstate(invalid="ignore"):
-            return self.value - np.where(side, row - self.value, 0.0) / (self.count - side)
+            return np.asarray(self.value - np.where(side, row - self.value, 0.0) / (self.count - side))
 
 
 def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:
@@ -53,8 +53,8 @@ def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndar
     count = mask.sum(axis=0)
     centre = np.where(mask, x, 0.0).sum(axis=0) / count
     if not leave_out:
-        return centre[None]
-    return centre - np.where(mask, x - centre, 0.0) / (count - mask)
+        return np.asarray(centre[None])
+    return np.asarray(centre - np.where(mask, x - centre, 0.0) / (count - mask))
 
 
 def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
     ordered = np.sort(np.where(mask, x, np.inf), axis=0)
     count = mask.sum(axis=0)[None]
     low, high = (np.take_along_axis(ordered, rank, axis=0) for rank in ((count - 1) // 2, count // 2))
-    return 0.5 * (low + high)
+    return np.asarray(0.5 * (low + high))
 
 
 def squares(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -92,8 +92,8 @@ def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = Fals
         deviation = np.where(mask, x - x[mask].mean(), 0.0)
         sums = [mask.sum(axis=1), deviation.sum(axis=1), (deviation**2).sum(axis=1)]
         n, first, second = (s.sum() - s if leave_out else s.sum(keepdims=True) for s in sums)
-        return np.sqrt(np.maximum(second / n - (first / n) ** 2, 0.0))[:, None]
+        return np.asarray(np.sqrt(np.maximum(second / n - (first / n) ** 2, 0.0))[:, None])
     total, count = squares(x, mask, leave_out=leave_out)
     if kind == "within":
         total, count = total.sum(axis=1, keepdims=True), count.sum(axis=1, keepdims=True)
-    return np.sqrt(total / count)
+    return np.asarray(np.sqrt(total / count))

@@ -125,7 +125,8 @@ def _shared(case: Evaluation, whole: dict[str, Group]) -> Iterator[tuple[bool, s
 def _before(case: Evaluation) -> Group | None:
     """Return the audited models before unlearning, or None if they are unknown."""
     before = case.group("original")
-    return None if case.unlike("original", before) or before.files == case.unlearned_files else before
+    unlike = before is None or case.unlike("original", before) or before.files == case.unlearned_files
+    return None if unlike else before
 
 
 def _mixture(case: Evaluation) -> tuple[str, str]:
@@ -194,7 +195,7 @@ def _answers(population: Group, answers: np.ndarray, rows: np.ndarray) -> np.nda
 
 def _rates(counts: np.ndarray) -> np.ndarray:
     """Divide the counts of each label by their sum."""
-    return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
 
 def _retained(population: Group) -> np.ndarray:

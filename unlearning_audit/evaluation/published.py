@@ -9,6 +9,7 @@ import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -81,13 +82,13 @@ class Published(Arrays):
                 json.loads(text)
             except ValueError:
                 check.fail(name, "is not JSON")
-        return cls(forget, **masks, test=test, samples=samples, near=near, share=share, fair=fair, step=step, **names,
-                   **columns, **words)  # fmt: skip
+        more: dict[str, Any] = {**masks, **names, **columns, **words}
+        return cls(forget, test=test, samples=samples, near=near, share=share, fair=fair, step=step, **more)
 
     @property
     def sentences(self) -> list[str]:
         """Return the remarks as a list."""
-        return json.loads(self.remarks)
+        return list(json.loads(self.remarks))
 
     def table(self) -> tuple[Data, Membership]:
         """Return the samples, known by number only, and the memberships. Forgotten samples count as trained on."""

@@ -1,12 +1,14 @@
 """Draw the samples on which expensive signals of models are computed."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.randomness.keyed import generator
 
 
-def draw(member: Membership, purpose: str, roles: dict[str, tuple[np.ndarray, int | None]]) -> np.ndarray:
+def draw(member: Membership, purpose: str, roles: Mapping[str, tuple[np.ndarray, int | None]]) -> np.ndarray:
     """Return the sample numbers of each model in ascending order, int64 [models, rows], filled with −1.
 
     ``roles``: name → which samples have this role, bool [models, samples], and how many are drawn at most (None: all).

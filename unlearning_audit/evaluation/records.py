@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.store import cells, tables
 
@@ -41,17 +42,17 @@ class Exposed:
     false: float
     people: tuple[int, int] | None
     classes: dict[int, int]
-    records: list[dict]
-    unseen: dict[tuple[float, float, float], dict]
+    records: list[dict[str, Any]]
+    unseen: dict[tuple[float, float, float], dict[str, Any]]
     lists: int = 1
 
 
-def write(path: str | Path, records: list[dict], columns: tuple[str, ...] = COLUMNS) -> None:
+def write(path: str | Path, records: list[dict[str, Any]], columns: tuple[str, ...] = COLUMNS) -> None:
     """Write lines with ``columns``, numbers in full precision."""
     tables.write_rows(path, records, columns)
 
 
-def read(path: str | Path, columns: tuple[str, ...] = COLUMNS) -> list[dict]:
+def read(path: str | Path, columns: tuple[str, ...] = COLUMNS) -> list[dict[str, Any]]:
     """Read the lines of a file with ``columns``. Raises ArtifactError that names the file."""
     return cells.table(path, columns, text=_TEXT)
 
@@ -61,9 +62,9 @@ def exposed(path: str | Path) -> dict[tuple[str, str], dict[str, Exposed]]:
     return grouped(read(path, UNION))
 
 
-def grouped(lines: list[dict]) -> dict[tuple[str, str], dict[str, Exposed]]:
+def grouped(lines: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Exposed]]:
     """Group lines with the columns ``UNION``: return (scenario, setting) → method → recognised records."""
-    cases: dict[tuple[str, str, str], list[dict]] = {}
+    cases: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for line in lines:
         cases.setdefault((line["scenario"], line["setting"], line["method"]), []).append(line)
     places: dict[tuple[str, str], dict[str, Exposed]] = {}
@@ -72,7 +73,7 @@ def grouped(lines: list[dict]) -> dict[tuple[str, str], dict[str, Exposed]]:
     return places
 
 
-def summed(lines: list[dict]) -> Exposed:
+def summed(lines: list[dict[str, Any]]) -> Exposed:
     """Summarise the lines, with columns ``UNION``, of one method."""
     unseen = {(line["pair"], line["split"], line["beside"]): line for line in lines if not forgotten(line)}
     lines = [line for line in lines if forgotten(line)]
@@ -90,6 +91,6 @@ def summed(lines: list[dict]) -> Exposed:
     )  # fmt: skip
 
 
-def forgotten(line: dict) -> bool:
+def forgotten(line: dict[str, Any]) -> bool:
     """Return whether a line is about a forgotten record; else it is about a never-seen one that is shown beside it."""
     return math.isnan(line["beside"])

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -145,7 +146,7 @@ _VALUES = attrgetter(*COLUMNS)
 def problem(rows: Sequence[Row]) -> str:
     """Return what is wrong with rows of unknown origin, or "": a field of the wrong type, ci_low > ci_high, or two rows
     with the same name and fields."""
-    places: set[tuple] = set()
+    places: set[tuple[Any, ...]] = set()
     for row in rows:
         for name in COLUMNS:
             if expected := _unfit(name, getattr(row, name)):
@@ -239,7 +240,7 @@ def _read(
         header = {name: at for at, name in enumerate(names)}
         if missing := {*owner, *COLUMNS, *FAILED} - header.keys():
             raise ValueError(f"column {min(missing)!r} is missing")
-        meanings: dict[str, dict] = {name: {} for name in COLUMNS}
+        meanings: dict[str, dict[str, Any]] = {name: {} for name in COLUMNS}
         return [(header, cells, _row(header, cells, meanings)) for cells in lines]
 
     return checked(path, load)
@@ -264,14 +265,14 @@ def _lines(path: str | Path, filters: dict[str, Collection[str]]) -> tuple[list[
     return names, zip(*columns, strict=True)
 
 
-def _shared(column) -> list[str]:
+def _shared(column: Any) -> list[str]:
     """Return the texts of an Arrow column. Equal texts are one object, because most cells are empty or names."""
     encoded = column.combine_chunks().dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     return [texts[code] for code in encoded.indices.to_numpy()]
 
 
-def _row(header: dict[str, int], cells: Sequence[str], meanings: dict[str, dict]) -> Row | Failure:
+def _row(header: dict[str, int], cells: Sequence[str], meanings: dict[str, dict[str, Any]]) -> Row | Failure:
     """Parse a line. ``meanings``: column → text → value, a cache that all lines share, since most texts of a column are
     equal."""
     values = []

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import BOTH, Reference, mask_of, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
-from unlearning_audit.plugins.registry import load, source_file
+from unlearning_audit.plugins.registry import Module, load, source_file
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import NoAnswerError
@@ -23,6 +22,9 @@ OTHER_SAMPLES = (
     "the reference covers other samples than the audited models are asked about: this attack needs the same samples in "
     "both, each with shadow models that saw, or forgot, it and others that never did"
 )
+
+#: A name in the library and options, or the limits of a process.
+Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,12 @@ class Scores:
 
 def score(
     case: Evaluation,
-    attacks: Mapping[str, Mapping[str, Any]],
+    attacks: Mapping[str, Entry],
     *,
     seed: int = 0,
     own_rows: bool = False,
     files: Mapping[str, str] | None = None,
-    terms: Mapping[str, Mapping[str, Any]] | None = None,
+    terms: Mapping[str, Entry] | None = None,
     known: Mapping[tuple[str, str], dict[str, np.ndarray]] | None = None,
 ) -> Scores:
     """Score the audited models of ``case`` by ``attacks``, each in all of its forms.
@@ -97,7 +99,7 @@ COLUMNS = ("model", "index", "score", "decision")
 
 
 def _apart(
-    one: Callable, case: Evaluation, name: str, file: str | None, entry: Mapping, seed: int, terms: Mapping
+    one: Callable[..., Any], case: Evaluation, name: str, file: str | None, entry: Entry, seed: int, terms: Entry
 ) -> list[dict[str, np.ndarray]]:
     """Run a user's attack, or one with a time limit, in a separate process; return its columns of scores.
 
@@ -106,7 +108,7 @@ def _apart(
     """
     where = file or source_file("attacks", entry["name"])
 
-    def asked() -> dict:
+    def asked() -> dict[str, Any]:
         with guard(where):  # errors after the import are failures of the file
             parts = list(one(case, name, load("attacks", entry["name"], file), entry, seed))
             return {"parts": parts, "missing": case.missing}
@@ -119,9 +121,7 @@ def _apart(
     ]
 
 
-def scored(
-    case: Evaluation, name: str, module: ModuleType, settings: dict, seed: int
-) -> Iterator[dict[str, np.ndarray]]:
+def scored(case: Evaluation, name: str, module: Module, settings: Entry, seed: int) -> Iterator[dict[str, np.ndarray]]:
     """Yield the scores of one attack, once for each form (trained and unlearned, or both), as columns attack, form,
     model, index, role, score and decision.
 
@@ -152,9 +152,7 @@ def _covers_others(reference: Reference | str, rows: np.ndarray) -> bool:
     )
 
 
-def alone(
-    case: Evaluation, name: str, module: ModuleType, settings: dict, seed: int
-) -> Iterator[dict[str, np.ndarray]]:
+def alone(case: Evaluation, name: str, module: Module, settings: Entry, seed: int) -> Iterator[dict[str, np.ndarray]]:
     """Yield the scores of one attack that learns from rows of the model that it scores, without shadow models, as
     columns attack, form, model, index, role, score and decision.
 
@@ -175,8 +173,8 @@ def _model_by_model(
     case: Evaluation,
     name: str,
     form: str,
-    module: ModuleType,
-    settings: dict,
+    module: Module,
+    settings: Entry,
     member: np.ndarray,
     nonmember: np.ndarray,
     seed: int,
@@ -210,7 +208,7 @@ def _model_by_model(
 
 
 def readings(
-    case: Evaluation, module: ModuleType, files: list[str], models: np.ndarray, rows: np.ndarray
+    case: Evaluation, module: Module, files: list[str], models: np.ndarray, rows: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the signals that an attack reads besides logits: name → float64 [models, rows, …].
 
@@ -220,7 +218,7 @@ def readings(
 
 
 def columns(
-    case: Evaluation, name: str, form: str, module: ModuleType, settings: dict, reference: Reference, seed: int
+    case: Evaluation, name: str, form: str, module: Module, settings: Entry, reference: Reference, seed: int
 ) -> dict[str, np.ndarray]:
     """Score every target model by one attack that learned from ``reference``; return columns attack, form, model,
     index, role, score and decision. Raises PluginError if the attack fails or returns values that are not finite."""
@@ -241,11 +239,11 @@ def columns(
 
 
 def call(
-    module: ModuleType,
+    module: Module,
     logits: np.ndarray,
     y: np.ndarray,
     reference: Reference,
-    settings: dict,
+    settings: Entry,
     rng: np.random.Generator,
     **signal: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -307,17 +305,13 @@ def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.nd
     return value, decision
 
 
-def _columns(name: str, form: str, model, index, role, value, decision) -> dict[str, np.ndarray]:
+def _columns(name: str, form: str, *arrays: np.ndarray) -> dict[str, np.ndarray]:
     """Return the arguments as columns attack, form, model, index, role, score and decision. Raises PluginError for
     scores that are not finite."""
+    model, index, role, value, decision = arrays
     if not np.isfinite(value).all():
         raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
     return {
-        "attack": np.full(len(model), name),
-        "form": np.full(len(model), form),
-        "model": model.astype(np.int32),
-        "index": index.astype(np.int32),
-        "role": role,
-        "score": value.astype(np.float64),
-        "decision": decision,
-    }
+        "attack": np.full(len(model), name), "form": np.full(len(model), form), "model": model.astype(np.int32),
+        "index": index.astype(np.int32), "role": role, "score": value.astype(np.float64), "decision": decision,
+    }  # fmt: skip

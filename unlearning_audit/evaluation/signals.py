@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unlearning_audit import stats
+from unlearning_audit.evaluation.reference import Reference
 
 Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -28,7 +29,7 @@ def phi(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
     """Return log p_c of the softmax, float64 [..., classes]; exact also where p_c rounds to 0 or to 1."""
     shifted, _, rest = _split(logits)
-    return shifted - np.log1p(rest)
+    return np.asarray(shifted - np.log1p(rest))
 
 
 def log_complements(logits: np.ndarray) -> np.ndarray:
@@ -42,7 +43,7 @@ def log_complements(logits: np.ndarray) -> np.ndarray:
     second = shifted.max(axis=-1, keepdims=True)
     log_rest = second + np.log(np.exp(shifted - second).sum(axis=-1, keepdims=True))
     np.put_along_axis(result, top, log_rest - normaliser, axis=-1)
-    return result
+    return np.asarray(result)
 
 
 def label_logp(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -87,7 +88,7 @@ def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.nda
     return values
 
 
-def statistics(statistic: Statistic, reference, *, classes: int) -> FlatReference:
+def statistics(statistic: Statistic, reference: Reference, *, classes: int) -> FlatReference:
     """Compute the statistic of every row of a `Reference` that is a member or a non-member.
 
     Raises ValueError if the reference has another number of ``classes`` than the audited models, or if its matrices do
@@ -98,7 +99,7 @@ def statistics(statistic: Statistic, reference, *, classes: int) -> FlatReferenc
     return FlatReference(value=np.concatenate(value), label=y[rows], member=reference.member[rows])
 
 
-def known_values(values: np.ndarray, reference, *, classes: int) -> FlatReference:
+def known_values(values: np.ndarray, reference: Reference, *, classes: int) -> FlatReference:
     """Select the rows of known membership from ``values`` float64 [models, samples], a statistic of the reference that
     is already computed.
 
@@ -109,7 +110,7 @@ def known_values(values: np.ndarray, reference, *, classes: int) -> FlatReferenc
     return FlatReference(value=values[rows], label=y[rows], member=reference.member[rows])
 
 
-def _labels_and_rows(reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
+def _labels_and_rows(reference: Reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Check a reference; return its labels int64 and its rows of known membership bool, both [models, samples]."""
     y = labels(reference.logits, reference.y)
     if reference.logits.shape[-1] != classes:
@@ -121,7 +122,7 @@ def _labels_and_rows(reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
     return y, reference.member | reference.nonmember
 
 
-def same_samples(logits: np.ndarray, y: np.ndarray, reference) -> None:
+def same_samples(logits: np.ndarray, y: np.ndarray, reference: Reference) -> None:
     """Check that the columns of a reference are the samples of ``logits``, for attacks that fit a model per sample.
 
     Raises ValueError if the numbers of samples or classes differ, if more than one label in ten differs (then they are
@@ -147,7 +148,7 @@ def same_samples(logits: np.ndarray, y: np.ndarray, reference) -> None:
             raise ValueError(f"audited model {m} is also a reference model: leave it out of its own reference")
 
 
-def _sides(reference) -> None:
+def _sides(reference: Reference) -> None:
     """Raise ValueError if the membership matrices do not fit the logits or overlap."""
     shape = reference.logits.shape[:2]
     for name in ("member", "nonmember"):

@@ -4,6 +4,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation import signals
+from unlearning_audit.evaluation.reference import Reference
 
 
 def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, per_class: bool) -> np.ndarray:
@@ -23,7 +24,7 @@ def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
 
 
 def score(
-    statistic: signals.Statistic, logits: np.ndarray, y: np.ndarray, reference, *, per_class: bool
+    statistic: signals.Statistic, logits: np.ndarray, y: np.ndarray, reference: Reference, *, per_class: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return score and decision of an attack that thresholds ``statistic(logits [n, classes], y [n])``.
 
@@ -47,4 +48,4 @@ def decide(
     """
     labels, classes = signals.labels(logits, y), logits.shape[-1]
     cuts = fit(value=rows.value, label=rows.label, member=rows.member, classes=classes, per_class=per_class)
-    return value >= cuts[labels]
+    return np.asarray(value >= cuts[labels])

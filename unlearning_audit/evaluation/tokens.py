@@ -3,6 +3,7 @@
 import numpy as np
 
 from unlearning_audit.evaluation import signals, thresholds
+from unlearning_audit.evaluation.reference import Reference
 
 
 def lowest(value: np.ndarray, share: float) -> np.ndarray:
@@ -15,10 +16,12 @@ def lowest(value: np.ndarray, share: float) -> np.ndarray:
     count_lowest = np.maximum((share * count + 1e-9).astype(int), 1)
     order = np.sort(value, axis=-1)  # NaN is sorted to the end
     used = np.arange(value.shape[-1]) < count_lowest[..., None]
-    return np.where(used, order, 0.0).sum(-1) / count_lowest
+    return np.asarray(np.where(used, order, 0.0).sum(-1) / count_lowest)
 
 
-def thresholded(value, of_reference, logits, y, reference) -> tuple[np.ndarray, np.ndarray]:
+def thresholded(
+    value: np.ndarray, of_reference: np.ndarray, logits: np.ndarray, y: np.ndarray, reference: Reference
+) -> tuple[np.ndarray, np.ndarray]:
     """Return score and decision from a statistic that is larger for members, each [models, samples].
 
     ``value`` float64 [models, samples] of the audited models, ``of_reference`` of the reference. One threshold for all

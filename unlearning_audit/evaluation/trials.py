@@ -1,6 +1,7 @@
 """trials.csv: all settings of a method that were tried."""
 
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.store import cells
 
@@ -10,6 +11,6 @@ COLUMNS = ("stage", "trial", "pairs", "metric", "margin", "distance", "ci_low", 
            "options", "note")  # fmt: skip
 
 
-def read(path: str | Path) -> list[dict]:
+def read(path: str | Path) -> list[dict[str, Any]]:
     """Read the rows of trials.csv. Raises ArtifactError that names the file."""
     return cells.table(path, COLUMNS, text=("metric", "options", "note"), whole=("stage", "trial", "pairs", "chosen"))

@@ -2,6 +2,7 @@
 detected."""
 
 from pathlib import Path
+from typing import Any
 
 from unlearning_audit.store import cells
 
@@ -36,6 +37,6 @@ _TEXT = {
 }  # fmt: skip
 
 
-def read(path: str | Path, columns: tuple[str, ...]) -> list[dict]:
+def read(path: str | Path, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     """Read the rows of one of the tables, with its ``columns``. Raises ArtifactError that names the file."""
     return cells.table(path, columns, text=_TEXT)

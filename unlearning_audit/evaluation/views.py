@@ -12,7 +12,7 @@ def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) 
     """Return what is wrong with rows of part 2 and their parents, in a sentence; "" if nothing is."""
     if (parent is None) != (view is None):
         return "parent and view belong together; give both or neither"
-    if parent is None:
+    if parent is None or view is None:
         return ""
     if parent.shape != part.shape or view.shape != part.shape or parent.dtype.kind != "i":
         return f"parent and view must hold one whole number for each of {len(part)} rows"

@@ -77,8 +77,7 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
         if len(inside) < 3:
             raise ValueError(f"{path}: its folders must be margins/DATA/KIND, such as margins/cifar10/oracle/forget_1")
         kind, rest = inside[1], inside[2:-1]
-        found = _MODEL.match(path.stem)
-        number, epoch = (int(digits or 0) for digits in (found.groups() if found else (0, 0)))
+        number, epoch = (int(digits or 0) for digits in _MODEL.findall(path.stem)[0])
         sets = [int(match[1]) for part in rest if (match := _SET.fullmatch(part))]
         part = next((part for part in rest if part in PARTS), "forget")
         architecture = tuple(part for part in rest if part not in PARTS and not _SET.fullmatch(part))

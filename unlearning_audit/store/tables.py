@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -104,7 +104,7 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
     return tables
 
 
-def rows_of(scores: dict[tuple[str, str], dict[str, np.ndarray]], name: str) -> list[dict[str, np.ndarray]]:
+def rows_of(scores: Mapping[tuple[str, str], dict[str, np.ndarray]], name: str) -> list[dict[str, np.ndarray]]:
     """Return the scores of one attack from what `read_scores` returned, one dict of columns for each form, as
     `write_scores` takes them."""
     return [

@@ -38,17 +38,9 @@ class Campaign:
     """
 
     def __init__(
-        self,
-        data: str,
-        splits: str,
-        trained: str,
-        originals: str,
-        retrained: str,
-        settings: dict[str, Any],
-        place: dict[str, Any],
-        base: Sequence[str],
-        folder: Path,
-    ) -> None:
+        self, data: str, splits: str, trained: str, originals: str, retrained: str, settings: dict[str, Any],
+        place: dict[str, Any], base: Sequence[str], folder: Path,
+    ) -> None:  # fmt: skip
         self.data_file, self.settings, self.folder = data, settings, folder
         self.data = Data.read(data)
         membership = Membership.read(splits, len(self.data.y))
@@ -89,20 +81,13 @@ class Campaign:
         tables.write_rows(trials, table, COLUMNS)
         study = next(trial for trial in rounds[-1] if trial.number == 0)
         flatness, seconds = tuning.flatness(rounds[0]), time.perf_counter() - start
-        write_json(
-            setting_file,
-            {
-                "options": winner.options,
-                "trial": winner.number,
-                "trials": len(designs),
-                "distance": _number(winner.distance),
-                "error": _number(winner.error),
-                "study_distance": _number(study.distance),
-                "study_error": _number(study.error),
-                "flatness": _number(flatness),
-                "pairs": len(self.pairs),
-            },
-        )
+        chosen = {
+            "options": winner.options, "trial": winner.number, "trials": len(designs),
+            "distance": _number(winner.distance), "error": _number(winner.error),
+            "study_distance": _number(study.distance), "study_error": _number(study.error),
+            "flatness": _number(flatness), "pairs": len(self.pairs),
+        }  # fmt: skip
+        write_json(setting_file, chosen)
         facts = {"trials": len(designs), "chosen": winner.number, "campaign_seconds": round(seconds, 3)}
         return facts | device_facts(self.device)
 
