@@ -55,7 +55,11 @@ class ModelCounts:
 
 
 def model_counts(protocol: str, member: Membership) -> ModelCounts:
-    """Count the models of ``member``, the memberships of all batches of a scenario."""
+    """Count the models that one method needs in a scenario: trained and unlearned ones, of the defender and of the
+    adversary.
+
+    ``member``: the memberships of all batches of models. Originals that several models copy are trained once.
+    """
     first, _ = member.originals()
     counts = [(int((~shadow).sum()), int(shadow.sum())) for shadow in (member.shadow[first], member.shadow)]
     (trained, shadow_trained), (unlearned, shadow_unlearned) = counts

@@ -144,7 +144,8 @@ class Read:
         """Return a note if the method and retraining both lie within two standard errors of one end of the number's
         range, else "".
 
-        It is "" too where retraining lies at that end by design.
+        It is also "" for a metric of utility, for a comparison with theory, and where retraining lies at that end by
+        design.
         """
         standard, yardstick = self.side.audited.standard, self.side.yardstick
         if yardstick is None or not standard.deciding or standard.chance == OF_RETRAINED:
@@ -154,7 +155,10 @@ class Read:
 
     @property
     def distance(self) -> Distance:
-        """Return the distance in the form that `decide.classify` takes; its ``p`` is that of all numbers together."""
+        """Return the distance that stands for all attacks, with its intervals, margin and notes, for `decide.classify`.
+
+        Its p-value is that of all attacks' numbers together; NaN if no two models repeat each other.
+        """
         low, high = self._ends(self.together.half[self.place])
         least, _ = self._ends(self.together.alone[self.place])
         unsure = (self.unrepeated or not self.outlying) and least > self.broken
@@ -233,11 +237,10 @@ class Read:
         return float(np.abs(self.numbers.value).max())
 
     def differing(self, p_holm: float) -> "Read":
-        """Return the distance with the largest number that differs from 0 in place of the largest of all, if ``p_holm``
-        ≤ α.
+        """Choose the largest of the attacks' numbers that differs significantly from 0, instead of the largest of all.
 
-        ``p_holm``: the p-value of all numbers together, adjusted over methods and metrics. Each number's own p-value is
-        adjusted by the same factor.
+        Returns the distance unchanged if ``p_holm``, the p-value of all numbers together, adjusted over methods and
+        metrics, exceeds α. Each number's own p-value is adjusted by the same factor.
         """
         if not p_holm <= ALPHA:
             return self
@@ -251,16 +254,14 @@ class Read:
         return np.asarray(self.together.p * (p_holm / self.together.p.min()))
 
     def sighted(self, none: "Read", p_none: float, p_holm: float) -> "Read":
-        """Return the distance with ``blind`` set, so that equivalence does not rest on attacks by which doing nothing
-        leaves nothing.
+        """Return the distance with ``blind`` set: the attacks that find no difference between doing nothing and
+        retraining.
 
-        A margin of more than half of what doing nothing leaves is too wide. So an attack is blind under two conditions:
-        the 1 − 2α interval of doing nothing by it lies within twice the margin, and neither doing nothing nor this
-        method is distinguishable by it. Otherwise the variation of many attacks that find nothing would decide. The
-        attack's interval for this method must lie within twice the margin as well, because an attack that finds nothing
-        in one method may find something in another. If all attacks were blind, none counts as blind. None of a coarse
-        metric does either, because retraining itself must be shown equivalent by such a metric. ``p_none`` and
-        ``p_holm``: adjusted p-values of doing nothing and of this method by this metric.
+        Equivalence is then shown without these attacks; otherwise the variation of many attacks that find nothing would
+        decide. An attack is blind under two conditions: the 1 − 2α intervals of doing nothing and of this method lie
+        within twice the margin, and the attack distinguishes neither from retraining. ``p_none`` and ``p_holm`` are the
+        adjusted p-values of doing nothing and of this method by this metric. If all attacks were blind, or if the
+        metric is coarse, the distance is returned unchanged.
         """
         far, near = self.margin
         nothing, p_values = none._adjusted(p_none), self._adjusted(p_holm)
@@ -287,12 +288,13 @@ class Read:
 
 
 def by_chance(side: Side, numbers: Distances) -> Distances:
-    """Return the ``numbers`` of a side with the errors that they have if the method is retraining.
+    """Return the ``numbers`` of a method with the errors that they would have if the method were retraining.
 
     If forgotten samples are a random draw of which retrained models know nothing, only this draw decides how far such
     models are from 0. Its variance is known from many samples, however few and different the models. Models without
     partners are compared with the spread of retrained ones. Two groups of retrained models differ by √2 times the
-    variation of one. If a method's own models differ much more, this does not widen the test.
+    variation of one. If a method's own models differ much more, this does not widen the test. In all other cases the
+    numbers keep their own errors.
     """
     standard = side.audited.standard
     if standard.chance == OF_SAMPLES and side.yardstick is None:
@@ -310,10 +312,13 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
 def against(
     method: str, metric: str, contributions: dict[str, dict[str, Contribution]], spread: float | None = None
 ) -> Side | str:
-    """Return what a method's number is compared with: theory, retrained models, or for retraining its control; else the
-    reason why nothing.
+    """Return a method's numbers by one metric with what they are compared with, or a clause that says why nothing can
+    be.
 
-    ``spread``: the known standard deviation over retrained models, which counts where there is one of them.
+    They are compared with the value that theory predicts if there is one, else with retrained models. Retraining itself
+    is compared with its control, which are independently retrained models. Numbers that do not vary are not compared.
+    ``contributions``: method → metric → numbers; ``spread``: the known standard deviation over retrained models, used
+    only if there is a single one.
     """
     contribution = contributions[method].get(metric)
     if contribution is None:
@@ -331,10 +336,11 @@ def against(
 
 
 def corresponding(sides: Mapping[str, Side]) -> list[str]:
-    """Return the methods whose models have the same units and splits, in their order.
+    """Return the methods, keys of ``sides``, whose models have the same units and splits, so that they can be ranked
+    together.
 
-    Of several such sets it is the largest, then the one with most methods besides the references, then the first by
-    name.
+    Of several such sets it is the largest, then the one with most methods besides the references (none, retrain and its
+    control), then the first by name. [] if ``sides`` is empty.
     """
     sets: list[list[str]] = []
     for method, side in sides.items():
@@ -378,7 +384,11 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
 
 
 def distances_of(side: Side) -> Distances:
-    """Return the distances by all of a method's numbers."""
+    """Return the distances of a method from what it is compared with, one for each of its numbers, such as one per
+    attack.
+
+    The sign is such that models that forgot nothing have a positive distance.
+    """
     contribution, count = side.audited, len(side.audited.names)
     if side.yardstick is None:
         return _read([contribution], [None]).of(contribution.standard.near * np.eye(count)).minus(side.constant)
@@ -389,7 +399,10 @@ def distances_of(side: Side) -> Distances:
 
 
 def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances]:
-    """Return differences of models without partners: with their own errors, and with those if both sides are alike."""
+    """Return the differences between a method's and retrained models that are not paired, twice with different errors.
+
+    The first are with the errors of both groups as they are; the second with those that hold if both are retrained.
+    """
     covariance = _known(side, np.eye(len(side.audited.names)))
     both = unpaired.differences(
         audited=_models([side.audited], [None], covariance), reference=_models([yardstick], [None], covariance)
@@ -399,9 +412,10 @@ def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances
 
 
 def _combined(parts: list[Contribution], matrices: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
-    """Return value, influence and imagined of linear combinations of the numbers of each part, stacked.
+    """Return "value", "influence" and "imagined" of linear combinations of the numbers of several contributions.
 
-    A matrix of None means that the numbers are unchanged.
+    ``matrices`` has one matrix float64 [combinations, numbers] for each of ``parts``; None leaves its numbers
+    unchanged. The results are concatenated along the first axis.
     """
     return {
         name: np.concatenate([
@@ -544,7 +558,11 @@ def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Est
 
 
 def closed(both: Distances, method: Read, none: Read) -> Estimate:
-    """Return the share of traces removed, at most 1; a note says if the remaining distance is on the far side."""
+    """Return the share of the distance between doing nothing and retraining that a method removed, at most 1.
+
+    ``both``: the joint distances of the two; ``method`` and ``none``: the distances of the method and of doing nothing
+    by one metric. A note says if the method lies on the far side of retraining, which means that it went too far.
+    """
     near = bool(none.numbers.value[np.abs(none.numbers.value).argmax()] > 0)
     share = share_closed(distances=both, significant=none.differs and near, factor=method.factor_of_largest)
     over = method.side.audited.standard.far and method.numbers.value[np.abs(method.numbers.value).argmax()] < 0

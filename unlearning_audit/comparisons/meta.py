@@ -117,8 +117,9 @@ def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]
 def common(rows: list[dict[str, Any]], label: str) -> str:
     """Return the scenario in which most metrics show power, so that properties are of the same models.
 
-    Where it does not show the property ``label``, return the scenario in which most metrics show that. Of several
-    scenarios it is the first. Rows without a value count only if no row of their property has one.
+    Where it does not show the property ``label``, return the scenario in which most metrics show that property; "" if
+    there is none. Of several scenarios it is the first. A row without a value counts only if no row of its property has
+    a value.
     """
     with_values = {row["property"] for row in rows if not math.isnan(row["value"])}
     metrics_by_scenario: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -167,7 +168,10 @@ def _between(records: list[Record], compared: dict[str, Compared], scenario: str
 
 
 def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> Iterator[tuple[str, Estimate]]:
-    """Yield (property, Estimate) of one metric in one scenario, where some methods leave ``broken`` models."""
+    """Yield (name of a property, Estimate) for each property of one metric that the records of one scenario can show.
+
+    ``broken``: the methods that leave broken models there; monotonicity is computed without them.
+    """
     tables = _by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS)
     plain = {place: table for place, table in tables.items() if not dict(place).keys() & set(SEEDS)}
     seeds = [table for place, table in tables.items() if len(place) == 1 and dict(place).keys() & set(SEEDS)]
@@ -191,9 +195,10 @@ Table = dict[str, Row]
 def _by_place(
     records: list[Numbered], *, axes: tuple[str, ...] = (), seeds: tuple[str, ...] = ()
 ) -> dict[tuple[tuple[str, Any], ...], Table]:
-    """Group rows by the values of ``axes`` and ``seeds``: (name, value) pairs → method → row.
+    """Return one table of methods for each combination of ``axes`` and ``seeds``: (name, value) pairs → method → row.
 
-    Of several rows it keeps the one with the fewest other fields, and of those the last.
+    ``axes``: names of the study's axes, such as the budget; ``seeds``: fields of a row that tell splits or models
+    apart. Of several rows of a method, the one with the fewest other fields is kept, and of those the last.
     """
     tables: dict[tuple[Any, ...], Table] = defaultdict(dict)
     besides: dict[tuple[Any, ...], int] = {}
@@ -222,7 +227,10 @@ def _se(row: Row) -> float:
 
 
 def grounding(metric: Compared, table: Table) -> Estimate:
-    """Return the difference of retraining from the ideal score, with its interval, which should contain 0."""
+    """Return the difference of retraining from the ideal score, with its interval, which should contain 0.
+
+    It is empty, with the reason, if the metric has no ideal score or retraining has no value.
+    """
     if math.isnan(metric.how.ideal):
         return empty(n=0, note="no value is known for perfect unlearning")
     row = table.get("retrain")
@@ -234,7 +242,10 @@ def grounding(metric: Compared, table: Table) -> Estimate:
 
 
 def separation(metric: Compared, table: Table) -> Estimate:
-    """Return (goodness of retrain − goodness of none) in standard errors of the difference, ± 1.96."""
+    """Return (goodness of retrain − goodness of none) in standard errors of the difference, ± 1.96.
+
+    It is empty, with the reason, if one of the two has no value, or neither has an interval with a width.
+    """
     both = [table[method] for method in ("retrain", "none") if method in table and not math.isnan(table[method].value)]
     if len(both) < 2:
         return empty(n=0, note="retrain and none were not both measured")
@@ -278,7 +289,12 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
 
 def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     """Return the mean Kendall τ-b between the rankings of methods in every two ``tables``, with a jackknife interval
-    over tables."""
+    over tables.
+
+    Each table is method → row, of one seed or size. Only methods with a value in all tables are ranked. It is empty,
+    with the reason, for fewer than two tables or three methods, and if a ranking has all methods equal; two tables have
+    no interval.
+    """
     candidates = sorted({m for t in tables for m in t} - set(CONTROLS))
     methods = [m for m in candidates if all(m in t and not math.isnan(t[m].value) for t in tables)]
     lost = ", ".join(m for m in candidates if m not in methods)

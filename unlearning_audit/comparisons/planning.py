@@ -34,10 +34,10 @@ Plans = Callable[[str, float], Design]
 
 
 def plans(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
-    """Return rows of half-width and least detectable distance, today and with more pairs, models or samples, where they
-    count.
+    """Return rows of half-width and least detectable distance: for the study as it is, and for larger studies.
 
-    For models without partners only the row of today is given; `requirements` gives what more retrained models bring.
+    Larger studies have more pairs, models or samples, as far as these narrow the interval. For models without partners
+    only the row of the present study is given; `requirements` gives what more retrained models bring.
     """
     parts, planned = components(read), designs_of(read)
     designs = [(TODAY, 1.0, parts.design)]
@@ -99,8 +99,9 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     power .8.
 
     The estimate is not taken for the true distance. Instead a row says what shows equivalence if the method is
-    retraining, or what detects the distance if it is the lower or the upper limit of its interval (``assumed``). What
-    no size would decide has no row.
+    retraining, or what detects the distance if it is the lower or the upper limit of its interval (``assumed``). For
+    models without partners, rows give the fewest retrained models. An outcome that no size would show has no row; a
+    metric whose interval does not narrow has none at all.
     """
     if not read.side.audited.standard.narrows:
         return []
@@ -142,9 +143,9 @@ def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
 
 
 def least_distance(read: Read) -> float:
-    """Return the distance that the number that stands for all detects with power .8.
+    """Return the least true distance from retraining that this study would detect with power .8, on the metric's scale.
 
-    inf where no two models show how such models vary.
+    It is of the attack whose number stands for all. inf where no two models show how such models vary.
     """
     if not read.side.paired:
         return np.inf if read.unrepeated else retrained.Yardstick.of(read).least_distance(retrained.present(read))
@@ -155,7 +156,8 @@ def least_distance(read: Read) -> float:
 def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict[str, Any]:
     """Predict the row of a study with ``pairs`` times as many units and ``models`` times as many models.
 
-    ``rows``: the plans of one method by one metric, as `plans` makes them and files keep them.
+    ``rows``: the rows that `plans` returns for one method by one metric. The row of the present study is returned
+    unchanged if ``rows`` has none with more pairs, because the interval does not narrow then.
     """
     today = next(row for row in rows if row["what"] == TODAY)
     if not any(row["what"] == PAIRS for row in rows):
@@ -197,8 +199,10 @@ def _least(enough: Callable[[float], bool], today: int) -> int:
 
 
 def designs_of(read: Read) -> Plans:
-    """Return a function that gives the designs of larger studies; more pairs have more samples, until all samples are
-    used."""
+    """Return a function (part, times) → the design of a study with ``times`` as many pairs, models or samples.
+
+    More pairs bring more distinct samples, until all samples of the pool are used.
+    """
     design = read.numbers.design
     per_unit = _samples_per_unit(read)
     pool = pool_size(units=design.units, per_unit=per_unit, distinct=design.samples)
@@ -288,8 +292,7 @@ def components(read: Read) -> Components:
 
 
 def by_chance(read: Read) -> Components:
-    """Return the variance components of the distance that is shown, if the method is retraining
-    (`distances.by_chance`).
+    """Return the variance components that the shown distance would have if the method were retraining.
 
     They are widened by the factor that a test of several attacks demands.
     """

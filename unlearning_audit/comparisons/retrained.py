@@ -62,10 +62,12 @@ class Yardstick:
         return self._reach(retrained, dof, tail=1 - level, power=(1 + power) / 2)
 
     def _reach(self, retrained: int, dof: int, *, tail: float, power: float) -> float:
-        """Return how far from a bound a distance must lie for its interval to exclude the bound with this ``power``.
+        """Return how far from a bound the true distance must lie for its interval to exclude the bound with probability
+        ``power``.
 
-        It is the larger of two distances: by the variation of models, whose estimate varies too (noncentral t), and by
-        that of samples.
+        It is the larger of two distances: by the variation of models, whose estimate with ``dof`` degrees of freedom
+        varies too (noncentral t), and by the variation of samples. ``retrained``: the number of retrained models;
+        ``tail``: the probability outside one end of the interval.
         """
         quantile = self.band * float(stats.t_quantile(p=np.array([1 - tail]), dof=np.array([float(dof)]))[0])
         of_models = float(special.nctdtrinc(dof, 1 - power, quantile))

@@ -54,11 +54,12 @@ class Sensitivity:
 
 
 def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping[str, float]], why: str) -> Sensitivity:
-    """Return the state of a scenario.
+    """Return whether a scenario can show what unlearning does: its state, "" if it can, with the reason.
 
-    ``reads`` and ``p_holm``: method → deciding metric → distance and adjusted p-value; ``why``: a sentence on why doing
-    nothing may leave nothing to find (`explanation`). A metric finds doing nothing if its p-value is at most α and the
-    distance is positive.
+    It cannot if there is nothing to compare with, if two groups of retrained models differ, or if no metric
+    distinguishes doing nothing from retraining. ``reads`` and ``p_holm``: method → deciding metric → distance and
+    adjusted p-value; ``why``: a sentence on why doing nothing may leave nothing to find (`explanation`). A metric finds
+    doing nothing if its p-value is at most α and the distance is positive.
     """
     none = reads.get(NONE, {})
     near = {metric: read for metric, read in none.items() if read.distance.estimate.value > 0}
@@ -104,8 +105,10 @@ class Share(NamedTuple):
 
 
 def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Share]:
-    """Return the accuracies of a method's rows by role, and the share of the most frequent class, as `explanation`
-    needs them."""
+    """Return accuracies by role of the samples, and the share of the most frequent class under "most_frequent".
+
+    ``numbers``: the metric rows of one method. Rows without a value, and rows of single pairs or models, are skipped.
+    """
     names = {"accuracy": "", "majority_share": "most_frequent"}
     return {
         names[row.metric] or row.role: Share(row.value, row.ci_low, row.ci_high, row.n)

@@ -46,8 +46,11 @@ def standings(
 
 
 def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
-    """Return the distances of methods from retraining in margins, at least 0, with their joint error: each by its
-    strongest attack."""
+    """Return the distances of methods from retraining in units of their margins, with their joint error.
+
+    ``sides``: method → its numbers by one metric, of which the strongest attack's is used. Distances to either side of
+    retraining are positive. Raises ValueError if the methods' models do not correspond.
+    """
     strongest = []
     for side in sides.values():
         numbers = distances.distances_of(side)

@@ -133,7 +133,11 @@ def _power(count: int) -> int:
 
 
 def _value(axis: Sequence[Any] | Mapping[str, Any], at: float) -> Any:
-    """Return the value of an option at the point ``at`` in [0, 1) of its axis."""
+    """Return the value of an option at the point ``at`` in [0, 1) of its ``axis``.
+
+    The axis is a list of values, or a mapping with low and high, whose logarithms are used if log is true. Values
+    between two whole numbers are whole; others are rounded to three digits.
+    """
     if not isinstance(axis, Mapping):
         return axis[min(int(at * len(axis)), len(axis) - 1)]
     low, high = axis["low"], axis["high"]

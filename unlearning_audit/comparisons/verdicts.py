@@ -144,8 +144,11 @@ def _judged(
 
 
 def _adjust(judged: dict[str, _Judged], factor: float) -> None:
-    """Adjust p-values over methods and metrics; ``factor`` makes those at most α significant at this interim
-    analysis."""
+    """Adjust p-values by Holm over methods and deciding metrics, and store them in ``judged`` (method → results).
+
+    Each distance then stands for the attack that differs significantly, if one does. ``factor``: α divided by the level
+    of this interim analysis; p-values are multiplied by it, at most to 1.
+    """
     keys = [(method, metric) for method, judgement in judged.items() for metric in judgement.of(True)]
     adjusted = decide.family(
         p=np.array([judged[method].reads[metric].distance.p for method, metric in keys]),
@@ -158,7 +161,11 @@ def _adjust(judged: dict[str, _Judged], factor: float) -> None:
 
 
 def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Share]) -> Sensitivity:
-    """Return the state of the scenario, and reduce margins that doing nothing might meet."""
+    """Return whether the scenario can show what unlearning does, and reduce margins in ``judged`` (method → results).
+
+    A margin is reduced where the distance of doing nothing may be less than twice as large. ``accuracies``: those of
+    the models before unlearning, by role.
+    """
     reads = {method: judgement.of(True) for method, judgement in judged.items() if not judgement.failed}
     why = _explanation(list(reads.get(NONE, {}).values()), accuracies)
     state = sensitivity.assess(reads, {method: judgement.p_holm for method, judgement in judged.items()}, why)
@@ -170,10 +177,11 @@ def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Share]) -> Se
 
 
 def _explanation(reads: list[Read], accuracies: Mapping[str, Share]) -> str:
-    """Return why doing nothing is not found, by the metric with the least detectable distance in margins.
+    """Return a sentence on why doing nothing cannot be distinguished from retraining; "" if no metric can be read.
 
-    If doing nothing lies beyond the margin by some metrics, only these are considered. ``reads``: the distances of
-    doing nothing.
+    It is about the metric with the least detectable distance in margins. If doing nothing lies beyond the margin by
+    some metrics, only these are considered. ``reads``: the distances of doing nothing; ``accuracies``: those of the
+    models before unlearning, by role.
     """
     reads = [read for read in reads if not read.unrepeated]
     beyond = [read for read in reads if read.distance.estimate.value > read.margin[1]]
@@ -192,7 +200,10 @@ def _explanation(reads: list[Read], accuracies: Mapping[str, Share]) -> str:
 
 
 def _without_blind(judged: dict[str, _Judged]) -> None:
-    """Exclude from equivalence the attacks that find nothing in doing nothing (`Read.sighted`)."""
+    """Exclude from each method's test of equivalence the attacks that cannot distinguish doing nothing from retraining.
+
+    ``judged``: method → results, changed in place. Nothing changes if the method none is missing or failed.
+    """
     if NONE not in judged or judged[NONE].failed:
         return
     none = judged[NONE]
@@ -220,9 +231,10 @@ def _coarse(judged: dict[str, _Judged]) -> set[str]:
 
 
 def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, float]) -> set[str]:
-    """Give the ``coarse`` metrics their wide margins, and return those that have none.
+    """Set the wide margins of the ``coarse`` metrics in ``judged`` (method → results); return the metrics that have
+    none.
 
-    Doing nothing reduces these margins as it reduces all.
+    ``least``: metric → the lower limit of the distance of doing nothing, which reduces these margins as it reduces all.
     """
     endless = set()
     for judgement in judged.values():
@@ -236,7 +248,12 @@ def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Ma
 
 
 def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
-    """Return one row for each metric that a method has a distance by."""
+    """Return a row of the table of distances for each metric by which ``method`` has one, compared with doing nothing
+    as well.
+
+    ``judged``: method → results. The columns on doing nothing are empty for that method itself, for metrics of utility,
+    and where the scenario lacks it.
+    """
     rows, none = [], judged.get(NONE)
     for metric, read in judged[method].reads.items():
         standard, distance, design = read.side.audited.standard, read.distance, read.numbers.design
@@ -277,7 +294,13 @@ def _verdict(
     scenario: Sensitivity,
     coarse: set[str],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the row of one method, and what would decide on it where it is inconclusive."""
+    """Return one method's row of the table of verdicts, and rows of what would decide on it if it is inconclusive, else
+    [].
+
+    ``beside``: (method, metric) → row of `_distances`; ``scenario``: what the scenario can show; ``coarse``: metrics
+    that are too coarse to decide. A method that failed, or has no distance by a deciding metric, gets a row that says
+    why.
+    """
     empty_row = dict.fromkeys(("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm", "share_closed",
                                "share_low", "share_high"), np.nan)  # fmt: skip
     nothing = {"method": method, "found_by": "", **empty_row, "against_none": ""}
@@ -348,9 +371,11 @@ def _verdict(
 
 
 def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[dict[str, Any]]:
-    """Return what would decide by metrics that are ``still`` open.
+    """Return rows of the study sizes that would decide a method by the metrics that are ``still`` open (metric →
+    distance).
 
-    A loss of utility cannot make a method distinguishable, and nothing is equivalent where there is no `none`.
+    Rows are left out whose outcome cannot be reached: a metric of utility never shows that a method is distinguishable,
+    and nothing is equivalent in a scenario without the method none.
     """
     return [
         need
@@ -395,8 +420,9 @@ def _label(metric: str, read: Read) -> str:
 def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: int) -> list[dict[str, Any]]:
     """Return rows of the ranks that every method may have by each deciding metric; 1 = closest to retraining.
 
-    Only methods whose models correspond are ranked. ``ahead``: how many methods, without references and ``useless``
-    ones, are proven to be closer.
+    ``judged``: method → results. Only methods whose models correspond are ranked; a metric with fewer than two such
+    methods is skipped, and so is one without repeated models. ``ahead``: how many methods, without references and
+    ``useless`` ones, are proven to be closer.
     """
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(True)):

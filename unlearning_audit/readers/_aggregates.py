@@ -35,8 +35,12 @@ Values = dict[str, np.ndarray]
 
 
 def of(group: Group) -> dict[int, Values]:
-    """Return, for each model's id, its values of memorisation, utility and the AUC of each attack, as far as its log
-    contains them."""
+    """Compute OpenUnlearning's memorisation, its utility and the AUC of each attack for every model of a group.
+
+    Return id of the model → name → float64 [1 + draws], the value and its bootstrap draws over samples. A name is
+    missing if the model's log does not contain what it is computed from. Return {} unless all logs have the probability
+    of paraphrased answers. Models are compared on the samples that all of them have.
+    """
     rng = np.random.default_rng(0)
     models = [model for model in group.models if all(f"{FORGET}_Q_A_PARA_Prob" in m.readings for m in group.models)]
     if not models:
@@ -79,8 +83,12 @@ def of(group: Group) -> dict[int, Values]:
 
 
 def rows(models: Sequence[Model], group: Group, values: dict[int, Values]) -> list[dict[str, Any]]:
-    """Return name, value, ci_low, ci_high, n and formula of every aggregate of one population (``models``) of a
-    group."""
+    """Return name, value, ci_low, ci_high, n and formula of each aggregate of OpenUnlearning, for one population of
+    models.
+
+    ``models``: the population, such as all models of one method; ``group``: the models that it is compared with;
+    ``values``: id of a model → its values, from `of`. Aggregates that lack a value are left out.
+    """
     retrained, full = (
         _population([values.get(id(run), {}) for run in runs], ATTACKS)
         for runs in ((*group.retrain, *group.control), group.none)

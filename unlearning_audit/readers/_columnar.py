@@ -29,7 +29,8 @@ _BROKEN = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile)
 
 
 def header(path: Path) -> list[str]:
-    """Return the names of the columns; [] for a file of another kind."""
+    """Return the names of the columns of an ``.npz`` or of one JSON object; [] for a file of another kind or a damaged
+    one."""
     if _texts.kind(path) == ".json":
         return list(_of_json(path))
     try:
@@ -40,7 +41,7 @@ def header(path: Path) -> list[str]:
 
 
 def frame(path: Path) -> Any:
-    """Read the table as a pandas DataFrame.
+    """Read an ``.npz`` archive or one JSON object, whose entries are columns, as a pandas DataFrame.
 
     Raises ValueError that names the file if columns have unequal lengths, or if a column that is needed has several
     axes or holds Python objects. Other such columns are left out.

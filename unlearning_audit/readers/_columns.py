@@ -44,8 +44,11 @@ class Layout:
 
 
 def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
-    """Return the layout of a table from the names of its columns and from those that the user ``renamed`` (meaning →
-    name)."""
+    """Return what the columns of a table mean, from their names.
+
+    ``header``: the names; ``renamed``: meaning → name of a column, as the user gave it, which goes before the usual
+    names.
+    """
     plain = {name: name.lower().replace(" ", "_") for name in header}
     word_of = {_meaning(word): word for word in renamed}
     renamed = {_meaning(word): name for word, name in renamed.items()}
@@ -79,7 +82,11 @@ def _near(name: str) -> int:
 
 
 def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:
-    """Return the layout of a table. Raises ValueError, which lists the columns, if a needed one is missing."""
+    """Return what the columns of a table mean, with at least one column of values and one of sides.
+
+    ``renamed``: meaning → name of a column. Raises ValueError that lists the columns if a needed or renamed one is
+    missing.
+    """
     listed = ", ".join(table.columns)
     missing = [name for name in renamed.values() if name not in table.columns]
     if missing:

@@ -125,10 +125,11 @@ def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
 
 
 def _agreements(models: list[Model], groups: Sequence[Group], across: dict[int, Any]) -> dict[Path, list[Agreement]]:
-    """Compare the numbers that each file prints with those computed from its samples.
+    """Return file → the numbers that it prints beside those computed from its samples.
 
-    A number that also depends on a retrained model's log is compared with all retrained models that fit; one that
-    reproduces the printed number is preferred, and then those of the model's own group.
+    ``across``: id of a model → its reader's function for numbers that also depend on a retrained model's log, or None.
+    Such a number is compared with all retrained models that fit. One that reproduces the printed number is preferred,
+    and then those of the model's own group.
     """
     agreements: dict[Path, list[Agreement]] = {}
     retrained = [run for group in groups for run in (*group.retrain, *group.control)]
@@ -204,7 +205,11 @@ def _call(module: Module, function: Callable[..., Any], *arguments: object) -> A
 
 
 def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
-    """Ignore the role that the name of a folder suggests if a name inside the folder suggests one."""
+    """Replace roles that the name of the folder ``place`` suggests by those of names inside it, if any of these
+    suggests one.
+
+    A model without such a name inside then has no role.
+    """
     said = _words.of_parts((place.name,)) if place.is_dir() else _words.Words()
     inside = [_words.of_parts((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))
               for model in models] if said.role else []  # fmt: skip
@@ -222,8 +227,11 @@ def _without_common_words(models: Sequence[Model]) -> None:
 
 
 def _readers(reader: str) -> list[tuple[str, Module]]:
-    """Return the readers to run. The reader of plain tables comes last, because files of other formats are tables,
-    too."""
+    """Return (name, module) of the readers to run: the one called ``reader``, a user's own file ``*.py``, or all for
+    "".
+
+    The reader of plain tables comes last, because files of other formats are tables, too.
+    """
     if reader.endswith(".py"):
         return [(Path(reader).stem, registry.load("readers", Path(reader).stem, reader))]
     names = [reader] if reader else sorted(registry.names("readers"), key=lambda name: name == "plain_csv")

@@ -78,10 +78,11 @@ def named(place: Path) -> tuple[Path, str]:
 
 
 def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
-    """Return groups of comparable models, and the unlearned models that fit none of the groups.
+    """Divide models into groups, each with the retrained models that the others are compared with.
 
-    ``alone``: models without a retrained one form groups, too. Raises ValueError with one sentence that says what the
-    user has to give, if the files leave it open.
+    Return the groups by name, and the models that fit none, each with the reason. Models with too few samples are among
+    the latter. ``alone``: models without a retrained one form groups, too. Raises ValueError with one sentence that
+    says what the user has to give, if the files leave it open.
     """
     for model in models:
         if model.role == UNKNOWN:
@@ -143,8 +144,10 @@ def _too_few(model: Model) -> str:
 
 
 def _checkpoints(models: Sequence[Model]) -> None:
-    """Treat earlier checkpoints of a retrained or original model as methods of their own. Only the last checkpoint of a
-    run is the retrained or original model."""
+    """Mark earlier checkpoints of a run as models of the method "retrain" or "full"; the last one keeps its role.
+
+    Runs are those of retrained models and of models before unlearning.
+    """
     runs: dict[tuple[Any, ...], list[tuple[int, Model]]] = {}
     for model in models:
         if model.role in (NONE, RETRAIN) and model.step is not None:
@@ -159,7 +162,7 @@ def _checkpoints(models: Sequence[Model]) -> None:
 
 
 def _question(models: Sequence[Model]) -> str:
-    """Return what to ask the user if no file says that its model was retrained."""
+    """Return a sentence that asks the user which model was retrained; for files that do not say it of any model."""
     names = list(
         dict.fromkeys(str(model.file) if not model.entry else f"{model.file}:{model.entry}" for model in models)
     )
@@ -172,11 +175,11 @@ def _question(models: Sequence[Model]) -> str:
 
 
 def _doubtful(groups: Sequence[Group]) -> list[Unread]:
-    """Remove models from their groups that are called retrained, but distinguish forgotten from held-out samples far
-    better than another retrained model does. Return them with a sentence.
+    """Remove from the groups models that are called retrained but hardly can be; return them with a sentence.
 
-    Models that the user named on the command stay. The others may be wrong because a file's name can also say with
-    which model it is compared.
+    Such a model distinguishes forgotten from held-out samples far better than another retrained model does. Its name
+    may be wrong because a file's name can also say with which model it is compared. Models that the user named on the
+    command stay.
     """
     reads = {
         id(model): float(np.mean(values)) for group in groups for model in group.retrain if (values := _aucs(model))
@@ -228,7 +231,10 @@ def _aucs(model: Model) -> list[float]:
 
 
 def _founded(retrained: list[Model]) -> list[Group]:
-    """Found groups: one for each set of retrained models with the same forget set and the same words in their names."""
+    """Return a group for each set of retrained models with the same forget set and the same words in their names.
+
+    Models whose names differ only in their folders share a group.
+    """
     groups: list[Group] = []
     for model in retrained:
         words, samples = frozenset(model.words), subject(model)
@@ -262,8 +268,12 @@ def shared(model: Model, samples: frozenset[str]) -> int:
 
 
 def _joined(groups: list[Group], others: Sequence[Model]) -> list[Group]:
-    """Merge groups whose retrained models were named on the command and whose names differ only by words that no other
-    model has, such as their folders."""
+    """Return the groups, with those merged whose retrained models the user named and whose names do not tell models
+    apart.
+
+    Names tell models apart if each of two groups has words of its own that occur in the ``others``, the models that are
+    not retrained, or if such a word is a size, such as 1B. Merged groups have one forget set.
+    """
     said = frozenset(word for model in others for word in model.words)
     whole: list[Group] = []
     for group in groups:
@@ -285,8 +295,10 @@ def _joined(groups: list[Group], others: Sequence[Model]) -> list[Group]:
 
 
 def _apart_by_names(group: Group) -> None:
-    """Split a method whose models' names differ by more than the number of a run: nothing shows that these models are
-    of one kind."""
+    """Split a method of a group into several if its models' names differ by more than a seed or the number of a run.
+
+    Nothing shows then that these models are of one kind. A note of the group says so.
+    """
     for label, runs in list(group.methods.items()):
         rest = {id(run): "_".join(word for word in run.words if word not in group.words) for run in runs}
         if len(set(rest.values())) > 1:
@@ -325,8 +337,11 @@ def _common(groups: list[Group]) -> frozenset[str]:
 
 
 def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list[Group]:
-    """Return the groups to which a model before unlearning belongs. If it has logs for several forget sets, each group
-    gets the log whose samples fit best."""
+    """Return the groups to which a model before unlearning belongs; [] if none fits.
+
+    ``models``: all models. If the same model has logs for several forget sets, each group gets the log whose samples
+    fit best. Of several groups with one forget set, those with the most similar names are kept.
+    """
     common, fitting = _common(groups), []
     twins = [twin for twin in models if twin.role == NONE and (twin.words, twin.recipe) == (model.words, model.recipe)]
     for group in groups:
@@ -344,8 +359,11 @@ def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list
 
 
 def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[str]]:
-    """Return the group of an unlearned model, and the words that name the group. Raises ValueError if several groups
-    fit, or none."""
+    """Return the group of an unlearned model, and the words in names that all models of this group share.
+
+    The group is the one of the retrained model that its configuration names, else the one that shares most samples,
+    then the one with the most similar name. Raises ValueError if several groups fit, or none.
+    """
     common = _common(groups)
     if model.yardstick:
         matches = [g for g in groups if any(same_file(model.yardstick, retrained.file) for retrained in g.retrain)]
@@ -376,8 +394,10 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
 
 
 def _apart(model: Model, groups: list[Group]) -> str:
-    """Return advice for a model that shares no samples with the groups, with an example of how both name their
-    samples."""
+    """Return the end of a sentence on a model that shares no samples with the groups: what the user can do.
+
+    For plain tables it gives an example of both names, because the same samples may only be called differently.
+    """
     advice = "name the log of one that was with --retrain FILE"
     if subject(model) & groups[0].samples or "rows" not in model.raw:  # names derived from texts are no help
         return f"; {advice}"
@@ -419,8 +439,12 @@ def _call_by_slugs(group: Group) -> list[str]:
 
 
 def _recipes(group: Group) -> None:
-    """Use retrained models of a second recipe as the control of the first. With one recipe and at least four models,
-    half of them are the control. Models before unlearning of further recipes become methods of their own."""
+    """Divide the retrained models of a group into retrained ones and their control, in place.
+
+    With several recipes (settings in names), those of the second are the control, and those of further ones methods.
+    With one recipe and at least four models, half of them are the control. Models before unlearning of further recipes
+    become methods, too.
+    """
     kinds = sorted({run.recipe for run in group.retrain}, key=lambda recipe: _natural(" ".join(recipe)))
     if len(kinds) > 1:
         common = set.intersection(*map(set, kinds))
@@ -451,7 +475,11 @@ def _recipes(group: Group) -> None:
 
 
 def _name(groups: list[Group]) -> None:
-    """Name the scenarios after the words that distinguish their models, and after what is forgotten."""
+    """Set the name of every group: words that tell its models from those of other groups, and the task or number of
+    samples.
+
+    Groups of one forget set get a note on the words by which they differ. Equal names get a number.
+    """
     common = _common(groups) if len(groups) > 1 else frozenset()
     for group in groups:
         words = [word for word in group.models[0].words if word in group.words and word not in common]

@@ -41,7 +41,8 @@ FIELDS = (
 
 
 def sentence(path: Path) -> str:
-    """Return what a file is and what to give instead; "" if it is not one of the known files."""
+    """Return a sentence on a file that is known to hold no values per sample, with what to give instead; "" for
+    others."""
     for pattern, why in NAMES:
         if re.search(pattern, path.name):
             return f"{path}: {why}"

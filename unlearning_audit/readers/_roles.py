@@ -11,8 +11,11 @@ COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario",
 
 
 def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
-    """Return a row for every file, and for every entry of a file, with the role of its models; ``out``: what is left
-    out."""
+    """Return the rows of ``roles.csv``, which shows a user the role that each file or entry of a file was given, and
+    why.
+
+    ``out``: the files that were left out, each of which has a row.
+    """
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     for group in groups:
         roles = [(NONE, "", group.none), (RETRAIN, "", group.retrain), (RETRAIN, "control", group.control)]
@@ -46,8 +49,12 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path) -> list[Group]:
-    """Group models as a table of roles says. Raises ValueError for a file of the table that was not read, and for
-    models of one scenario that share no samples."""
+    """Return the groups of models that a table of roles describes, one for each of its scenarios.
+
+    ``rows``: the lines of the table, from `read`; ``path``: its file, for messages. Models that the table leaves out
+    are in none. Raises ValueError for a file of the table that was not read, and for models of one scenario that share
+    no samples.
+    """
     groups: dict[str, Group] = {}
     for row in rows:
         if row["role"] in (UNKNOWN, "left out"):

@@ -67,8 +67,10 @@ def _unzipped(path: Path) -> Path:
 
 
 def below(place: Path, *suffixes: str) -> list[Path]:
-    """Return the files at or below a path with one of the suffixes, compressed or not, sorted; hidden folders are left
-    out."""
+    """Return the files at or below a path whose names end in one of ``suffixes``, or in this and ``.gz``, sorted.
+
+    Hidden folders are skipped. A single file with another suffix gives [].
+    """
     if place.is_file():
         return [place] if kind(place) in suffixes else []
     paths = (path for path in place.rglob("*.*") if kind(path) in suffixes)

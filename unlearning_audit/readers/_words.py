@@ -79,10 +79,11 @@ class Words:
 
 
 def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
-    """Derive words from the names of ``root`` and of the folders between it and a file.
+    """Return what the names of ``root``, of the folders between it and a file, and the entry ``names`` in it say about
+    a model.
 
     For a file that was named directly, the three folders above it are read; if ``root`` is only a checkpoint's folder,
-    the folder above it is read as well. ``names``: the names of the log inside the file.
+    the folder above it is read as well.
     """
     place, top = path.resolve(), root.resolve()
     if top == place.parent and not _STEP_FOLDER.match(top.name.lower()):
@@ -93,7 +94,10 @@ def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
 
 
 def of_parts(parts: tuple[str, ...]) -> Words:
-    """Derive words from the names of folders, outermost first. If they disagree, an inner name counts more."""
+    """Return what names say about a model: its role, step, task, recipe, seed, and the words that are left.
+
+    ``parts``: names of folders, outermost first, and of entries. If they disagree, an inner name counts more.
+    """
     role, step, tasks, recipe, replicates, decided = UNKNOWN, None, [], [], [], ""
     names: list[str] = []
     above: frozenset[str] = frozenset()
@@ -175,8 +179,10 @@ def of_config(path: Path, root: Path) -> Words:
 
 
 def _of_settings(content: dict[str, Any]) -> Words:
-    """Derive words from a run's settings: the trainer is the method, and the path of the loaded model names the
-    model."""
+    """Return what a run's settings, ``content`` of its configuration, say about its model.
+
+    The trainer is the method, and the path of the loaded model gives the words.
+    """
     trainer = _at(content, "trainer", "handler")
     mode = str(content.get("mode", ""))
     loaded = str(_at(content, "model", "model_args", "pretrained_model_name_or_path") or "")

@@ -40,9 +40,12 @@ class _Table:
 
 
 def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
-    """Write all groups below ``folder`` (relative to the study's folder), and return the content of the study.
-    Populations that an earlier call left there are removed. Raises ValueError if models disagree about what was
-    forgotten."""
+    """Write the models of each group as files of imported models below ``folder``; return a study that audits them.
+
+    ``folder`` is relative to the study's folder, and ``name`` the study's name. Diverged models of a method become a
+    file that records the failure. Files of models that an earlier call left there are removed. Raises ValueError if
+    models disagree about what was forgotten.
+    """
     scenarios, columns = {}, _columns(imported.groups)
     named: dict[str, None] = {}
     for group in imported.groups:
@@ -90,7 +93,10 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
 
 
 def _remove_others(place: Path, files: set[Path]) -> None:
-    """Remove populations of an earlier call, which would count as methods, and folders that become empty."""
+    """Remove files of models below ``place`` that are not among ``files``, and folders that become empty.
+
+    They are of an earlier call and would count as methods.
+    """
     for path in {*place.glob(f"*/{FILE}"), *place.glob(f"*/target/{FILE}")} - files:
         path.unlink()
         for folder in path.relative_to(place).parents[:-1]:
@@ -99,12 +105,12 @@ def _remove_others(place: Path, files: set[Path]) -> None:
 
 
 def _table(group: Group) -> _Table:
-    """Collect what the models of a group have in common.
+    """Return what the models of a group have in common: their samples, and the attacks and values that all of them
+    have.
 
-    This is their samples, the part of each sample (forgotten, held out, …), and, for each attack and value that all
-    models have, the samples on which all have it. Raises ValueError if a sample belongs to different parts in two
-    models. A model with a random draw of its own (`Model.fair`) is not checked: its forgotten samples may be held out
-    from another.
+    Each sample has one part (forgotten, held out, …). For each attack and value, a mask selects the samples on which
+    all models have it. Raises ValueError if a sample belongs to different parts in two models. A model with a random
+    draw of its own (`Model.fair`) is not checked: its forgotten samples may be held out from another.
     """
     part: dict[str, str] = {}
     for model in group.models:
@@ -145,8 +151,11 @@ def _columns(groups: Sequence[Group]) -> dict[str, str]:
 def _population(
     models: list[Model], table: _Table, imported: Imported, group: Group, part: str, columns: dict[str, str]
 ) -> Published:
-    """Return the published scores of the models of one ``part`` of a group, with columns under the names in
-    ``columns``."""
+    """Return scores, values and masks of ``models``, those of one ``part`` of a group such as "retrain", as arrays.
+
+    ``table``: what all models of the group have in common; a score or value is NaN on samples that not all have.
+    ``columns``: name of an attack or value in the files → in the study.
+    """
     place = {sample: number for number, sample in enumerate(table.samples)}
     size = len(table.samples)
     attacks = list(dict.fromkeys(name for model in models for name in model.scores))
@@ -192,7 +201,12 @@ def _remarks(models: list[Model], group: Group, part: str) -> list[str]:
 
 
 def yardstick(models: list[Model]) -> list[str]:
-    """Return a sentence with the AUC of retrained models if it differs from .5 by more than chance; else []."""
+    """Return a list of one sentence with the AUC of retrained models if it differs from .5 by more than chance; else
+    [].
+
+    It warns users that an AUC of .5 does not mean retraining then. [] also where all models have a random draw of
+    samples.
+    """
     readings = {}
     for name in models[0].scores:
         values = [(model.scores[name], model.forget, model.heldout) for model in models if name in model.scores]
@@ -214,11 +228,11 @@ def yardstick(models: list[Model]) -> list[str]:
 
 
 def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
-    """Return the tables that the study file asks for: name of the table → its fields.
+    """Return the specifications of tables for the study file: name of the table → its fields.
 
     There is one for the AUC of each attack, and one for the mean over forgotten samples of each value between 0 and 1
-    (`Reading.share`). Each lists the scenarios that have it. ``columns``: name of an attack or value in the files → in
-    the study.
+    (`Reading.share`). Each lists the scenarios that have the attack or value. ``columns``: name of an attack or value
+    in the files → in the study.
     """
     scored: dict[str, dict[str, None]] = {}
     shares: dict[str, dict[str, None]] = {}
@@ -247,7 +261,8 @@ def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
 
 
 def agreement_rows(imported: Imported) -> list[dict[str, Any]]:
-    """Return a row for every number that a file prints."""
+    """Return a row of the table that shows users each number that a file prints beside the one computed from its
+    samples."""
     return [
         {"file": str(file), "quantity": agreement.quantity, "printed": agreement.printed,
          "recomputed": agreement.recomputed, "agrees": {True: "yes", False: "no", None: ""}[agreement.agrees],

@@ -103,7 +103,11 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
 
 
 def _of_one(key: tuple[Any, ...], paths: dict[str, Path], most_retained: int) -> Model:
-    """Read one model from its files, part → path. ``key``: its words, kind, forget set and number."""
+    """Read one model from its files, ``paths`` part of the data → margins.
+
+    ``key``: the words of its name, its kind (folder), the number of its forget set and its own number;
+    ``most_retained``: how many retained samples are kept at most. Raises ValueError without margins of the forget set.
+    """
     words, kind, number, model_number = key
     first = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)
@@ -136,8 +140,11 @@ def _of_archive(path: Path, options: Options) -> list[Model]:
 
 
 def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, most_retained: int) -> None:
-    """Give a model its probabilities and, if held-out samples exist, confidence as an attack. ``values``: part →
-    margins float64 [samples]."""
+    """Set a model's probability of the label on each part and, if there are held-out samples, its scores by confidence.
+
+    ``values``: part → margins float64 [samples]; ``task``: the forget set, for names of samples; ``most_retained``: how
+    many retained samples are kept at most.
+    """
     for part, value in values.items():
         numbers = tuple(range(len(value)))
         if part == "retain" and len(value) > most_retained:
@@ -160,9 +167,11 @@ def _names(part: str, task: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Find the forget set of each archive by the oracles, and compare the printed KLOM with the one that margins give.
+    """Assign each archive of unlearned models its forget set, and compare the KLOM that it prints with that of its
+    margins.
 
-    Archives that fit several forget sets are returned as unread, and their models removed.
+    The forget set is that of the oracles (retrained models) that fit. ``models`` is changed in place: archives that fit
+    several forget sets are removed and returned as unread.
     """
     oracles: dict[str, list[Model]] = {}
     for model in models:
@@ -190,7 +199,8 @@ def _fitting(model: Model, oracles: Mapping[str, list[Model]]) -> list[str]:
 
 
 def _rename(model: Model, task: str, words: tuple[str, ...]) -> None:
-    """Rename the samples of a model after the forget set that was found for it."""
+    """Rename the samples of a model after ``task``, the forget set that was found for it, and give it the oracles'
+    ``words``."""
     model.words = words
     if model.task == task:
         return
@@ -204,8 +214,11 @@ def _rename(model: Model, task: str, words: tuple[str, ...]) -> None:
 
 
 def _subset(value: np.ndarray, path: Path, number: int) -> np.ndarray:
-    """Return the margins of retained samples. The forget set is removed if the model before unlearning has margins of
-    all."""
+    """Return the margins of retained samples without those of forget set ``number``.
+
+    They are removed if ``path`` is of the model before unlearning, which has margins of all training samples, and the
+    file of the forget set exists; else the margins are unchanged.
+    """
     folder = Path(*path.parts[: path.parts.index("margins")])
     place = next(iter(sorted(folder.glob(f"forget_sets/**/forget_set_{number}.npy"))), None)
     if place is None:

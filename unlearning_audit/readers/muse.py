@@ -49,7 +49,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _model(folder: Path, paths: list[Path], root: Path) -> Model:
-    """Read the model of a folder from its logs."""
+    """Read the model of a folder from its logs ``paths``. Raises ValueError if none is of the forget set."""
     root = root if folder.is_relative_to(root) else folder
     model = _words.of_path(folder / paths[0].name, root).model(paths[-1])
     for path in paths:

@@ -61,8 +61,12 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Pair logs without texts of their samples, by position, with logs that have texts of equally many samples. This
-    requires that all such texts are equal."""
+    """Give samples in logs without texts the names that they have in other logs with texts, by position.
+
+    Otherwise such logs would share no samples. Names are given only within a part of the data of which all logs with
+    texts have the same texts and number of samples. ``models`` is changed in place; returns [], because none is left
+    out.
+    """
     texts: dict[str, str] = {}
     doubtful = set()
     for model in models:
@@ -126,7 +130,10 @@ def _is_metric(entry: object) -> bool:
 
 
 def _by_index(values: object, place: str) -> dict[str, object]:
-    """Return index → values of a sample, with texts of numbers as numbers."""
+    """Return index → values of a sample, from a mapping or a list; numbers that are texts are converted.
+
+    None gives {}. ``place``: the file and key, for the ValueError on anything else.
+    """
     if isinstance(values, list):
         values = dict(enumerate(values))
     if values is None:
@@ -156,8 +163,10 @@ def _damage(log: dict[str, Any]) -> str:
 
 
 def _fields(log: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield everything that holds values of samples, that is metrics and both sides of attacks: the metric's name, its
-    own name, and its content."""
+    """Yield every part of a log that holds values of samples: the metric's name, the name of the part, and its content.
+
+    The part is the metric itself, or one side of an attack.
+    """
     for name, entry in log.items():
         for key, field in {name: entry, **entry}.items() if isinstance(entry, dict) else ():
             if isinstance(field, dict) and isinstance(field.get(VALUES), dict):
@@ -165,7 +174,12 @@ def _fields(log: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def _model(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any], samples: "_Samples") -> Model:
-    """Read one log as a model. ``names``: under which the log stands in the file."""
+    """Read one log as a model. ``names``: the keys under which the log stands in the file; ``samples``: its samples'
+    names.
+
+    A diverged model gets only the names of its forgotten samples. Raises ValueError if no metric has values of the
+    forget set.
+    """
     of_path = _words.of_path(path, root, names or (_texts.bare(path).name,))
     model = _words.joined(_words.of_config(path, root), of_path).model(path, entry="/".join(names))
     model.raw |= {"positions": samples.positions, "texts": {_group(name) for name in samples.identities}}
@@ -265,8 +279,10 @@ class _Samples:
 
 
 def _numbers(entry: dict[str, Any], key: str) -> dict[str, float]:
-    """Return index → value, or the mean of a list of values. Samples without a value are left out, as in the log's own
-    means."""
+    """Return index of a sample → its value for ``key``, or the mean of it if it is a list of numbers.
+
+    Samples without a number are left out, as in the log's own means.
+    """
     values = {}
     for index, row in entry["value_by_index"].items():
         value = row.get(key) if isinstance(row, dict) else None
@@ -282,7 +298,12 @@ def _number(value: object) -> TypeGuard[float]:
 
 
 def _add_reading(model: Model, name: str, entry: dict[str, Any], samples: _Samples) -> None:
-    """Add the values of a metric to a model: those of the field whose mean the log prints."""
+    """Add the values per sample of a metric to a model, and compare their mean with the one that the log prints.
+
+    Of several fields, the one is taken whose mean is printed. A metric without numbers is skipped. A metric with a list
+    of values per sample is recorded in ``model.left_out`` if nothing says which value is meant. Values of wrong answers
+    are only kept for the truth ratio.
+    """
     printed = float(entry["agg_value"]) if _number(entry.get("agg_value")) else math.nan
     columns = {key: values for key in FIELDS if (values := _numbers(entry, key))}
     if not columns:
@@ -371,8 +392,11 @@ def _of_attack(name: str, entry: dict[str, Any], member: dict[str, float], other
 
 
 def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
-    """Compare aggregates with those computed from other metrics of the same log. Those that also need a retrained
-    model's log are left to `across`."""
+    """Compare the aggregates that a log prints with those computed from its other metrics.
+
+    These are model_utility, and privleak if it is against an AUC of .5. `across` compares those that also need a
+    retrained model's log.
+    """
     aggregates = {
         name: float(entry["agg_value"])
         for name, entry in log.items()
@@ -394,7 +418,7 @@ def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
-    """Compare numbers of a log that also depend on the log of a retrained model.
+    """Compare the printed privleak and forget_quality of a log with values computed with the log of a retrained model.
 
     If the log names another retrained model, or none, and this one does not reproduce the number, the number cannot be
     checked.
@@ -426,7 +450,7 @@ def _unsettled(agreement: Agreement) -> Agreement:
 
 
 def _summary(path: Path, log: dict[str, Any]) -> list[Agreement]:
-    """Compare the file of aggregates beside a log, if it exists, with the log's own aggregates."""
+    """Compare the SUMMARY file beside a log with the log's own aggregates; [] if there is no such file."""
     place = path.with_name(path.name.replace("EVAL", "SUMMARY")) if "EVAL" in path.name else path
     if place == path or not place.is_file():
         return []

@@ -61,8 +61,12 @@ def files(place: Path, options: Options) -> list[Path]:
 
 
 def _is_table(path: Path, options: Options, *, explicit: bool) -> bool:
-    """Return whether a file is meant as a table of samples. In a folder, formats with arbitrary content need all
-    columns of one; if the user named the file (``explicit``), some columns suffice."""
+    """Return whether a file is meant as a table of samples, judged by its columns of values and of sides.
+
+    A file that the user named (``explicit``) is one, unless it is JSON or ``.npz`` and has neither column. In a folder,
+    ``.txt``, JSON and ``.npz`` need both columns, and other files need one. Empty files and those without a readable
+    header count too, so that the user learns of them.
+    """
     any_content = (".json", ".npz")
     if explicit and _texts.kind(path) not in any_content:
         return True
@@ -162,7 +166,7 @@ def joined(models: list[Model]) -> list[Unread]:
     """Complete models by the names of their files and folders: role and method, if the table does not say them.
 
     Otherwise models of one name would count as replicates. Words that all files share are ignored as soon as a model
-    before unlearning or a retrained one is known.
+    before unlearning or a retrained one is known. ``models`` is changed in place; returns [], because none is left out.
     """
     rows = Counter(model.raw["rows"] for model in models)
     for model in models:
@@ -190,8 +194,11 @@ def joined(models: list[Model]) -> list[Unread]:
 
 
 def _architectures(table: Any, columns: dict[str, str]) -> frozenset[str]:
-    """Return the names in the column of models that several models share, such as an architecture. They are names of
-    more than one kind or method, in tables with columns of seeds and methods."""
+    """Return the names in the column of models that several models share, such as an architecture instead of a method.
+
+    They are names that occur with more than one kind or method. Empty unless the table has columns of models, seeds and
+    methods. ``columns``: meaning → name in the table.
+    """
     if not {"model", "method", "seed"} <= set(columns):
         return frozenset()
     rows = table[[columns[meaning] for meaning in ("kind", "method", "model") if meaning in columns]].drop_duplicates()
@@ -219,10 +226,10 @@ def _label(column: str, text: str) -> str:
 
 
 def _method(columns: dict[str, str], first: dict[str, str]) -> str:
-    """Return the name of the method that the cells give.
+    """Return the name of the method from ``first``, meaning of a column → its text; "" if no cell gives one.
 
-    This is the method; else the model, the kind, or, without a kind, the run, if its words say more than a role. A seed
-    does not name a method.
+    It is the cell of the method; else of the model, the kind, or, without a kind, the run, if its words say more than a
+    role. A seed does not name a method. ``columns``: meaning → name in the table.
     """
     if first.get("method"):
         return _label(columns["method"], first["method"])
@@ -253,7 +260,12 @@ def _check_samples(path: Path, ids: np.ndarray, owner: str) -> None:
 
 
 def _model(path: Path, part: Any, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
-    """Read one model from its part of a table."""
+    """Read one model from ``part``, its rows of a table.
+
+    ``layout``: what the columns mean; ``architectures``: names in the column of models that name no method; ``damage``:
+    a sentence if the model diverged, which then gets names of samples but no values. Raises ValueError if rows are
+    doubled or no forgotten and held-out samples are named.
+    """
     columns, values = layout.columns, layout.values
     hints = _words.of_path(path, root)
     first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step", "task") if meaning in columns}

@@ -71,8 +71,10 @@ def _load(path: Path) -> Any:
 
 
 def _user(table: Any) -> str:
-    """Return the name of the column of users; "" for a table with columns of sides or models, which has another
-    format."""
+    """Return the name of the column of users; "" if the table is not a frame of PrivacyGuard.
+
+    Such a frame has scores, but no column of sides or models.
+    """
     if {"side", *APART} & set(layout_of([str(name) for name in table.columns], {}).columns):
         return ""
     has = "score" in table.columns or "score_orig" in table.columns

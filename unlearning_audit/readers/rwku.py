@@ -39,7 +39,8 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _model(path: Path, root: Path) -> Model:
-    """Read the model of a target's folder."""
+    """Read the model of a target's folder, from its logs of attacks and of answers; a part whose log is missing is
+    skipped."""
     folder = path.parent
     hints = _words.of_path(folder, folder.parent if folder == root else root)
     names = tuple(name for name in hints.names if name not in folder.name.split("_"))
@@ -62,7 +63,10 @@ def _results(file: Path, kind: type) -> tuple[dict[str, Any], Any]:
 
 
 def _add_attacks(model: Model, part: str, file: Path) -> None:
-    """Add the values of attacks to a model, and compare the means with the printed ones."""
+    """Add the attacks' values of one ``part`` of the data to a model, and compare their means with the printed ones.
+
+    Values of forgotten samples are its scores, too; no sample is held out.
+    """
     log, lists = _results(file, dict)
     values = {name: np.array(column, np.float64) for name, column in lists.items()}
     count = len(values["loss"])

@@ -39,7 +39,10 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _splits(log: object) -> dict[str, dict[str, Any]]:
-    """Return name → entry of the splits of a log; {} if it has none."""
+    """Return name → entry of the splits in a log, each list as index → value; {} if it has none.
+
+    The splits may lie deeper in the log; the first place with some is taken.
+    """
     if not isinstance(log, dict):
         return {}
     splits = {}
@@ -53,7 +56,8 @@ def _splits(log: object) -> dict[str, dict[str, Any]]:
 
 
 def _prefixes(split: str) -> tuple[str, str]:
-    """Return the part of the data and the prefix of a split."""
+    """Return the part of the data (forget, retain or other) that the name of a ``split`` means, and the prefix of its
+    metrics."""
     for word, prefix in PREFIX.items():
         if word in split and word != "retain":
             return (FORGET if word == "forget" else OTHER), prefix
@@ -85,7 +89,11 @@ def _model(path: Path, root: Path) -> Model:
 
 
 def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, place: str) -> dict[str, float]:
-    """Add the values of one split to a model; return their means by name."""
+    """Add probability, ROUGE and truth ratio of one split's samples to a model; return their means, name → mean.
+
+    ``entry``: the split's lists, name → index → value; ``part``: forget, retain or other; ``prefix``: before the names;
+    ``place``: the file and split, for messages. Numbers that the log prints are compared with recomputed ones.
+    """
     indices = list(entry["avg_gt_loss"])
     ids = _identities(entry, indices, prefix)
     loss = _column(entry, "avg_gt_loss", indices, place)
