@@ -11,7 +11,11 @@ from unlearning_audit.store import folders
 
 
 def make(data: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
-    """Read the source, prepare the samples and write them to ``data``; return counts for the spec."""
+    """Read the data source of ``settings``, prepare its samples and write them to the file ``data``.
+
+    ``place``: paths of the source and digests of the user's files, which must not have changed. Returns counts for the
+    spec: samples, changed labels, groups of equal samples, and equal pairs of a training and a test sample.
+    """
     samples = read_source(settings, place, Path.cwd())
     folders.unchanged(place.get("contents", {}))  # reading may take long
     prepared = prepare(samples, seed=settings["seed"], **settings["use"])

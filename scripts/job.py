@@ -19,12 +19,16 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
     """Run ``function`` if Snakemake started this script, and return it; otherwise only return it.
 
     Each argument is filled by its name from the rule's inputs, outputs, params and wildcards; ``**files`` takes all
-    other inputs. A user's files must not have changed since the run was planned. A ValueError is one that the user can
-    mend: the job ends with its sentence, and the traceback is in the log.
+    other inputs. Before that, it is checked that the user's files have not changed since the run was planned.
 
-    If the rule has an output ``spec``, that is written last: settings, inputs, checksums of the other outputs, package
-    versions, device, seconds, memory, and what the function returned. Parts that the plan assigns to this job are made
-    before it, so that they exist when the spec does. Without a spec, a file beside each output holds its checksum.
+    If the rule has an output ``spec``, that file is written last: settings, inputs, checksums of the other outputs,
+    package versions, device, seconds, memory, and what the function returned. Further results that the plan assigns to
+    this job (``parts``) are computed just before it is written; one that fails is printed and gets a job of its own.
+    Without a spec, a file beside each output holds its checksum.
+
+    If anything else fails, the traceback is written to the log, one sentence is printed, and the process ends with
+    status 1. A ValueError is an error that the user can correct; other errors are reported as a fault of the machine or
+    a defect.
     """
     job = getattr(sys.modules["__main__"], "snakemake", None)
     if job is None:

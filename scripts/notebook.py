@@ -14,7 +14,7 @@ def on_page_read_source(page: Any, config: Any) -> str | None:
 
 
 def text(notebook: dict[str, Any]) -> str:
-    """Return the cells of a notebook and their outputs as Markdown."""
+    """Return the cells of a notebook and their outputs as Markdown: figures as SVG, tables as HTML, else plain text."""
     parts = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])

@@ -20,7 +20,11 @@ from unlearning_audit.workflow.open_bank import builder, check_tokens, device_fa
 def learned(
     samples: Data, public: np.ndarray, models: str, settings: dict[str, Any], place: dict[str, Any]
 ) -> dict[str, Any]:
-    """Train a model on the rows ``public`` (int64 [texts, tokens]) and write its weights; return facts for the spec."""
+    """Train one model on the texts ``public`` (int64 [texts, tokens]), write its weights to the file ``models``, and
+    return facts for the spec.
+
+    ``settings`` has its seed and recipe, ``place`` the path of a user's file for the model.
+    """
     labels = np.zeros(len(public), np.int64)
     bank = Bank.create(
         builder(samples, settings, place)[0], public, labels,
@@ -35,9 +39,11 @@ def learned(
 
 @script
 def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, Any]) -> dict[str, Any]:
-    """Train one model on the data's public text, by the recipe under model.base, and write its weights.
+    """Train one model on the data's public text, by the recipe under model.base, and write its weights to ``models``.
 
-    Returns facts for the spec, among them the mean negative log-likelihood of that text in nats.
+    ``place``: the path and limits of a user's file for the model, which runs in a separate process. Returns facts for
+    the spec, among them the mean negative log-likelihood of that text in nats. Raises ValueError if the data have no
+    public text.
     """
     samples = Data.read(data)
     public = samples.public

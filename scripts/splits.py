@@ -19,7 +19,13 @@ from unlearning_audit.store.files import ArtifactError
 def make(
     data: str, membership: str, settings: dict[str, Any], place: dict[str, Any], selection: list[str] | None
 ) -> dict[str, Any]:
-    """Draw the memberships of one batch of models, check them and write them; return counts for the spec."""
+    """Draw the memberships of one batch of models and write them to the file ``membership``; return counts for the
+    spec.
+
+    ``settings`` has the protocol, its options and the blocks to draw; ``place["file"]`` is the protocol's file;
+    ``selection`` lists at most one file of selected samples. Raises PluginError if a protocol returns anything but a
+    Membership.
+    """
     protocol = registry.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
     samples = Data.read(data)
@@ -57,13 +63,14 @@ def make(
 def splits(
     data: str, membership: str, settings: dict[str, Any], place: dict[str, Any], selection: list[str] | None = None
 ) -> dict[str, Any]:
-    """Draw the memberships of one batch of models; a user's own protocol does so in a separate process.
+    """Draw the memberships of one batch of models and write them to the file ``membership``. A user's own protocol runs
+    in a separate process.
 
-    ``selection``: the file of selected samples, for protocols that choose target samples by it. In a sequence, the
-    memberships are those after the request of the number in ``settings``.
+    ``selection``: the file of selected samples, for protocols that choose target samples by it. In a sequence of
+    requests, the memberships are those after request number ``settings["request"]``.
 
-    Returns counts for the spec. They include samples that have an exact copy in another role, summed over models: a
-    sample whose copy is retained cannot be forgotten.
+    Returns counts for the spec: models, forgotten samples and training samples of the first model. They include samples
+    that have an exact copy in another role, summed over models: a sample whose copy is retained cannot be forgotten.
     """
     make_one, terms = partial(make, data, membership, settings, place, selection), place.get("terms", {})
     return isolated(make_one, place["file"], where=place["where"], **terms)

@@ -25,11 +25,13 @@ def train(
     place: dict[str, Any],
     base: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Train each original on its own rows by the study's recipe, and write weights and logits; return facts for the
-    spec.
+    """Train each original model on its own rows by the study's recipe, and write weights and logits; return facts for
+    the spec.
 
     Models with the same seed are one original, which is trained once. If training fails, the reason is written in place
-    of the weights and the logits. ``base``: the weights that all models start from, if there are any.
+    of the weights and the logits. ``base``: at most one file, the weights that all models start from. ``place``: the
+    path and limits of a user's file for the model. Checkpoints beside ``models`` let a stopped job go on; they are
+    removed at the end.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     first, copies = membership.originals()

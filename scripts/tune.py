@@ -24,11 +24,12 @@ def tune(
     place: dict[str, Any],
     base: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Try settings of a method; write the one that was chosen to ``chosen``, and all trials with their distances to
-    ``trials``.
+    """Try settings of a method on models that forget, and write the setting that comes nearest to retraining to
+    ``chosen``. All trials and their distances are written to ``trials``.
 
     ``trained``: the models before unlearning; ``originals`` and ``retrained``: the logits of these and of retrained
-    models. A user's own method runs in a separate process.
+    models; ``base``: at most one file, the weights that training starts from. A user's own method runs in a separate
+    process. Returns facts for the spec.
     """
     chosen, trials, data = (str(Path(path).absolute()) for path in (chosen, trials, data))
     file = settings["method_options"].get("file") or place.get("method_file")

@@ -17,7 +17,11 @@ from unlearning_audit.store.files import read_json
 
 
 def _standings(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of the overall standing of each method, over all scenarios of the study."""
+    """Return one row for each method with its distance from retraining and its ranks, over all scenarios of the study.
+
+    ``settings["places"]`` lists, for each scenario and setting, the files of verdicts and of each method's
+    contributions.
+    """
     places = settings["places"]
     scenarios = [
         {method["method"]: added.read(method["contributions"]) for method in place["methods"]} for place in places
@@ -46,9 +50,11 @@ def tuning(
     front_png: str,
     settings: dict[str, Any],
 ) -> None:
-    """Write the tables of tuning and of overall standings, and draw the figures of tuning and of the front.
+    """Write the tables of tuning and of overall standings, and draw the figures of tuning and of the Pareto front.
 
-    ``settings["campaigns"]``: for each tuned method, the files of its trials, its choice and its distances.
+    ``settings["campaigns"]``: for each tuned method, the files of its trials, its chosen setting, its spec and its
+    distances; ``settings["places"]``: for each scenario and setting, the files of verdicts and contributions. The other
+    arguments are the files to write.
     """
     campaigns = []
     for place in settings["campaigns"]:

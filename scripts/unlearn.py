@@ -24,10 +24,10 @@ from unlearning_audit.workflow.open_bank import dump, opened
 def task_of(
     bank: Bank, member: Membership, settings: dict[str, Any], place: dict[str, Any]
 ) -> tuple[Callable[..., Any], Rows, Rows]:
-    """Return the method as a function of the models, and the rows that each model forgets and retains.
+    """Set the seeds of ``bank``'s models for unlearning, and return what they are to do: a function that unlearns
+    models by the method of ``settings``, the rows that each model forgets, and those that it retains.
 
-    Also gives the models of ``bank`` their seeds for unlearning. A sequence forgets the newest request, or,
-    ``at_once``, all requests.
+    In a sequence of requests, the newest request is forgotten, or, with ``at_once``, all requests.
     """
     bank.seeds = member.unlearning_seeds()
     forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
@@ -45,8 +45,10 @@ def forgotten(
 ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
     """Unlearn, and yield the models of each part of the batch: their numbers, their memberships and the models.
 
-    ``facts`` is filled with what the spec records. ``folder``: where a method that trains keeps checkpoints. ``like``:
-    for a sham (a random change of the weights), the models whose change it matches in size.
+    ``context``: (data, memberships, file of the trained models, settings, place, files of base weights). ``facts`` is
+    filled with what the spec records: seconds and privacy budget. ``folder``: where a method that trains keeps
+    checkpoints. ``like``: for a sham (a random change of the weights), files of the models whose change it matches in
+    size.
     """
     data, membership, trained, settings, place, base = context
     for part, member, bank in opened(data, membership, settings, place, base, trained):
@@ -61,7 +63,11 @@ def forgotten(
 
 
 def weights(models: str, context: Context) -> dict[str, Any]:
-    """Unlearn and write the weights of the models, but not their logits; return facts for the spec."""
+    """Unlearn all models and write only their weights to ``models``, for a user's method, whose process must not
+    compute logits; return facts for the spec.
+
+    ``context`` is that of `forgotten`.
+    """
     facts: dict[str, Any] = {}
     _, membership, _, settings, place, _ = context
     with Shelf(models, len(membership.seed)) as shelf:
@@ -80,8 +86,9 @@ def file_of(settings: dict[str, Any], place: dict[str, Any]) -> str:
 def by_itself(context: Context) -> dict[str, Any]:
     """Check that a user's method changes each model of the first batch independently of the others (see `influence`).
 
-    Raises PluginError if models influence each other much. Returns a remark for the spec if they do so a little, and {}
-    otherwise or if the check itself fails.
+    Raises PluginError if models influence each other much. Returns {"remarks": [sentence]} for the spec if they do so a
+    little. Returns {} if they do not, if the check itself fails or takes too long, for a method of the library, and for
+    all later batches. ``context`` is that of `forgotten`.
     """
     data, member, trained, settings, place, base = context
     file = place.get("method_file")
@@ -120,14 +127,15 @@ def unlearn(
 ) -> dict[str, Any]:
     """Unlearn one batch of models and write their weights and logits; return facts for the spec.
 
-    ``trained``: the original models, or those after an earlier request; the method changes a copy of them. ``tuned``:
-    files that hold the options that tuning chose. ``like``: for a sham (a random change of the weights), the models
-    whose change it matches in size.
+    ``trained``: the file of the original models, or of those after an earlier request; the method changes a copy of
+    them. ``base``: at most one file, the weights that training started from. ``tuned``: at most one file, which holds
+    the options that tuning chose. ``like``: for a sham (a random change of the weights), files of the models whose
+    change it matches in size.
 
-    In a sequence, the method forgets the newest request, or, with ``at_once``, all requests so far. If a method fails,
-    the reason is written in place of the weights and the logits.
+    In a sequence of requests, the method forgets the newest request, or, with ``at_once``, all requests so far. If a
+    method fails, the reason is written in place of the weights and the logits.
 
-    A user's own method leaves only weights. The logits are computed from them afterwards, with the original data, in a
+    A user's own method writes only weights. The logits are computed from them afterwards, with the original data, in a
     process in which the method has not run.
     """
     for path in tuned:

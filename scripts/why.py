@@ -71,7 +71,7 @@ def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nod
 
 
 def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter[str]]]:
-    """Return why nodes of ``after`` are not in ``before``: cause → two counts of nodes by stage.
+    """Return why nodes of ``after`` are not in ``before``: cause → two counts of nodes by stage; {} if all are.
 
     The first counts nodes that the cause changes directly, the second those that it changes only through their parents.
     """
@@ -92,7 +92,8 @@ def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter
 
 
 def lines(before: Nodes, after: Nodes) -> Iterator[str]:
-    """Yield the printed sentences: how many nodes are shared, then one sentence for each cause (see `causes`)."""
+    """Yield what the command prints: how many results can be reused and how many must be computed, then one sentence
+    for each cause of the latter."""
     new = len(after.keys() - before.keys())
     yield f"{new} of {len(after)} parts have to be made; {len(after) - new} are shared."
     for cause, (renewed, following) in causes(before, after).items():
@@ -101,9 +102,12 @@ def lines(before: Nodes, after: Nodes) -> Iterator[str]:
 
 
 def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]], inherited: bool) -> set[str]:
-    """Return the causes that make a node differ from the most similar of the earlier nodes, ``candidates``.
+    """Return the causes that make a new node differ from the most similar of the earlier nodes, ``candidates``: one for
+    each setting that differs.
 
-    ``inherited``: a parent of the node has changed, which alone explains a new name.
+    Without candidates the cause is "new"; without a setting that differs, it is the node's code or parents. In both
+    cases the result is empty if ``inherited``: then a parent of the node has changed, which alone explains the new
+    node.
     """
     if not candidates:
         return set() if inherited else {f"{stage}: new"}
@@ -115,7 +119,8 @@ def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]],
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (path, "old → new") for every setting that differs."""
+    """Yield (path, "old → new") for every setting that differs between two nested mappings; a missing one is
+    "nothing"."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
             inner = f"{path}.{key}" if path else str(key)
@@ -145,7 +150,8 @@ def _summary(stages: Counter[str]) -> str:
 
 
 def main() -> None:
-    """Read the arguments, and print what two studies or two versions of the code do not share."""
+    """Print which results a second study, or the same study with the code of an earlier commit, does not share, and
+    why."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study")
     parser.add_argument("other", nargs="?")

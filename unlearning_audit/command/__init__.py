@@ -311,7 +311,8 @@ def study_of(words: list[str] | None) -> tuple[str, list[str]]:
 
 
 def planned(file: str) -> Any:
-    """Return the plan of a study. Raises ValueError with one sentence on what is wrong, and where."""
+    """Read a study's file, check it, and return its plan: all jobs and their files. Raises ValueError with one sentence
+    on what is wrong, and the line where that is known."""
     from unlearning_audit.study import configfile, messages, reading
 
     config, origin = reading.load([file])
@@ -326,7 +327,10 @@ def planned(file: str) -> Any:
 
 
 def snakemake(file: str, further: list[str]) -> int:
-    """Run Snakemake on a study and return its exit status. ``further``: targets and options of Snakemake."""
+    """Run Snakemake on a study and return its exit status. ``further``: targets, then options of Snakemake.
+
+    Without an option for cores or a profile, all cores are used. --verbose prints the commands of jobs.
+    """
     sets_cores = any(word.startswith(("--cores", "-c", "--workflow-profile", "--profile")) for word in further)
     cores = [] if sets_cores else ["--cores", "all"]
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
@@ -336,7 +340,8 @@ def snakemake(file: str, further: list[str]) -> int:
 
 
 def _free(study: str, file: str) -> None:
-    """Raise ValueError if another run is writing the results of a study, or was killed while it did."""
+    """Raise ValueError if the lock of another run, which is still writing or was killed, covers the results of
+    ``study``. ``file``: the study's file, for the advice in the sentence."""
     for lock in Path(".snakemake", "locks").glob("*.output.lock"):
         if f"results/{study}/" in lock.read_text(encoding="utf-8"):
             raise ValueError(
@@ -355,7 +360,11 @@ def _times(folder: Path) -> dict[Path, int]:
 
 
 def _set(fields: dict[str, Any], text: str) -> None:
-    """Set a field, given as "options.lr=0.1", in ``fields``. Raises ValueError for another form."""
+    """Set one entry of the nested mapping ``fields`` from ``text`` such as "options.lr=0.1"; missing mappings are
+    added.
+
+    Raises ValueError if ``text`` is not FIELD=VALUE, if the value is not YAML, or if a field above is already a value.
+    """
     import yaml
 
     path, equals, value = text.partition("=")
@@ -375,7 +384,7 @@ def _set(fields: dict[str, Any], text: str) -> None:
 
 
 def _version() -> str:
-    """Return the versions of the package and of those on which results depend most."""
+    """Return a text with the versions of the package, Python, snakemake and torch, on which results depend most."""
     import platform
 
     from unlearning_audit.workflow.versions import installed

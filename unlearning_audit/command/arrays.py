@@ -174,7 +174,8 @@ class Audit:
 
 
 def _distance(verdict: Mapping[str, Any]) -> str:
-    """Return a distance with its interval, "0.22 [0.11, 0.34]"; a dash without a distance."""
+    """Return the distance of a row of verdicts with its interval, "0.22 [0.11, 0.34]"; without the interval if it has
+    none; a dash without a distance."""
     value, low, high = (verdict[name] for name in ("distance", "ci_low", "ci_high"))
     if np.isnan(value):
         return "–"
@@ -182,7 +183,11 @@ def _distance(verdict: Mapping[str, Any]) -> str:
 
 
 def _advice(verdicts: pandas.DataFrame) -> list[str]:
-    """Return a line for each reason why methods with a distance have no verdict, and what to change."""
+    """Return a line for each reason why methods have a distance but no clear verdict, with their names and what to
+    change.
+
+    ``verdicts`` is the table of verdicts of a study.
+    """
     methods: dict[str, list[str]] = {}
     for line in verdicts.to_dict("records"):
         undecided = line["verdict"] in ("no_yardstick", "nothing_to_find", "inconclusive")
@@ -192,7 +197,10 @@ def _advice(verdicts: pandas.DataFrame) -> list[str]:
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:
-    """Return why there is no distance, or on which assumption the verdict rests. "" for a method that failed."""
+    """Return why a row of verdicts has no distance, or else on which assumption its verdict rests, "" if on none.
+
+    A method that failed has only such an assumption, or "", because its failure is shown elsewhere.
+    """
     if not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed":
         return sensitivity.condition(verdict["note"])
     return str(verdict["note"].split("; ")[0])
@@ -335,8 +343,11 @@ ARGUMENTS = {
 
 
 def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """Return path of the file → array, for all arrays that were given. Raises ValueError for an unknown or missing
-    array."""
+    """Convert all given arrays to NumPy, and return the path of the file in which each will be saved → array.
+
+    ``populations``: group of models ("target", "retrain", …; "" for what all share) → name of an array → value or None.
+    None is left out. Raises ValueError for an unknown array or a group without logits.
+    """
     arrays = {}
     for population, parts in populations.items():
         for name in parts.keys() - {*external.ARRAYS}:
@@ -370,7 +381,8 @@ def _of_arguments(sentence: str) -> str:
 
 
 def _write(arrays: Mapping[str, np.ndarray]) -> None:
-    """Save the arrays, and remove those of an earlier call with the same folder."""
+    """Save the arrays (path → array), and delete the files and empty folders that an earlier call left in the same
+    folder."""
     for path in ARGUMENTS:
         Path(path).unlink(missing_ok=True)
     for folder in {Path(path).parent for path in ARGUMENTS} - {Path(path).parent for path in arrays}:
@@ -432,7 +444,8 @@ def _place(folder: str | os.PathLike[str]) -> Path:
 
 
 def _planned(study: dict[str, Any]) -> Plan:
-    """Return the plan of a study. Raises ValueError if an array does not fit its argument or the others."""
+    """Return the plan of ``study``, the content of a study's file, after reading all its arrays. Raises ValueError if
+    an array does not fit its argument or the others."""
     whole = reading.read(study, "audit")
     (scenario,) = whole.scenarios
     options, methods = external.Options(**scenario.protocol.options), list(scenario.methods)
@@ -445,7 +458,8 @@ def _planned(study: dict[str, Any]) -> Plan:
 
 
 def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
-    """Return attacks or metrics as name → options. The path of a user's file becomes absolute."""
+    """Return attacks or metrics as name → options, from one name, several names, or such a mapping. The path of a
+    user's file becomes absolute, because the study runs in another folder."""
     names = [chosen] if isinstance(chosen, str) else chosen
     options_of = {name: dict((chosen[name] if isinstance(chosen, Mapping) else {}) or {}) for name in names}
     return {
@@ -455,7 +469,8 @@ def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) 
 
 
 def _sentences(place: Path, method: str) -> Iterator[list[str]]:
-    """Yield three lists of lines: the failures of a run, the doubts and the remarks, each line once."""
+    """Yield three lists of lines from the results in the folder ``place``: the failures of the run, the doubts about
+    models, and the remarks, each line once. The audited models are called target in them."""
     numbers = rows.read_union(place / "results" / STUDY / "metrics.csv")
     own = [line.row for line in numbers if isinstance(line.row, rows.Row)]
     said = [dict.fromkeys(row.note for row in own if row.metric == kind) for kind in ("doubt", "remark")]

@@ -40,7 +40,8 @@ def run(arguments: list[str], environment: Mapping[str, str]) -> int:
 
 
 def environment() -> dict[str, str]:
-    """Return this process's environment. If the home folder is not writable, caches are placed in .snakemake/."""
+    """Return the variables of this process's environment for Snakemake. If the cache folder in the home folder is not
+    writable, caches are placed in .snakemake/ of the working directory."""
     home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     folder = Path(home).expanduser()
     try:

@@ -6,8 +6,11 @@ from unlearning_audit.store import tables
 
 
 def run(folders: list[str], csv: str) -> None:
-    """Print the differences, and write all shared verdicts to ``csv``. Raises ValueError for a folder without a
-    finished study."""
+    """Print which verdicts differ between finished studies, and write all shared verdicts to the file ``csv``.
+
+    ``folders``: those of the results. Raises ValueError for fewer than two, for one without a finished study, and if
+    ``csv`` is a folder.
+    """
     from unlearning_audit.report import compare, ending
 
     if len(folders) < 2:

@@ -8,7 +8,8 @@ RECORD = "gpu.json"
 
 
 def run() -> int:
-    """Print every check and write all of them to `RECORD`; return 1 if one failed, else 0.
+    """Compare computations on the GPU with the processor, print each check and write all to `RECORD`; return 1 if one
+    failed, else 0.
 
     Raises ValueError with one sentence if there is no GPU, or if torch cannot use it.
     """

@@ -35,10 +35,11 @@ OF_FILE = {
 
 
 def write(file: str, kind: str, files: list[str]) -> str:
-    """Write a new file of a kind, and return a sentence on what to do next.
+    """Write a new file from a template, and return a sentence on what to do next.
 
-    ``kind``: one of `KINDS`; "" to infer it from the file's name. ``files``: a user's files that a new study names.
-    Raises ValueError for a file that exists, cannot be written, or does not fit the kind.
+    ``kind``: one of `KINDS`; "" to infer it from the ending of the name (a study or a method). ``files``: a user's
+    files, FILE or FILE:FUNCTION, that a new study names. Raises ValueError for a file that exists, cannot be written,
+    or does not fit the kind, and for ``files`` without a study.
     """
     path = Path(file)
     kind = kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix, "")
@@ -68,9 +69,11 @@ def write(file: str, kind: str, files: list[str]) -> str:
 
 
 def entries(arguments: list[str]) -> dict[str, object]:
-    """Return the entries of a new study for a user's files, each given as FILE or FILE:FUNCTION.
+    """Return what the template of a new study shows for a user's files, each given as FILE or FILE:FUNCTION.
 
-    They are lines of methods, attacks and metrics; a user's model, data or protocol replaces the default choice.
+    The dict maps methods, attacks and metrics to lists of YAML lines; data, models and protocols to one choice, which a
+    user's file replaces; and attacked to whether the protocol has attacks. Raises ValueError for a reader, which no
+    study names.
     """
     lines: dict[str, list[str]] = {"methods": [], "attacks": [], "metrics": []}
     choices, attacked = dict(CHOICES), True

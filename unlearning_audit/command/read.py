@@ -55,11 +55,13 @@ def write_study(
 
 
 def write_logits(target: list[str], retrain: list[str], none: list[str], labels: str, heldout: str, study: str) -> str:
-    """Write a study that audits logits in files of arrays, and its files; return the study's file.
+    """Write a study that audits logits in files of arrays, and copies of these arrays beside it; return the ``study``'s
+    file.
 
-    ``target``, ``retrain``, ``none``: files of logits [models, samples, classes] or [samples, classes]; several files
-    are several models. ``labels``: file of the classes. ``heldout``: file that says which samples were held out; all
-    others were to be forgotten. Raises ValueError in one sentence.
+    ``target``, ``retrain``, ``none``: files of logits [models, samples, classes] or [samples, classes] after
+    unlearning, after retraining and before unlearning; several files are several models. ``labels``: file of the
+    classes. ``heldout``: file that says which samples were held out; all others were to be forgotten. "" means that
+    none were. Raises ValueError with one sentence for what is missing or does not fit.
     """
     import numpy as np
     import yaml
@@ -95,7 +97,10 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
 
 
 def _loaded(name: str, axes: tuple[int, ...]) -> Any:
-    """Load an array of numbers. ``axes``: allowed numbers of axes. Raises ValueError that names the file."""
+    """Load an array of numbers: logits if 2 is one of the allowed numbers of axes, ``axes``; otherwise labels.
+
+    Raises ValueError that names the file if it has another shape, and if no file is named.
+    """
     from unlearning_audit import readers
 
     if not name:
@@ -108,7 +113,7 @@ def _loaded(name: str, axes: tuple[int, ...]) -> Any:
 
 
 def audit(file: str) -> Path:
-    """Make the report of a study of imported models in this process, print its answer, and return the path of the
+    """Compute and report a study of imported models in this process, print its answer, and return the path of the
     report.
 
     Raises ValueError with a line for each part that failed, after everything else has been computed.
@@ -126,7 +131,8 @@ def audit(file: str) -> Path:
 
 
 def records(file: str, page: Path | None) -> dict[str, Any]:
-    """Return, as JSON values, the role of every result that was read, and the answer of the report at ``page``."""
+    """Return what ``audit read --json`` prints: the study's ``file``, the role of every result that was read, and the
+    fields of the report's summary if there is a report ``page``."""
     from unlearning_audit.store import cells
     from unlearning_audit.store.files import read_json
 
@@ -140,7 +146,8 @@ SHOWN = 40
 
 
 def _table(roles: list[dict[str, str]]) -> list[str]:
-    """Return the first lines of the table of roles, for the terminal."""
+    """Return lines that show the first results that were read and their roles (model before unlearning, retrained, ...)
+    on the terminal; empty columns are left out, and the last line counts the rest."""
     from unlearning_audit.report.tables import formats
 
     names = ("file", "entry", "role", "method", "replicate", "scenario", "why")
@@ -153,9 +160,11 @@ def _table(roles: list[dict[str, str]]) -> list[str]:
 
 
 def attempt(file: str, place: str, options: dict[str, Any]) -> str:
-    """Try a user's reader on files at or below ``place``; return a text with a line for every model that it read.
+    """Try a user's reader on result files at or below ``place``; return a text with a line for every model that it
+    read.
 
-    Raises ValueError in one sentence if ``place`` is empty, or for an error of the reader.
+    ``options``: those of the reader. Raises ValueError in one sentence if ``place`` is empty, or for an error of the
+    reader.
     """
     from unlearning_audit import readers
 
@@ -171,7 +180,8 @@ def attempt(file: str, place: str, options: dict[str, Any]) -> str:
 
 
 def _spreads(given: Sequence[str]) -> dict[str, float]:
-    """Return name → number from texts "NAME=SD". Raises ValueError for another form."""
+    """Return metric → standard deviation over retrained models from texts "NAME=SD". Raises ValueError for any other
+    text."""
     pairs = [pair.partition("=") for pair in given]
     try:
         return {name: float(number) for name, _, number in pairs}
@@ -180,7 +190,8 @@ def _spreads(given: Sequence[str]) -> dict[str, float]:
 
 
 def _options(columns: list[str]) -> dict[str, Any] | None:
-    """Return the options of a reader from texts "WHAT=NAME"; None without any. Raises ValueError for another form."""
+    """Return the options of a reader of tables from texts "WHAT=NAME": {"columns": {WHAT: NAME}}; None without any.
+    Raises ValueError for any other text."""
     if not columns:
         return None
     pairs = [column.partition("=") for column in columns]
@@ -190,8 +201,11 @@ def _options(columns: list[str]) -> dict[str, Any] | None:
 
 
 def _summary(imported: Any, path: Path) -> list[str]:
-    """Return lines on what was read: files by format, the models of each scenario, and printed numbers that do not
-    match their samples. ``path``: where all comparisons of printed numbers are."""
+    """Return lines for the terminal on what was read: files by format, the models of each scenario, what was left out
+    and why, and printed numbers that do not match their samples.
+
+    ``imported``: what `readers.imported` returned; ``path``: the file with all comparisons of printed numbers.
+    """
     from unlearning_audit import readers
 
     formats = Counter(imported.formats.values())
@@ -230,7 +244,8 @@ def _summary(imported: Any, path: Path) -> list[str]:
 
 
 def _left_out(out: list[Any]) -> list[str]:
-    """Return lines on what could not be read or compared: one example for each of the five most frequent reasons."""
+    """Return lines on results that could not be read or compared: one example for each of the five most frequent
+    reasons, and a count of the others; [] if nothing was left out."""
     if not out:
         return []
     reasons: dict[str, list[Any]] = {}

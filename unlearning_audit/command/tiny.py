@@ -37,8 +37,8 @@ STUDY: dict[str, Any] = {
 def attempt(file: str, fields: dict[str, Any]) -> str:
     """Run a small study with a user's attack, metric or protocol; return a text with the numbers that it gave.
 
-    ``fields``: options beside the file, as in a study. Raises ValueError in one sentence if the study is not valid, or
-    if the file fails in it.
+    ``fields``: further fields of the plug-in's entry in a study, such as its options. Raises ValueError in one sentence
+    if the study is not valid, or if the file fails in it.
     """
     from unlearning_audit.plugins import registry, source
     from unlearning_audit.plugins.guard import readable
@@ -85,7 +85,8 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
 
 
 def matching(records: list[Record], names: list[str]) -> list[tuple[str, Row]]:
-    """Return the method and the row of every number whose name matches one of ``names``, which may contain a *."""
+    """Return (method, row) for every number whose metric's name matches one of ``names``, which may contain a *;
+    failures are left out."""
     return [
         (record.method, record.row)
         for record in records

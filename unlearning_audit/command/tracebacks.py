@@ -10,8 +10,8 @@ START = "Traceback (most recent call last):"
 
 
 def of(plan: Plan) -> list[str]:
-    """Return a text for each job whose log has a traceback: the job, its log, and the last traceback, each traceback
-    once."""
+    """Return a text for each different traceback in the logs of a plan's jobs: the first job that has it, its log, and
+    the traceback. [] if no log has one."""
     blocks: dict[str, str] = {}
     for stage, nodes in plan.nodes.items():
         for name, node in nodes.items():

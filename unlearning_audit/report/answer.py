@@ -140,7 +140,8 @@ class Answer:
 
 
 def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
-    """Return the answer for each scenario and setting in which methods were compared with retraining."""
+    """Return, for each scenario and setting with verdicts, the answer that the report shows first: a line for each
+    method, the checks, and whether systems of evaluation agree."""
     states = {(check.place, check.subject): check for check in sentences.controls(numbers, judgements)}
     return [
         Answer(
@@ -151,7 +152,11 @@ def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
 
 
 def line(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Line:
-    """Return the answer for one case. A reference has no share of traces removed."""
+    """Return the line of one case (a method in a scenario and setting) in the answer: verdict, share of traces removed,
+    loss of accuracy, and why a verdict is open.
+
+    A case without a verdict counts as failed. References (none, retrain, …) have no share of traces removed.
+    """
     place, method = lookup.place(case), case["method"]
     row = judgements.verdict(place, method)
     if row is None:
@@ -185,7 +190,8 @@ def _checks(states: dict[tuple[Place, str], sentences.Verdict], place: Place) ->
 
 
 def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[float, float]]:
-    """Return the systems whose main number exists for at least three methods, and how far they agree."""
+    """Return the systems of evaluation whose main metric ranks at least three methods, each with its ranks, and the
+    lowest and highest Kendall's τ between two of them (NaN, NaN if there are not two)."""
     ranked = {}
     for name in naming.primary():
         quantity = naming.meaning(name)

@@ -72,7 +72,11 @@ class Compared:
 
 
 def read(folder: str | Path) -> Study:
-    """Read a finished study. Raises ArtifactError that names a file which is missing or not valid."""
+    """Read the verdicts of a finished study, the jobs behind them and the distances from the ``folder`` of its results.
+
+    Studies of older versions may lack the files of jobs and distances; these are then empty. Raises ArtifactError that
+    names a file which is missing or not valid.
+    """
     folder = Path(folder)
     table = folder / "tables" / "verdicts.csv"
     if not table.exists():
@@ -103,7 +107,12 @@ def _case(key: str) -> Case:
 
 
 def compare(studies: list[Study]) -> Compared:
-    """Compare studies. Verdicts are in the order of the first study that has them."""
+    """Compare the verdicts of studies on the same scenario, setting and method: return those that differ, with reasons,
+    the number of shared verdicts, and how far rankings agree.
+
+    Verdicts are in the order of the first study that has them. If two studies have the same name, their folders are
+    shown.
+    """
     names = [study.name for study in studies]
     if len(set(names)) < len(names):
         names = [str(study.folder) for study in studies]
@@ -125,6 +134,7 @@ def compare(studies: list[Study]) -> Compared:
 
 
 def _label(case: Case) -> str:
+    """Return a case (scenario, setting, method) as readers see it, "method in scenario, setting"."""
     scenario, setting, method = case
     place = ", ".join(filter(None, (scenario.replace("_", " "), naming.setting(setting))))
     return f"{naming.method(method)} in {place}"
@@ -141,8 +151,11 @@ def _verdict_and_share(row: dict[str, Any]) -> str:
 
 
 def why(before: Study, after: Study, case: Case) -> str:
-    """Return why two studies may have different verdicts on a case: the first stage whose jobs differ, and their
-    settings."""
+    """Return a sentence on why two studies may have different verdicts on a case: the first stage whose jobs differ,
+    and how their settings differ.
+
+    It says so if the jobs are not recorded, if all are the same, or if one study only has more of them.
+    """
     old, new = (dict.fromkeys(study.nodes.get(case, [])) for study in (before, after))
     if not old or not new:
         return "the results do not say by which jobs this verdict was made"
@@ -228,7 +241,8 @@ def flat(tree: object, path: str = "") -> dict[str, object]:
 
 
 def headline(compared: Compared) -> str:
-    """Return one sentence: how many verdicts the studies share, and how many differ."""
+    """Return one sentence: how many verdicts the studies share, and how many of these differ; or that they share
+    none."""
     changed = len(compared.changes)
     verdicts = naming.count(compared.share, "verdict")
     if not compared.share:
@@ -253,7 +267,8 @@ def text(compared: Compared, width: int) -> str:
 
 
 def rows(compared: Compared) -> list[dict[str, str]]:
-    """Return a row for every verdict that the studies share: each study's verdict, and why they differ."""
+    """Return a row for every verdict that the studies share: the method and scenario, each study's verdict, and, if
+    they differ, why. References (none, retrain, …) are left out."""
     reasons = {_label(change.case): change.why for change in compared.changes}
     return [
         {"method": label, **dict(zip(compared.names, verdicts, strict=True)), "why": reasons.get(label, "")}

@@ -30,7 +30,7 @@ def word(row: dict[str, Any]) -> str:
 
 
 def reason(row: dict[str, Any]) -> str:
-    """Return in a few words why nothing can be concluded; "" for a verdict with a state of its own."""
+    """Return in a few words why nothing can be concluded from a row of verdicts; "" if something can."""
     undecided = row["note"] == f"{sensitivity.NO_DISTANCE}{sensitivity.NOTHING_DECIDES}"
     if row["verdict"] == decide.NOTHING_TO_FIND and row["note"].startswith(sensitivity.TOO_FEW):
         return words.REASONS[decide.INCONCLUSIVE]  # it was not shown that doing nothing leaves traces
@@ -141,11 +141,11 @@ class Decisions:
 
 
 def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] = ()) -> Decisions:
-    """Read the comparisons of a study.
+    """Read the verdicts, distances, ranks and resolution of all comparisons of a study from their files.
 
     ``order``: for each comparison its scenario, setting and methods, the paths of its four tables, the family of tests,
-    and for each method the jobs that made its models. ``ledger``: as `cost.read` returns it; without it, costs are
-    unknown.
+    and for each method the jobs that made its models. ``ledger``: the seconds of each job, as `cost.read` returns them;
+    without it, costs are unknown.
     """
     seconds = {(row["stage"], row["node"]): row["seconds"] for row in ledger}
     decisions = Decisions()
@@ -187,7 +187,11 @@ def distinguishable(row: dict[str, Any] | None) -> bool | None:
 
 
 def size(row: dict[str, Any]) -> Cell:
-    """Return a distance as readers see it: a difference, or a multiple of retraining's value."""
+    """Return the distance of a row, with its interval, on the scale that reports show.
+
+    On a log scale, it is a multiple of retraining's value; on a ratio scale, the value whose ideal is 1; otherwise the
+    difference.
+    """
     value, low, high = row["distance"], row["ci_low"], row["ci_high"]
     if row["scale"] == "log":
         return Cell(math.exp(value), math.exp(low), math.exp(high))
@@ -195,7 +199,11 @@ def size(row: dict[str, Any]) -> Cell:
 
 
 def distance(row: dict[str, Any], source: str = "retraining") -> str:
-    """Return a distance in words: "0.30 [0.26, 0.34] from retraining"."""
+    """Return the distance of a row in words: "0.30 [0.26, 0.34] from retraining", "1.4 [1.2, 1.6] times retraining's",
+    or "0.7 [0.6, 0.8] instead of 1".
+
+    ``source``: from what a difference is measured.
+    """
     cell = size(row)
     text = interval(cell, digits(row))
     end = {"log": " times retraining's", "ratio": " instead of 1"}
@@ -209,6 +217,8 @@ def margin(row: dict[str, Any]) -> str:
 
 
 def _margin(row: dict[str, Any]) -> float:
+    """Return the margin of a distance on the scale that reports show: a difference, a factor, or 1 plus the margin of a
+    ratio."""
     near, far = row["margin_near"], -row["margin_far"]
     if row["scale"] == "difference":
         return float(near)
@@ -253,7 +263,7 @@ def loss(judgements: Decisions, place: Place, method: str) -> str:
 
 
 def gained(row: dict[str, Any]) -> str:
-    """Return utility against retraining: "+2.1" points, or "× 1.13" for a perplexity."""
+    """Return how a row's utility compares with retraining: "+2.1" points of accuracy, or "× 1.13" for a perplexity."""
     if row["scale"] == "log":
         return f"× {number(math.exp(row['distance']), 2)}"
     return words.signed(-100 * row["distance"])

@@ -36,8 +36,11 @@ DIGITS = 16
 
 
 def write(file: str, plan: Plan, page: Path) -> Path:
-    """Write the dossier of a finished study beside its report ``page``, and return its path. ``file``: the study's
-    file."""
+    """Write the dossier of a finished study, two pages that somebody can sign, beside its report ``page``; return its
+    path.
+
+    ``file``: the study's file, beside which the tables of roles and of recomputed numbers are read if there are any.
+    """
     order = parameters.report(plan, [file])["headline"]
     numbers = Numbers(rows.read_union(str(page.with_name("metrics.csv"))), order["cases"])
     judged = decisions.read(order.get("comparisons", []))
@@ -59,6 +62,7 @@ def write(file: str, plan: Plan, page: Path) -> Path:
 
 
 def _table(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a csv file; [] if there is no such file."""
     if not path.is_file():
         return []
     with path.open(newline="", encoding="utf-8") as lines:
@@ -85,8 +89,8 @@ def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
 def _seen(judged: Decisions) -> list[str]:
     """Return a sentence for each scenario with the smallest distance that it would have detected, by its best metric.
 
-    The best metric detects the smallest share of its margin. A scenario with too few retrained models has a sentence
-    that says so.
+    The best metric detects the smallest share of its margin. If every method lacks a verdict because there are too few
+    retrained models, the sentence says so. A scenario whose smallest distance could not be estimated has no sentence.
     """
     sentences = []
     for where, needs in judged.resolution.items():
@@ -112,7 +116,7 @@ def _seen(judged: Decisions) -> list[str]:
 
 
 def _change(judged: Decisions) -> list[str]:
-    """Return what would decide each verdict that is open."""
+    """Return a sentence for each method whose verdict is open, on what would decide it; references are left out."""
     open_ones = (decide.INCONCLUSIVE, *decide.STATES)
     return [
         f"{lookup.label(where)}, {naming.method(method)}: {verdicts.decides(judged, where, method, row)}"
@@ -122,8 +126,11 @@ def _change(judged: Decisions) -> list[str]:
 
 
 def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return each attack with the access to the models that it had, and the attacks that the files do not allow, with
-    reasons."""
+    """Return (attack, access to the models that it had), sorted, and sentences on attacks that could not run, with
+    reasons.
+
+    If all attacks used scores from result files, the sentences also name what needs logits or weights.
+    """
     had: dict[str, str] = {}
     impossible: dict[str, None] = {}
     for case in numbers.cases:
@@ -147,13 +154,18 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def _access(roles: list[dict[str, str]]) -> str:
+    """Return a sentence on what the auditor had: result files if these were read (``roles`` has rows), else logits."""
     if roles:
         return "The auditor had what result files say of each sample, of all models; no model was asked again."
     return "The auditor had the logits of all models on all samples, and knew who saw what."
 
 
 def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, ...]]:
-    """Return a row for each audited file: path, hash, role, method, scenario, and how the role was decided."""
+    """Return a row for each audited file, from the table of roles: path, hash, role, method, scenario, and how the role
+    was decided. Files that were left out are skipped.
+
+    Without a table of roles, there is a row for each method of each scenario, which the study itself made.
+    """
     if roles:
         return [
             (row["file"], _digest(Path(row["file"])), *(row[name] for name in ("role", "method", "scenario", "why")))
@@ -166,7 +178,8 @@ def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, .
 
 
 def _source(roles: list[dict[str, str]], file: str) -> str:
-    """Return a sentence with the commits of the repositories in which the audited files lie."""
+    """Return a sentence with the commits of the git repositories in which the audited files and the study's ``file``
+    lie, or one that says they lie in none."""
     commits = {}
     for row in [*roles, {"file": file}]:
         folder = Path(row["file"]).resolve().parent

@@ -19,10 +19,11 @@ LINES, FAILURES = 15, 6
 def summary(
     numbers: Numbers, judgements: decisions.Decisions, study: str, comparisons: list[dict[str, Any]] | tuple[()] = ()
 ) -> dict[str, Any]:
-    """Return what `text` prints of a study, as JSON values.
+    """Return the facts for summary.json, from which `text` prints the end of a run, and studies are compared later.
 
-    "answers": the answer for each scenario and setting; "nodes": the jobs on which each verdict rests, for comparisons
-    of studies. ``comparisons``: as in `decisions.read`.
+    "answers": the answer for each scenario and setting; "extended": a sentence on scenarios that were extended without
+    a plan; "nodes": "scenario|setting|method" → the jobs on which its verdict rests. ``comparisons``: for each
+    comparison its scenario, setting, files and jobs, as `decisions.read` takes them.
     """
     return {
         "study": study,
@@ -40,10 +41,11 @@ def summary(
 
 
 def text(summary: dict[str, Any], page: str, width: int = 100, following: str = words.NEXT) -> str:
-    """Return the end of a run in at most `LINES` lines of ``width`` characters. Methods or scenarios that do not fit
-    are counted.
+    """Return the end of a run as text: the answer in at most `LINES` lines of ``width`` characters, and where the
+    report is.
 
-    ``page``: the path of the report; ``following``: the next command.
+    Methods, or scenarios if there are several, have a line each; those that do not fit are counted. ``summary``: as the
+    function `summary` returns it; ``page``: the path of the report; ``following``: a sentence with the next command.
     """
     closing = [f"Report: {page}", following]
     closing = closing if len("  ".join(closing)) > width else ["  ".join(closing)]
@@ -69,7 +71,8 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
 
 
 def _of_methods(place: dict[str, Any]) -> list[str]:
-    """Return a head and a line for every method of one scenario and setting, the best first."""
+    """Return a line of column names and a line for every method of one answer, the best first; empty columns are left
+    out."""
     rows = [
         (
             naming.method(line["method"]), line["removed"],
@@ -83,8 +86,8 @@ def _of_methods(place: dict[str, Any]) -> list[str]:
 
 
 def _of_places(answers: list[dict[str, Any]]) -> list[str]:
-    """Return a head and a line for every scenario and setting: its nearest methods, and how many methods are in each
-    state."""
+    """Return a line of column names and a line for every answer (scenario and setting): its nearest methods, how many
+    methods have each verdict, and whether its checks passed."""
     rows = []
     for place in answers:
         counts = [(state.mark, sum(line["word"] == state.word for line in place["lines"])) for state in words.STATES]
@@ -97,7 +100,7 @@ def _of_places(answers: list[dict[str, Any]]) -> list[str]:
 
 
 def _unjudged(summary: dict[str, Any]) -> str:
-    """Return a sentence for a study that has no verdicts on methods."""
+    """Return a sentence for a study that compared no unlearning method, only references or nothing."""
     checks = [place["passed"] for place in summary["answers"]]
     if not checks:
         return f"Study {summary['study']}: nothing was compared with retraining."
@@ -106,14 +109,19 @@ def _unjudged(summary: dict[str, Any]) -> str:
 
 
 def show(study: str, root: str | Path, stream: TextIO, following: str = words.NEXT) -> None:
-    """Print the end of a finished study; print nothing if it has no summary."""
+    """Print the answer of a finished study and where its report is, from its summary in the folder ``root``; print
+    nothing if it has no summary.
+
+    ``following``: a sentence with the next command.
+    """
     if message := told(study, root, following):
         with suppress(OSError, ValueError):  # the terminal may be closed
             print(f"\n{message}\n", file=stream, flush=True)
 
 
 def told(study: str, root: str | Path, following: str = words.NEXT) -> str:
-    """Return the end of a finished study as text; "" if it has no summary."""
+    """Return what `show` prints of a finished study; "" if it has no summary; the error's sentence if that is not
+    valid."""
     folder = Path(root) / study
     if not (folder / "summary.json").exists():
         return ""

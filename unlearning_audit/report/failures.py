@@ -7,8 +7,8 @@ def lines(records: list[Record]) -> list[str]:
     """Return a line for each failure, as "scenarios.noisy.methods.mine: my_method.py line 12, in unlearn: IndexError:
     …".
 
-    Each line is listed once, in the order of ``records``. Failures that only follow from another are left out. Methods
-    whose models diverged are included.
+    The same sentence in one scenario gives one line, which lists the names. Failures that only follow from another are
+    left out. Methods whose models diverged are included.
     """
     methods: dict[tuple[str, str], list[str]] = {}
     for record in records:

@@ -85,7 +85,8 @@ class Numbers:
                 self._of_metric[key, row.metric].append(row)
 
     def narrowed(self, cases: list[dict[str, Any]]) -> "Numbers":
-        """Return an object with the rows of this one, and only the given ``cases``."""
+        """Return an object with the rows of this one that answers only for the given ``cases``, for a table of some
+        scenarios."""
         fewer = Numbers([], cases)
         fewer._rows, fewer._failures, fewer._of_metric = self._rows, self._failures, self._of_metric
         return fewer
@@ -125,11 +126,12 @@ class Numbers:
         return bool(self.of_metric(case, "unchanged"))
 
     def cell(self, case: dict[str, Any], metric: str, attack: str = "", where: Where = (), **place: Any) -> Cell:
-        """Return the number of ``metric`` for a case, or an empty cell with the reason.
+        """Return the number of ``metric`` for a case with its interval, or an empty cell with the reason why there is
+        none.
 
-        Without ``attack``, it is the first of those that the metric declares, then of ``naming.attacks``, else that of
-        the first row. ``where``, or fields of `Row` by name (``role="test"``), select a row. Without them, the row
-        without such fields is taken, or the only row.
+        Without ``attack``, the number is of the first attack that the metric declares, then of the first in
+        ``naming.attacks``, else of the attack in the first row. Rows of a metric differ by fields of `Row`; ``where``
+        or keywords (``role="test"``) select one. Without them, the row without such fields is taken, or the only row.
         """
         where = where or Row(metric, **place).place
         if failure := self.failure(case):
@@ -161,7 +163,8 @@ class Numbers:
         return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric, adversary, where)
 
     def pairs(self, case: dict[str, Any], metric: str, attack: str = "") -> list[Cell]:
-        """Return the number of a metric for each pair (or group) of a case, ordered by the pair's number."""
+        """Return the number of a metric for each pair (or group) of models of a case, by increasing pair; pairs without
+        a number are left out."""
         rows = self.of_metric(case, metric)
         numbers = {row.pair for row in rows if row.pair is not None and len(row.place) == 1}
         cells = [self.cell(case, metric, attack, pair=number) for number in sorted(numbers)]
@@ -178,7 +181,11 @@ class Numbers:
         return [values[model] for model in sorted(values)]
 
     def primary(self, case: dict[str, Any], attack: str = "") -> tuple[str, Cell]:
-        """Return the main metric of the case's scenario, and its number; "" and an empty cell if there is none."""
+        """Return the name of the main metric of the case's scenario, and its number for the case.
+
+        It is the first of ``naming.primary`` that has a number there, else the first that has a row; "" and an empty
+        cell if there is none.
+        """
         rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.of(neighbour)]
         metrics = {row.metric for row in rows}
         measured = {row.metric for row in rows if not math.isnan(row.value)}

@@ -16,10 +16,11 @@ BASELINES = ("none", "retrain", "retrain_control")
 
 
 def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
-    """Let this module also name what these metrics of a study declare, in place of those of an earlier call.
+    """Add the quantities that a study's own metrics declare, so that `quantities` and `meaning` name these too; forget
+    those of an earlier call.
 
-    ``aliases``: name in the study → (name of the metric, its file), for metrics from a file of the user's own, and for
-    metrics of the library (file None) that the study gives another name.
+    ``aliases``: name in the study → (name of the metric, its file), for metrics from a user's file, and for metrics of
+    the library (file None) that the study gives another name.
     """
     _aliases.clear()
     _aliases.update(aliases)
@@ -46,9 +47,10 @@ def quantities() -> dict[str, Quantity]:
 
 @functools.cache
 def meaning(metric: str) -> Quantity:
-    """Return the quantity with the name ``metric``; one with a name only if no metric declares it.
+    """Return the quantity called ``metric``: its label, its ideal and how to read it.
 
-    If a declared name has a *, it matches any text, which also replaces the * in the label.
+    A declared name with a * matches any text in its place, which also replaces the * in the label. If no metric
+    declares the name, the quantity has only that name.
     """
     records = quantities()
     if metric in records:
@@ -96,7 +98,7 @@ def value(text: str) -> str:
 
 
 def axis(name: str) -> str:
-    """Return the name of an axis as readers see it."""
+    """Return the label that readers see for an axis of a study, such as "privacy budget ε" for epsilon."""
     labels = {"epsilon": "privacy budget ε", "size": "samples", "alpha": "α = |F| / |R ∪ F|", "delta": "δ",
              "fraction": "share of the class", "request": "requests made"}  # fmt: skip
     return labels.get(name, name.replace("_", " "))

@@ -14,10 +14,11 @@ from unlearning_audit.workflow.nodes import Plan
 
 
 def records(plan: Plan) -> dict[str, Any]:
-    """Return the prediction for a study as JSON values.
+    """Predict what a study will cost and what it will detect, before it is run; return JSON values.
 
-    ``seconds``: processor time of the missing jobs, None if unknown; ``rates``: on what it is based; ``missing``: how
-    many jobs are missing; ``telling``: what each comparison will detect; ``unknown``: why that is not known.
+    ``seconds``: processor time of the missing jobs, None if unknown; ``rates``: what this is based on; ``missing``: how
+    many jobs are missing; ``telling``: what each comparison will detect; ``unknown``: why that cannot be predicted, ""
+    if it can.
     """
     specs = plan.specs()
     done = costs_of.measured(specs)

@@ -69,7 +69,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def start() -> None:
-    """Apply this style to matplotlib, overriding a user's settings."""
+    """Set the style of all figures in matplotlib, overriding a user's own settings."""
     import matplotlib
 
     matplotlib.rcdefaults()
@@ -116,7 +116,8 @@ def panels(
 
 
 def legend(figure: "Figure", handles: list[Any]) -> float:
-    """Write the legend of ``handles`` above all panels, in as few lines as fit; return its height in inches."""
+    """Add a legend of ``handles`` above all panels, in as few lines as fit the figure's width; return its height in
+    inches, 0 without handles."""
     for columns in range(len(handles), 0, -1):
         box = figure.legend(
             handles=handles, loc="outside upper left", ncols=columns, frameon=False, fontsize=6.5, handletextpad=0.4,
@@ -138,8 +139,8 @@ def blank(sentence: str, width: float | None = None) -> "Figure":
 
 
 def rows(axis: "Axes", names: list[str], most: int = 0) -> None:
-    """Label one row of a panel for each name, from the top, with room for ``most`` rows, and draw vertical grid
-    lines."""
+    """Label the rows of a panel by ``names`` from the top, with room for at least ``most`` rows, so that panels beside
+    each other agree, and draw vertical grid lines."""
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(max(most, len(names)) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
@@ -158,7 +159,7 @@ def note(
 
 
 def absent(axis: "Axes", row: float, why: str) -> None:
-    """Write in a method's row why it has no mark."""
+    """Write ``why`` in italics in a row of a panel, for a method that has no mark there."""
     axis.text(
         0.02, row, why, transform=axis.get_yaxis_transform(), va="center", color=MUTED, size=6.5, style="italic",
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1},
@@ -196,7 +197,8 @@ def logarithmic(axis: "Axes") -> None:
 
 
 def without_formulas(figure: "Figure") -> None:
-    """Draw dollar signs in text as they are. Powers of ten at logarithmic axes remain formulas."""
+    """Let matplotlib draw dollar signs in the figure's text as they are, not as formulas. Powers of ten at logarithmic
+    axes remain formulas."""
     from matplotlib.text import Text
     from matplotlib.ticker import LogFormatter
 

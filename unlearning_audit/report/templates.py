@@ -21,7 +21,8 @@ def read(path: Path) -> str:
 
 
 def environment(folder: str, **more: Any) -> "Environment":
-    """Return a jinja2 environment for the templates in a ``folder`` of resources/; ``more``: its further arguments."""
+    """Return a jinja2 environment for the templates in a ``folder`` of resources/, in which an undefined name is an
+    error. ``more``: further arguments of jinja2.Environment."""
     import jinja2
 
     return jinja2.Environment(

@@ -19,7 +19,8 @@ STEP, TOP, SIDE, GAP = 26, 34, 110, 110
 def chosen(answers: list[Answer]) -> Answer | None:
     """Return the answer that the first screen shows; None if no scenario has methods.
 
-    It is one in which all checks pass, if there is such a scenario, and, among these, one with the most systems.
+    Of the scenarios in which all checks pass, or of all if there is none, it is the one with the most systems of
+    evaluation.
     """
     told = [answer for answer in answers if answer.lines]
     passed = [answer for answer in told if all(tone == "good" for _, tone, _ in answer.checks)]
@@ -27,10 +28,11 @@ def chosen(answers: list[Answer]) -> Answer | None:
 
 
 def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict[str, Any]:
-    """Return what the template of the first screen reads.
+    """Return the values that the template of the report's first screen shows: the answer, its lines and the chart of
+    ranks.
 
-    ``plugins``: method → its plug-in, and the user's file or None; ``times``: method → its time as a share of
-    retraining.
+    ``plugins``: method → (its plug-in, the user's file or None); ``times``: method → its time as a share of retraining;
+    methods without one have NaN.
     """
     return {
         "label": answer.label, "best": answer.best, "contradiction": answer.contradiction, "checked": answer.checked,
@@ -45,7 +47,11 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
 
 
 def _line(line: Line, plugin: str, file: str | None) -> dict[str, Any]:
-    """Return what the template reads of one method, with the positions of its share and interval on the ruler."""
+    """Return the values that the template shows for one method, with the positions of its share of traces removed and
+    of its interval on the ruler; None for positions without a number.
+
+    ``plugin`` and ``file``: the name of the method's plug-in and the user's file, if there is one.
+    """
     at: dict[str, float | None] = {"at": None, "from": None, "to": None}
     if not math.isnan(line.share):
         low, high = (line.share if math.isnan(end) else end for end in (line.low, line.high))
@@ -69,7 +75,11 @@ def _place(share: float) -> float:
 
 
 def about(plugin: str, file: str | None) -> str:
-    """Return the first line of the docstring of a method's file; "" if there is no file."""
+    """Return the first line of the docstring of a method's file: the user's ``file``, or that of the library's
+    ``plugin``.
+
+    "" for imported methods, which have no file, and for a file that does not exist.
+    """
     # Other methods are imported, and have no file.
     shipped = registry.source_file("methods", plugin) if plugin in registry.names("methods") else None
     path = Path(file) if file else shipped
@@ -79,8 +89,11 @@ def about(plugin: str, file: str | None) -> str:
 
 
 def _chart(answer: Answer) -> dict[str, Any] | None:
-    """Return a chart with a line for each method, at the height of its rank by each system; None for too few systems or
-    methods."""
+    """Return the positions of a chart with a line for each method, at the height of its rank by each system of
+    evaluation. The method whose ranks differ most is marked ``worst`` and drawn last.
+
+    None for fewer than two systems or three methods.
+    """
     judges = answer.judges
     methods = [line.method for line in answer.lines if all(line.method in judge.ranks for judge in judges)]
     if len(judges) < 2 or len(methods) < 3:

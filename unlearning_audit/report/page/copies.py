@@ -16,10 +16,11 @@ COLUMNS = (
 
 
 def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the numbers of copies in every scenario and setting, from the specs of its data and its splits.
+    """Return a row for every scenario and setting with numbers of exact copies, from the specs of its data and its
+    splits.
 
     ``groups``: groups of equal samples; ``pairs``: pairs of equal training and test samples; and the counts of
-    `COLUMNS`, summed over all batches of models. ``order``: as `workflow.parameters.copies` returns it.
+    `COLUMNS`, summed over all batches of models. ``order``: for each scenario and setting, the paths of these specs.
     """
     cache: dict[str, dict[str, Any]] = {}
     lines = []
@@ -35,7 +36,8 @@ def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def sheet(places: list[dict[str, Any]]) -> Sheet | None:
-    """Return a table with a line for every scenario whose data hold a sample twice; None if there is none."""
+    """Return a table with a line for every scenario whose data hold a sample twice; None if there is none. ``places``:
+    the rows that `read` returns."""
     lines = []
     for place in places:
         if place["groups"]:

@@ -21,9 +21,11 @@ FIELDS = (
 
 
 def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], command: str) -> dict[str, Any]:
-    """Return the details of all squares: {"columns": {key: state}, "squares": {"method|key": …}}.
+    """Return what the page shows when a square of the matrix is opened: {"columns": {key: state}, "squares":
+    {"method|key": …}}.
 
-    ``cases`` have the file of each case's numbers; ``command`` is the command that makes a file again.
+    A key is "scenario|setting". ``cases`` list, for each method in each scenario, the file of its numbers; ``command``
+    is the command that makes such a file again, without the file's name.
     """
     files = {("|".join(lookup.place(case)), case["method"]): case["metrics"] for case in cases}
     places = {"|".join(lookup.place(case)): lookup.place(case) for case in cases}
@@ -46,7 +48,8 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], co
 
 
 def _square(judgements: Decisions, place: Place, method: str, square: Square) -> dict[str, Any]:
-    """Return the details of one square: its verdict, ranks, distances, losses of utility and cost."""
+    """Return the details of one square, a method in a scenario and setting: its verdict, ranks, distances, losses of
+    utility and cost. A part without a value is "" or empty."""
     row = judgements.verdict(place, method)
     gaps = judgements.of(place, method)
     seconds = judgements.spent.get((place, method), math.nan)
@@ -67,7 +70,8 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
 
 
 def _reference(row: dict[str, Any]) -> str:
-    """Return a sentence on none or on retraining, which `sentences.methods` leaves out."""
+    """Return a sentence on the verdict of none, retrain or the control, on which `sentences.methods` has none: why it
+    is open, or its state and p-value."""
     if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
         return str(row["note"])
     return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"
@@ -100,7 +104,8 @@ def _nearest(judgements: Decisions, place: Place) -> str:
 
 
 def _distance(gap: dict[str, Any]) -> dict[str, Any]:
-    """Return a deciding distance as text."""
+    """Return the texts that the page shows for one deciding distance: metric, share of traces removed, distance, margin
+    and p-value. ``gap``: its row in distances.csv."""
     size = decisions.size(gap)
     return {
         "label": decisions.source(gap),

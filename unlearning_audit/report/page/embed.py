@@ -21,7 +21,7 @@ PACKED = (".csv", ".md", ".tex")
 
 
 def title(path: str | Path) -> str:
-    """Return the sentence on what a figure shows; "" if it has none."""
+    """Return the sentence on what a figure shows, which is the title in its svg file; "" if it has none."""
     found = re.search(
         r"<title>(.*?)</title>", checked(path, lambda: Path(path).read_text(encoding="utf-8")), flags=re.S
     )
@@ -29,9 +29,10 @@ def title(path: str | Path) -> str:
 
 
 def drawing(path: str | Path, label: str) -> str:
-    """Return a matplotlib svg for the page: no prologue, unique ids, colours of the page's theme.
+    """Return a matplotlib svg file as an element of the page: without prologue and title, with ids that are unique in
+    the page, colours of the page's theme, and coordinates rounded to 0.01 points.
 
-    ``label`` must be escaped already.
+    ``label``: the sentence for screen readers, which must be escaped already.
     """
     text = checked(path, lambda: Path(path).read_text(encoding="utf-8"))
     text = text[text.index("<svg") :]
@@ -65,7 +66,11 @@ def packed(content: bytes) -> str:
 
 
 def download(path: str | Path) -> dict[str, str]:
-    """Return name, ending and address of a file beside the page, and its ``content`` if the page includes it."""
+    """Return the name, ending, type and address of a file for a download link, and its compressed ``content`` if the
+    page includes files of that ending ("" if not).
+
+    Raises ArtifactError for a damaged file, so that none is offered.
+    """
     path = Path(path)
     read = checked(path, path.read_bytes)  # checked even if not included, so that no damaged file is offered
     content = packed(read) if path.suffix in PACKED else ""

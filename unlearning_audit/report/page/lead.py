@@ -6,8 +6,11 @@ from unlearning_audit.stats import decide
 
 
 def sentences(matrix: Matrix) -> list[str]:
-    """Return a sentence on what the verdicts leave open and which columns are in doubt; for a study without methods,
-    say so."""
+    """Return a sentence on what must not be concluded from the matrix: open verdicts, and scenarios whose checks
+    failed.
+
+    For a study without unlearning methods, sentences say so, and in how many scenarios checks passed.
+    """
     methods = [name for name in matrix.methods if name not in naming.BASELINES]
     if not methods:
         hold = sum(column.state.sign == words.OK for column in matrix.columns)

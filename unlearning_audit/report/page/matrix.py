@@ -112,7 +112,8 @@ class Matrix:
 
 
 def build(numbers: Numbers, judgements: Decisions) -> Matrix:
-    """Return the matrix of a study. Scenarios in which nothing is compared are left out."""
+    """Return the matrix of a study: a row for each method, references last, a column for each scenario and setting, and
+    the verdict in each square. Scenarios in which nothing is compared are left out."""
     spoken = {(v.place, v.subject): v for v in sentences.methods(numbers, judgements)}
     states = _states(numbers, judgements)
     columns: dict[str, Column] = {}
@@ -133,7 +134,8 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
 
 
 def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
-    """Return, for every scenario and setting, whether its checks passed."""
+    """Return (scenario, setting) → whether its checks passed: as its verdicts record it, otherwise as the checks
+    imply."""
     checks: dict[Place, dict[str, sentences.Verdict]] = {}
     for verdict in sentences.controls(numbers, judgements):
         if verdict.subject in words.CHECKS:
@@ -151,7 +153,12 @@ def _recorded(rows: dict[str, dict[str, Any]]) -> State | None:
 
 
 def _state(checks: dict[str, sentences.Verdict]) -> State:
-    """Return the state that the checks imply: first those of retraining, then whether doing nothing is detected."""
+    """Return whether the checks of one scenario passed, with a sign, a reason and a sentence.
+
+    In this order: retrained models must not differ from each other, the models before unlearning must differ from them,
+    and the distance between retrained models must be shown to lie within the margin. ``checks``: name in `words.CHECKS`
+    → its statement.
+    """
     perfect, agree, exposed = (checks[name] for name in words.CHECKS)
     for check in (perfect, agree):
         if check.tone == "bad":

@@ -83,8 +83,11 @@ def render(
 def _first_screen(
     numbers: Numbers, judgements: Decisions, order: dict[str, Any], ledger: list[dict[str, Any]], found: dict[Any, Any]
 ) -> dict[str, Any]:
-    """Return the top of the page: the answer, the matrix, the sentences above it, and the details of its squares,
-    compressed."""
+    """Return what the template shows at the top of the page: the answer, the matrix, the sentences above it, what would
+    decide open verdicts, and the compressed details of its squares.
+
+    ``ledger``: the seconds of each job; ``found``: (method, "scenario|setting") → its recognised records.
+    """
     squares = matrix.build(numbers, judgements)
     answers = answer.answers(numbers, judgements)
     shown = answered.chosen(answers)
@@ -115,7 +118,11 @@ def _first_screen(
 
 
 def _undecided(squares: matrix.Matrix, behind: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what would decide each open verdict, in the order of the columns; references are left out."""
+    """Return a row for each inconclusive verdict with the method, the scenario and what would decide it, in the order
+    of the matrix's columns; references, and verdicts on which nothing can be said, are left out.
+
+    ``behind``: "method|scenario|setting" → the details of a square.
+    """
     return [
         {"method": method, "where": column.label, "why": behind[f"{method}|{column.key}"]["why"]}
         for column in squares.columns
@@ -128,7 +135,8 @@ def _undecided(squares: matrix.Matrix, behind: dict[str, dict[str, Any]]) -> lis
 
 
 def _program(folder: Path) -> dict[str, Any]:
-    """Return the page's style, its script, and its compressed libraries by name."""
+    """Return the page's style, its script and its compressed JavaScript libraries (name → content), all in
+    ``folder``."""
     libraries = {
         name: embed.packed(templates.read(folder / "vendor" / f"{name}.min.js").encode()) for name in LIBRARIES
     }
@@ -146,8 +154,8 @@ def paragraphs(text: str) -> list[str]:
 
 
 def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
-    """Return the section of checks: a row of signs for every scenario, a sentence for each failed check, and the
-    remarks on result files."""
+    """Return the section of the page on checks: a row of signs (✓, ✗ or –) for every scenario, a sentence for each
+    failed check, and the remarks on result files."""
     signs = {"good": "✓", "bad": "✗", "": ""}
     checks = sentences.controls(numbers, judgements)
     rows = []
@@ -164,9 +172,10 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
 
 
 def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings that all scenarios share, and those that differ, with the value of each scenario.
+    """Return the settings that all scenarios share, and those that differ with the value in each scenario, for a table.
 
-    An option of a method or an attack differs only among scenarios that use it.
+    An option of a method or an attack differs only among scenarios that use it; elsewhere it is "". Any other setting
+    that a scenario lacks is "—".
     """
     flat = []
     for scenario in scenarios:
@@ -188,7 +197,8 @@ def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def software(specs: list[str]) -> list[tuple[str, str]]:
-    """Return every package, processor and device of any job, with all its versions."""
+    """Return (name, all its versions) of every package, processor and device that a job used. ``specs``: the records of
+    jobs."""
     versions: dict[str, dict[str, None]] = {}
     for path in specs:
         spec = read_json(path)
@@ -201,8 +211,8 @@ def software(specs: list[str]) -> list[tuple[str, str]]:
 
 
 def example(numbers: Numbers) -> dict[str, Any] | None:
-    """Return one number of the study and the file that it comes from, as an example for readers; None if there is
-    none."""
+    """Return the main number of one method and the file that it comes from, with which the page explains how to look a
+    number up; None if the study has no number. A method that is not a reference is preferred."""
     for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.BASELINES):
         metric, cell = numbers.primary(case)
         if not cell.empty:
@@ -215,20 +225,29 @@ def example(numbers: Numbers) -> dict[str, Any] | None:
 
 
 def _table(numbers: Numbers, wish: dict[str, Any], files: dict[str, str], published: Path) -> dict[str, Any]:
+    """Return one table of the page with its caption and its files to download.
+
+    ``wish``: the table's settings and cases; ``files``: name of a file → its path; ``published``: the file of printed
+    numbers.
+    """
     sheets = grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)
     table = {"name": wish["name"], "sheets": sheets, "caption": wish["caption"]}
     return {**table, **_downloads(wish["name"], files, TABLE_FILES)}
 
 
 def _figure(wish: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
-    """Return a figure of the study with its caption. ``wide``: it takes more than half the page."""
+    """Return one figure of the page with its caption and its files to download. ``wide``: it takes more than half the
+    page."""
     figure = _drawing(wish["name"], wish["figure"]["title"], files)
     wide = embed.width(figure["drawing"]) > style.HALF * 72 * 1.1
     return {**figure, "caption": wish["caption"], "wide": wide}
 
 
 def _verdicts(judgements: Decisions, order: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
-    """Return the tables of verdicts, ranks and resolution, and the figure of verdicts."""
+    """Return the tables of verdicts, ranks and resolution and the figure of verdicts, with their files to download.
+
+    ``any``: whether the study has a comparison.
+    """
     makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
     tables = {
         name: {"sheet": make(judgements, order["study"]), **_downloads(name, files, TABLE_FILES)}
@@ -239,7 +258,8 @@ def _verdicts(judgements: Decisions, order: dict[str, Any], files: dict[str, str
 
 
 def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
-    """Return the figures and tables of tuning from their files; {} for a study without tuned methods."""
+    """Return the figures and tables of tuning and of standings, read from ``files`` (name → path); {} for a study
+    without tuned methods."""
     if "tuning.csv" not in files:
         return {}
     sheets = {
@@ -255,7 +275,8 @@ def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
 
 
 def _worth(files: dict[str, str]) -> dict[str, Any]:
-    """Return the tables of the evaluation of metrics, and its figure if there are several metrics."""
+    """Return the tables of the evaluation of metrics (can each be trusted?), read from ``files``, and its figure if
+    there are several metrics. Without a row in meta.csv there are no tables."""
     rows = worth.read(files["meta.csv"])
     several = len(worth.metrics(rows)) > 1
     return {
@@ -272,9 +293,10 @@ def _copies(order: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def orders(sheet: Sheet) -> list[dict[str, float | str]]:
-    """Return, for each column, text of a cell → the number by which it is sorted, "" for a text without a number.
+    """Return, for each column of a table, text of a cell → the number by which the page sorts it.
 
-    A column of words has an empty mapping.
+    A text that stands for a missing number has "". A column with any other text is sorted as words: its mapping is
+    empty.
     """
     columns = []
     for i in range(len(sheet.heads)):
@@ -287,8 +309,11 @@ def orders(sheet: Sheet) -> list[dict[str, float | str]]:
 
 
 def _drawing(name: str, title: str, files: dict[str, str]) -> dict[str, Any]:
-    """Return a figure for the template. Its title is the sentence on what it shows; the study's title begins its
-    caption."""
+    """Return the drawing, title and downloads of a figure for the template.
+
+    The title is the sentence on what the figure shows, if it has one, and ``kind`` is then the study's ``title``, with
+    which its caption begins; otherwise the title is the study's and ``kind`` is "".
+    """
     shown = embed.title(files[f"{name}.svg"]) or title
     drawing = embed.drawing(files[f"{name}.svg"], str(escape(shown)))
     kind = "" if shown == title else title if title.endswith(("?", ".")) else f"{title}."

@@ -61,7 +61,11 @@ def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list
 
 
 def of(exposed: records.Exposed) -> Recognised:
-    """Return what the page shows of one method's records in one scenario."""
+    """Return what the page shows of one method's recognised records in one scenario: a sentence with their number and
+    how many are expected to be false, a card for each listed record, and how to read the cards.
+
+    If no record is recognised, there is only a sentence that says so.
+    """
     counted = f"{words.PER_SPLIT}," if exposed.lists > 1 else ""
     if not exposed.recognised:
         return Recognised(f"None of {exposed.looked} forgotten records{counted} is still recognised.", [])
@@ -95,7 +99,12 @@ def _reading(exposed: records.Exposed) -> Iterator[str]:
 
 
 def card(line: dict[str, Any], beside: Card | None = None) -> Card:
-    """Return the card of one record. Content that is not a valid picture or list of tokens is left out."""
+    """Return the card of one record: its content (picture, tokens or text) and a line with sample, label, person, score
+    and p.
+
+    ``line``: its row in records.csv; ``beside``: the card of a sample that was never seen. Content that is not a valid
+    picture or list of tokens is left out; long text is cut.
+    """
     parts = [f"sample {line['sample']:.0f}"]
     parts += [f"{name} {line[name]:.0f}" for name in ("label", "person") if line[name] == line[name]]
     parts.append(f"score {line['score']:.3g}".replace("-", "−"))
@@ -112,8 +121,8 @@ def card(line: dict[str, Any], beside: Card | None = None) -> Card:
 
 
 def _tokens(content: str) -> list[tuple[str, int, str]]:
-    """Return tokens, each with its level of surprise and a note, up to the length of a passage; [] if they are not
-    valid."""
+    """Return (token, level of surprise, note in nats) for each token in the JSON list ``content``, up to the length of
+    a passage, after which "…" stands; [] if the list is not valid."""
     try:
         pairs = [(str(text), None if nats is None else float(nats)) for text, nats in json.loads(content)]
     except (TypeError, ValueError):

@@ -39,8 +39,8 @@ def methods(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
 
 
 def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
-    """Return every check of `words.CHECKS` in every scenario, then everything that failed, is doubtful or changed
-    nothing."""
+    """Return a statement on every check of `words.CHECKS` in every scenario, then one for every method, attack or
+    metric that failed, every doubt about models, and every method that changed nothing."""
     verdicts = []
     for where in lookup.places(numbers.cases):
         for subject, method in zip(words.CHECKS, CHECKED, strict=True):
@@ -73,10 +73,12 @@ def with_interval(label: str, cell: Cell) -> str:
 
 
 def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
-    """Return the retrained models that others are shown against, as (method, number).
+    """Return the retrained models to whose number those of methods are shown in comparison, as ("retrain_control" or
+    "retrain", number).
 
-    It is the control, which is independent of the models that metrics compare with. If its interval is more than 1.5
-    times as wide as that of retrain, it is retrain: the control of a protocol may have only half of the models.
+    They are the control, because it is independent of the models that metrics compare with. If its interval is more
+    than 1.5 times as wide as that of retrain, retrain is returned: the control of a protocol may have only half of the
+    models. Without a number of either, the result is "" and an empty cell.
     """
     cases = {name: lookup.at(numbers.cases, where, name) for name in YARDSTICKS}
     cells = [(name, numbers.primary(case, attack)[1]) for name, case in cases.items() if case]
@@ -87,7 +89,8 @@ def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
 
 
 def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Verdict:
-    """Return the statement on one method."""
+    """Return the statement on one method in a scenario: its verdict in words, or that it failed, changed nothing, or
+    has no verdict."""
     where, name = lookup.place(case), _name(case)
     row = judgements.verdict(where, case["method"])
     if failure := numbers.failure(case):
@@ -101,7 +104,8 @@ def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Ve
 
 
 def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
-    """Return a verdict in words, with the numbers it rests on."""
+    """Return the verdict of a row in words, with the distance and p-value that it rests on, how the method compares
+    with doing nothing, and remarks. Without a distance, the row's note says why."""
     distance = judgements.main_distance(where, row["method"])
     if distance is None:
         return f"{decisions.word(row)}: {row['note']}"
@@ -129,7 +133,8 @@ def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
 
 
 def _against(row: dict[str, Any]) -> str:
-    """Return how a method compares with doing nothing."""
+    """Return how a method compares with the models before unlearning: worse, not distinguishable, better, or the share
+    of traces that it removes; "" if they were not compared."""
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
     if row["against_none"] == decide.LIKE:
@@ -141,6 +146,8 @@ def _against(row: dict[str, Any]) -> str:
 
 
 def _broken(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
+    """Return by how much the utility of a damaged model is below that of retraining, for each measure on which it
+    counts as broken; "" if there is none."""
     gaps = judgements.of(where, row["method"])
     losses = [
         f"{role} is {_loss(gaps[name])} that of retraining"
@@ -157,8 +164,12 @@ def _loss(gap: dict[str, Any]) -> str:
 
 
 def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | None) -> tuple[str, str]:
-    """Return a sentence and a tone on whether a reference is, or is not, distinguishable from retraining, as it should
-    be."""
+    """Return a sentence on whether a reference compares with retraining as it should, and "good", "bad" or "" (not
+    shown).
+
+    The models before unlearning ("none") must be distinguishable from retraining, on the side of more traces. Retrained
+    models must not be, and their interval must lie within the margin. Without a verdict, the sentence says why.
+    """
     differs = decisions.distinguishable(row)
     name = naming.method(method)
     if row is None or differs is None or distance is None:
