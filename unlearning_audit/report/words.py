@@ -81,8 +81,8 @@ HOLDS = 0.6
 
 
 def rankings(taus: list[float]) -> str:
-    """Return a sentence that says whether methods rank alike, by Kendall's τ between every two rankings; "" without a
-    τ."""
+    """Return a sentence that says whether methods rank alike. ``taus``: Kendall's τ between every two rankings; NaN is
+    ignored; "" if none remains."""
     taus = [tau for tau in taus if not math.isnan(tau)]
     if not taus:
         return ""

@@ -29,7 +29,12 @@ class Look:
 
 
 def draw(numbers: Numbers, attacks: Attacks, look: Look) -> "style.Figure":
-    """Draw two panels for each scenario, accuracy and TPR, with a line for each method."""
+    """Draw two panels for each scenario, the accuracy and the TPR of attacks, with a row for each method and a mark for
+    each attack.
+
+    ``attacks``: (question, attack) → (name, marker, colour); ``look``: heights, distances and widths. A method without
+    a number has a reason in its row.
+    """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     height = look.panel + look.line * len(methods)
     figure, axes = style.panels(2 * len(places), height=height, columns=2, width=style.WHOLE)
@@ -49,7 +54,8 @@ def draw(numbers: Numbers, attacks: Attacks, look: Look) -> "style.Figure":
 
 
 def _finding(numbers: Numbers, attacks: Attacks) -> str:
-    """Return a sentence that says for how many methods each of the first two attacks is more accurate than chance."""
+    """Return a sentence on how many methods each of the first two attacks is more accurate than chance for; "" if no
+    accuracy has an interval."""
     compared = [case for case in numbers.cases if case["method"] not in naming.BASELINES]
     cells = {name: [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
              for (question, attack), (name, *_) in attacks.items()}  # fmt: skip
@@ -64,7 +70,11 @@ def _finding(numbers: Numbers, attacks: Attacks) -> str:
 def marks(
     axis: "style.Axes", numbers: Numbers, case: dict[str, Any], metric: str, row: int, attacks: Attacks, look: Look
 ) -> int:
-    """Draw the results of all attacks on one method in its row; return how many there were."""
+    """Draw the ``metric`` of each attack on one method, with its interval, in row ``row`` of a panel; return the number
+    of marks.
+
+    ``attacks``: (question, attack) → (name, marker, colour). Attacks without a number are skipped.
+    """
     count = 0
     for place, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):
         cell = numbers.cell(case, f"{question}_{metric}", attack)

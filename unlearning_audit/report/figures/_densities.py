@@ -13,7 +13,8 @@ POINTS = 160
 
 
 def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> "style.Figure":
-    """Draw a panel for each method with a row for each value of the figure's axis, on shared horizontal limits.
+    """Draw densities of the values of ``metrics`` over models: a panel for each method, a row for each value of the
+    figure's axis, on shared horizontal limits.
 
     Without an axis, draw a panel for each scenario with a row for each method. The first of the ``metrics`` is filled
     and has ticks for models; others are dashed outlines. ``label`` names the horizontal axis.
@@ -48,7 +49,11 @@ def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> 
 
 
 def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, dict[str, Any] | None]]]:
-    """Return the title of each panel → (name of the row, its case)."""
+    """Return, for the panels of a figure, title → [(name of a row, its case)].
+
+    With an axis (``along``), a panel has one method and its rows are values of the axis. Without, a panel has one
+    scenario and its rows are methods; the case is None where the scenario does not have the method.
+    """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     if along is None:
         return {
@@ -80,7 +85,11 @@ def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
 
 
 def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed: bool) -> list[float]:
-    """Draw one distribution; return the limits that it takes, or an empty list if no value is positive and finite."""
+    """Draw the density of ``values`` on a logarithmic axis in row ``row``; return its least and largest position.
+
+    Values that are 0 or infinite are counted beside it. If no value is positive and finite, a sentence is written and
+    [] is returned. A ``dashed`` density has an outline only, without marks and sentences.
+    """
     positive = [value for value in values if 0 < value < math.inf]
     if not positive:
         if not dashed:

@@ -70,7 +70,8 @@ def seconds(value: float) -> float:
 
 
 def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
-    """Draw the point of a method with its interval, and the cross of its published setting."""
+    """Draw a tuned method as a point with its interval, hollow if it loses too much utility, and its published setting
+    as a cross. ``row``: the method's row in the table of tuning."""
     at = seconds(row["method_seconds"])
     axis.plot([at] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
     fill = "full" if row["worth"] <= TOLERABLE else "none"

@@ -28,9 +28,11 @@ MARKS = {
 
 
 def draw(rows: list[dict[str, Any]]) -> "style.Figure":
-    """Draw a dot and its 95 % interval for each metric in each panel, and a dashed line at the ideal value.
+    """Draw a panel for each property of metrics (power, separation, …), a dot with its 95 % interval for each metric,
+    and a dashed line at the ideal value.
 
-    ``rows``: as `comparisons.meta.evaluate` returns them.
+    ``rows``: one for each metric and property, as `comparisons.meta.evaluate` returns them. If none has a value, the
+    figure holds a sentence that says so.
     """
     from matplotlib.lines import Line2D
 

@@ -8,11 +8,12 @@ from unlearning_audit.report import lookup, naming, style
 
 
 def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
-    """Draw a panel for each tuned method, with a point and its interval for each setting.
+    """Draw a panel for each tuned method, with its time and distance from retraining: a point with an interval for each
+    setting that was tried.
 
     A point is hollow if the setting loses more utility than the margin. The chosen setting has a colour of its own, and
-    a line marks the distance of the study's own setting. ``campaigns``: scenario, setting, method and ``trials``, the
-    rows of trials.csv; the last row of each setting is drawn.
+    a line marks the distance of the study's own setting. ``campaigns``: for each tuned method its scenario, setting,
+    method and ``trials``, the rows of trials.csv; the last row of each tried setting is drawn.
     """
     figure, axes = style.panels(max(len(campaigns), 1), height=1.5, columns=4, width=style.WHOLE)
     for axis, campaign in zip(axes, campaigns, strict=False):
@@ -41,7 +42,11 @@ def is_like(row: dict[str, Any], is_choice: bool, usable: bool) -> bool:
 
 
 def mark(axis: "style.Axes", rows: list[dict[str, Any]], is_choice: bool, usable: bool) -> None:
-    """Draw points with intervals, all settings in one call, because there may be thousands."""
+    """Draw the points and intervals of trials, ``rows`` of trials.csv, in one call, because there may be thousands.
+
+    ``is_choice``: draw them in the colour of the chosen setting; ``usable``: fill the points, because they lose little
+    utility.
+    """
     seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
     color = style.PALETTE[1] if is_choice else style.PALETTE[0]
     axis.vlines(seconds, [row["ci_low"] for row in rows], [row["ci_high"] for row in rows], color=color, linewidth=0.6,

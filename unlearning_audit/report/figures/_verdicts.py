@@ -17,7 +17,12 @@ ACROSS = 3
 
 
 def draw(judgements: Decisions) -> "style.Figure":
-    """Draw a panel for each scenario and setting, a row for each method, a mark with its interval for each metric."""
+    """Draw which share of traces each method removes: a panel for each scenario and setting, a row for each method, and
+    a mark with its interval for each metric.
+
+    Marks are hollow if they are not distinguishable from retraining. Without a verdict on any method, the figure holds
+    a sentence that says so.
+    """
     from matplotlib.lines import Line2D
 
     places = [where for where in judgements.verdicts if _methods(judgements, where)]
@@ -59,7 +64,8 @@ def draw(judgements: Decisions) -> "style.Figure":
 
 
 def _panel(axis: "style.Axes", judgements: Decisions, where: decisions.Place, looks: dict[str, Any], most: int) -> None:
-    """Draw one scenario and setting. The panel has room for ``most`` rows."""
+    """Draw the panel of one scenario and setting (``where``), with room for ``most`` rows. ``looks``: metric → (colour,
+    marker)."""
     methods = _methods(judgements, where)
     for at, method in enumerate(methods):
         distances = [row for row in _rows(judgements, where) if row["method"] == method]
@@ -85,7 +91,11 @@ def _rows(judgements: Decisions, where: decisions.Place) -> list[dict[str, Any]]
 def _row(
     axis: "style.Axes", at: int, distances: list[dict[str, Any]], looks: dict[str, Any], verdict: dict[str, Any]
 ) -> None:
-    """Draw the marks of one method. A value outside the panel is an arrow at its edge."""
+    """Draw the share of traces removed by one method in row ``at``, a mark with its interval for each metric. A value
+    outside the panel is an arrow at its edge.
+
+    Without any share, the row has the word of the ``verdict`` or "no share". ``looks``: metric → (colour, marker).
+    """
     finite = [row for row in distances if not math.isnan(row["share_closed"])]
     if not finite:
         is_state = verdict["verdict"] in (decide.FAILED, *decide.STATES)

@@ -20,8 +20,11 @@ APART = 0.12
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw a panel for each scenario with a line for each method: its values with 95 % intervals, and its name at the
-    right."""
+    """Draw the main metric along an axis of the study: a panel for each scenario, a line with 95 % intervals for each
+    method, and its name at the right end.
+
+    Methods without a number are left out. A dashed line marks the metric's ideal.
+    """
     wish, methods = order["figure"], lookup.methods(numbers.cases)
     along = wish["axis"]
     groups = grouped(numbers.cases, along)
@@ -69,8 +72,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
-    """Return a sentence on whether methods rank alike at all values of the axis; with too few methods, on their
-    range."""
+    """Return a sentence on whether methods rank alike at all values of the axis. With fewer than three methods it gives
+    the range of the metric instead; without a metric it is ""."""
     metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
     if not metric:
         return ""
@@ -81,7 +84,8 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
 
 
 def _range(numbers: Numbers, wish: dict[str, Any], metric: str) -> str:
-    """Return a sentence with the lowest and the highest value of all methods."""
+    """Return a sentence with the lowest and the highest value of the ``metric`` over methods, without references; "" if
+    there is none."""
     cells = [numbers.primary(c, wish["attack"])[1] for c in numbers.cases if c["method"] not in naming.BASELINES]
     values = [cell.value for cell in cells if not cell.empty]
     if not values:
@@ -91,10 +95,11 @@ def _range(numbers: Numbers, wish: dict[str, Any], metric: str) -> str:
 
 
 def positions(labels: list[str]) -> list[float]:
-    """Return where the values of an axis are drawn: words evenly, numbers by value, wide ranges of numbers by
-    logarithm.
+    """Return the horizontal position of each of an axis's ``labels``: words evenly, numbers by value, numbers whose
+    range is wide (a factor of 5 or more) by logarithm.
 
-    An infinite value is drawn one mean step beyond the last finite one.
+    An infinite value is drawn one mean step beyond the last finite one. With fewer than two finite numbers, labels are
+    drawn evenly.
     """
     try:
         values = [float(label) for label in labels]
@@ -111,7 +116,8 @@ def positions(labels: list[str]) -> list[float]:
 
 
 def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str, Any]]]:
-    """Group cases by scenario and by all axes except ``along``; the keys are titles of panels."""
+    """Group the cases that vary along the axis ``along``: title of a panel → cases with the same scenario and the same
+    values of all other axes."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for case in cases:
         if along in case["axes"]:
@@ -121,7 +127,10 @@ def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str,
 
 
 def _name_ends(axis: "style.Axes", names: list[tuple[str, float]], colours: dict[str, str]) -> None:
-    """Write each method's name at the right end of its line; names that would overlap are moved apart."""
+    """Write each method's name at the right end of its line; names that would overlap are moved apart.
+
+    ``names``: (method, height of the end); ``colours``: method → colour.
+    """
     low, high = axis.get_ylim()
     axis.set_ylim(low, high)
     room = axis.bbox.height / axis.figure.dpi * 72

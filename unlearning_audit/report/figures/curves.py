@@ -10,7 +10,8 @@ TESTS = {"privacy_roc": "never seen?", "efficacy_roc": "retrained?"}
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw a panel for each test and method, with a curve and the band of its interval for each scenario and
+    """Draw the ROC curves of RULI's two tests, which tell outputs after unlearning from those of samples never seen, or
+    of retrained models: a panel for each test and method, with a curve and its interval for each scenario and
     setting."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
@@ -48,7 +49,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def points(numbers: Numbers, case: dict[str, Any] | None, metric: str) -> list[tuple[float, Cell]]:
-    """Return (FPR, TPR) over all target samples, by increasing FPR. A TPR without a value is left out."""
+    """Return (FPR, TPR) of the test ``metric`` over all target samples of a case, by increasing FPR. A TPR without a
+    value is left out; without a case the list is empty."""
     if case is None:
         return []
     rows = numbers.of_metric(case, metric)
@@ -58,6 +60,8 @@ def points(numbers: Numbers, case: dict[str, Any] | None, metric: str) -> list[t
 
 
 def _line(axis: "style.Axes", line: list[tuple[float, Cell]], colour: str, low: float) -> None:
+    """Draw one ROC curve with the band of its interval; values below ``low``, the edge of the panel, are drawn at it.
+    ``line``: (FPR, TPR); if empty, nothing is drawn."""
     if not line:
         return
     fpr = [x for x, _ in line]

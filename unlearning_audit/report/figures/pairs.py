@@ -20,9 +20,11 @@ TITLE = "Unlearning Quality of every pair of splits"
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw a dot for each pair, a bar for all pairs together, and at the right the standard deviation over pairs.
+    """Draw how Q varies over pairs of models: for each method a dot for each pair, a bar for all pairs together, and at
+    the right the standard deviation over pairs.
 
-    Within a row, the first pair is the topmost dot and the last the lowest, so that a pair can be followed.
+    Within a row, the first pair is the topmost dot and the last the lowest, so that a pair can be followed. A method
+    without pairs has a reason in its row.
     """
     wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.24 * len(methods))

@@ -14,7 +14,8 @@ DRAWN_FROM = ("data", "splits", "unlearned")
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw a panel with two histograms for each method. Where they agree, confidence does not reveal forgotten
+    """Draw histograms of phi (confidence in the label) for each method: of forgotten samples, and of held-out samples,
+    or of forgotten samples under retrained models. Where the two agree, confidence does not reveal forgotten
     samples."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     across = len(methods) if len(methods) <= 5 else 4
@@ -69,9 +70,11 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 
 def values(files: dict[str, Any]) -> Pair:
-    """Return phi of all forgotten and of all held-out samples under the target models, float64 [values] each.
+    """Return phi (confidence in the label) of all forgotten and of all held-out samples under the audited models,
+    float64 [values] each.
 
-    Reads one batch of models at a time. Raises NoAnswerError if a model failed or diverged.
+    ``files``: paths of data, and of splits and unlearned logits, one for each batch of models; one batch is read at a
+    time. Shadow models are left out. Raises NoAnswerError if a model failed or diverged.
     """
     data = Data.read(files["data"])
     sides: tuple[list[np.ndarray], list[np.ndarray]] = [], []
@@ -86,7 +89,8 @@ def values(files: dict[str, Any]) -> Pair:
 
 
 def _values(numbers: Numbers, case: dict[str, Any] | None) -> Pair | None:
-    """Return what `values` returns for a case; None if there is no case, or if it has no logits."""
+    """Return phi of forgotten and of held-out samples for a case; None if there is no case, if it has no logits, or if
+    its method failed or diverged."""
     if case is None or not case["files"] or numbers.failure(case):
         return None
     try:
@@ -96,8 +100,12 @@ def _values(numbers: Numbers, case: dict[str, Any] | None) -> Pair | None:
 
 
 def _against(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
-    """Return the two arrays to draw for each method, and a name for the second: held-out samples, or, if the protocol
-    has none, the forgotten samples under retrained models."""
+    """Return, for each method, the two arrays of phi to draw, and a name for the second.
+
+    It is "held out" if any method has held-out samples, or if nothing was retrained. Otherwise the protocol has none,
+    and the second array is that of the forgotten samples under retrained models. ``values``: for each of ``methods``
+    its (forgotten, held-out) arrays or None.
+    """
     by_method = dict(zip(methods, values, strict=True))
     best = next((by_method[name] for name in ("retrain_control", "retrain") if by_method.get(name)), None)
     if best is None or any(len(heldout) for pair in values if pair for heldout in pair[1:]):
@@ -112,8 +120,11 @@ def _range(values: np.ndarray) -> tuple[float, float]:
 
 
 def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray) -> float:
-    """Draw both histograms as densities; values outside the bins count in the outermost ones. Returns the largest
-    density."""
+    """Draw the two arrays of a method as histograms; values outside the bins count in the outermost ones. Return the
+    largest density.
+
+    If ``pair`` is None, "no logits" is written, and 0 is returned.
+    """
     axis.spines["left"].set_visible(False)
     axis.set_yticks([])
     axis.set_xlim(bins[0], bins[-1])
@@ -134,7 +145,8 @@ def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray) -> float:
 
 
 def _title(axis: "style.Axes", numbers: Numbers, case: dict[str, Any] | None, name: str) -> None:
-    """Write the method's name above its panel, and its main metric, or why it has none, beside it."""
+    """Write the method's name above its panel, and its main metric beside it. If it failed or diverged, that word
+    replaces "no logits" in the panel."""
     axis.set_title(naming.method(name), pad=3)
     if case is None:
         return

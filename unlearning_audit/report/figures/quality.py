@@ -14,7 +14,11 @@ TITLE = "Unlearning Quality of every method"
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw a forest plot: a dot and its 95 % interval for each method, a line at the ideal, a band for retraining."""
+    """Draw the main metric as a forest plot: for each method a dot with its 95 % interval, a line at the ideal, and a
+    band for the interval of retraining.
+
+    There is a panel for each scenario. A method without a number has a reason in its row.
+    """
     wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
     colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
@@ -55,7 +59,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
-    """Return a sentence that says how many methods' intervals overlap that of retraining, by scenario and setting."""
+    """Return a sentence on how many methods' intervals overlap the interval of retraining, by scenario and setting; ""
+    if there is no such interval, or if there are more than three scenarios and settings."""
     met: dict[str, list[bool]] = {}
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:
@@ -71,7 +76,8 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
 
 
 def frame(axis: "style.Axes", methods: list[str], title: str, label: str, ideal: float | None, nbins: int) -> None:
-    """Lay out a panel with one row for each method: names at the left, a line at the ideal value, ticks and titles."""
+    """Label a panel with one row for each method: names at the left, a line at the ``ideal`` value unless it is None,
+    at most ``nbins`` ticks, a title and an axis label."""
     if ideal is not None:
         axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
     axis.set_title(title)

@@ -15,7 +15,8 @@ READS = ("axis", "attack")
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw a panel for each method and a colour for each value of the figure's axis, on logarithmic axes.
+    """Draw, for every model, an attack's mean probability of membership against efficacy, on logarithmic axes: a panel
+    for each method and a colour for each value of the figure's axis.
 
     Without an axis, draw a panel for each scenario and a colour for each method. Crosses mark the medians.
     """
@@ -59,7 +60,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def points(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> list[tuple[float, float]]:
-    """Return (efficacy, probability) of every model for which both are positive and finite."""
+    """Return (efficacy, mean probability of membership by ``attack``) of every model for which both are positive and
+    finite; [] without a case."""
     if case is None:
         return []
     pairs = zip(numbers.models(case, "efficacy"), numbers.models(case, "attack_probability", attack), strict=False)

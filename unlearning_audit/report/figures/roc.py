@@ -41,7 +41,8 @@ class Curve:
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw each method's ROC curve under its strongest attack, or under the one that the figure names.
+    """Draw each method's ROC curve under its strongest attack, or under the attack that the figure names, in a panel
+    for each scenario.
 
     Lines mark chance and the resolution. With more than `MOST` methods, only the strongest and the weakest curve are
     named, and the others are grey.
@@ -80,7 +81,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[Curve | None, str]:
-    """Return the curve to show for a case, or None and the reason."""
+    """Return the curve with the largest area for a case, of ``attack`` or, if that is "", of any attack, with words for
+    its absence. The curve is None if there is none: not in this scenario, failed, or without scores."""
     if case is None:
         return None, "not asked for"
     if lost := numbers.lost(case):
@@ -92,10 +94,11 @@ def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[C
 
 
 def curves(files: dict[str, Any]) -> list[Curve]:
-    """Return the ROC curve of every attack and form: at each FPR the largest TPR that does not exceed it, mean over
-    models.
+    """Return the ROC curves of a case, one for each attack and form: the largest TPR at each FPR, mean over models,
+    with samples weighted by ``Membership.weight``.
 
-    ``files``: the paths of data, splits and scores of a case. Samples are weighted by ``Membership.weight``.
+    An attack without scores for all target samples is left out. ``files``: the paths of data, splits and scores of the
+    case.
     """
     case = Evaluation(files["data"], files["splits"], [], [], scores_file=files["scores"])
     target = case.membership[case.target]
@@ -141,7 +144,11 @@ def rates(
 
 
 def _furnish(axis: "style.Axes", finest: float, title: str, names: list[tuple[str, str]], attack: str) -> None:
-    """Draw axes, the line of chance, the resolution, and the methods' names in their colours below that line."""
+    """Draw the axes of a panel, the line of chance, the region of FPR below ``finest`` that samples cannot resolve, and
+    ``names``: (text, colour) in the corner.
+
+    If ``finest`` is 1, there is no curve: a sentence says why.
+    """
     if finest == 1:
         axis.set_title(title)
         axis.set(xticks=[], yticks=[])

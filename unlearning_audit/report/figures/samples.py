@@ -25,9 +25,11 @@ SIDES = {
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw a panel for each method: for each sample, the median and the middle 80 % of three distributions of phi.
+    """Draw, for the same samples in a panel for each method, the median and the middle 80 % of three distributions of
+    phi (confidence in the label), those of `SIDES`.
 
-    All panels show the same samples, ordered by the median of phi in models that never saw them.
+    All panels show the samples in the order of the median of phi in models that never saw them. A method without logits
+    has a word in its panel.
     """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     panels = [(where, name) for where in places for name in methods]
@@ -101,7 +103,8 @@ def _phi(answers: StoredLogits, y: np.ndarray, samples: np.ndarray) -> np.ndarra
 
 
 def _values(numbers: Numbers, case: dict[str, Any] | None) -> list[list[np.ndarray]] | None:
-    """Return what `values` returns for a case, sorted by the median before unlearning; None if there are no logits."""
+    """Return what `values` returns for a case, without samples that lack one of the three kinds, sorted by the median
+    of phi in models that never saw them; None if no sample remains, without logits, or if the method failed."""
     if case is None or not case["files"] or numbers.failure(case):
         return None
     try:

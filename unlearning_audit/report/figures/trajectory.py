@@ -14,7 +14,8 @@ LEVELS = {"retrain": "--", "none": ":"}
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw a panel for each attack, and for each reading of forgotten samples, along the steps of unlearning.
+    """Draw how methods change along the steps of unlearning: a panel for each attack, and for each value that result
+    files give of forgotten samples.
 
     Each method is a line with its 95 % interval. Horizontal lines show retrained models (dashed, with their interval)
     and models before unlearning (dotted).
@@ -58,7 +59,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tuple[int, dict[str, Any]]]]:
-    """Return method, without its step → (step, case) sorted by step, in one scenario and setting."""
+    """Return, for one scenario and setting, name of a method without its step → [(step, case)] by increasing step.
+    Methods without the metric unlearning_step are left out."""
     lines: dict[str, list[tuple[int, dict[str, Any]]]] = {}
     for case in (case for case in numbers.cases if lookup.place(case) == where):
         for row in numbers.of_metric(case, "unlearning_step"):
@@ -68,7 +70,8 @@ def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tup
 
 
 def _metrics(numbers: Numbers, cases: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return (metric, role) of each panel, at most `MOST`; the role is "" for attacks."""
+    """Return (metric, role of samples) for each panel, at most `MOST`: first the AUCs of attacks, with the role "",
+    then values of forgotten samples."""
     rows = [row for case in cases for row in numbers.of(case)]
     attacks = [(row.metric, "") for row in rows if row.metric.startswith("auc_")]
     readings = [(row.metric, row.role) for row in rows if row.metric.startswith("reading_") and row.role == "forget"]
@@ -83,6 +86,7 @@ def _cell(numbers: Numbers, case: dict[str, Any], metric: str, role: str) -> Cel
 
 
 def _ribbon(axis: "style.Axes", steps: list[int], cells: list[Cell], colour: str) -> None:
+    """Draw the band of the intervals of ``cells`` along ``steps``; nothing if a cell has no interval."""
     if cells and all(cell.bounded for cell in cells):
         axis.fill_between(steps, [cell.low for cell in cells], [cell.high for cell in cells], color=colour, alpha=0.15,
                           lw=0)  # fmt: skip

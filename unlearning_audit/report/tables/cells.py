@@ -28,9 +28,11 @@ Column = tuple[tuple[str, str], Ask]
 
 
 def columns_of(numbers: Numbers, wish: dict[str, Any]) -> list[Column]:
-    """Return the columns of a table: each combination of the metrics, attacks and rows (``where``) that it names.
+    """Return the columns of a table: for each scenario and setting, the combinations of metric, attack and role of
+    samples (``where``) that the table's settings ``wish`` list.
 
-    Combinations without a number are left out. If none has a number, the first is kept, to show the reason.
+    Combinations without a number in a scenario are left out; if none has a number there, the first is kept, to show the
+    reason.
     """
     asks = [
         Ask(metric, attack, place(where))
@@ -55,7 +57,8 @@ def place(where: dict[str, Any]) -> lookup.Where:
 
 
 def reading(metrics: list[str]) -> str:
-    """Return how to read the metrics; several metrics are named before their explanation."""
+    """Return the text that explains how to read the numbers of ``metrics``; if there are several, each text begins with
+    the names of its metrics."""
     meanings = [naming.meaning(metric) for metric in metrics]
     if len(meanings) == 1:
         return meanings[0].reading
@@ -122,14 +125,19 @@ def beside(name: str) -> list[Head]:
 
 
 def difference(ask: Ask, asks: list[Ask]) -> str:
-    """Return the words that distinguish one column from the others of its table."""
+    """Return the words that distinguish the column of ``ask`` (metric, attack, rows) from the others of its table,
+    ``asks``; "" if it is the only one."""
     labels = (naming.meaning(ask.metric).display_name, ask.attack.replace("_", " "), lookup.about(ask.where) or "all")
     differ = [len({question[i] for question in asks}) > 1 for i in range(len(ask))]
     return ", ".join(text for text, differs in zip(labels, differ, strict=True) if differs and text)
 
 
 def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
-    """Return the name of a column: its value of ``axis``, and whatever else distinguishes its scenario and setting."""
+    """Return the name of the column of a scenario and setting (``where``): its value of ``axis``, after the scenario if
+    there are several, and the values of other axes.
+
+    If the columns are scenarios, or if the scenario does not vary along ``axis``, it is the label of both.
+    """
     axes = next(case["axes"] for case in numbers.cases if lookup.place(case) == where)
     several = len({case["scenario"] for case in numbers.cases}) > 1
     if axis == "scenario" or axis not in axes:
@@ -145,7 +153,8 @@ def method_fields(method: str, where: tuple[str, str]) -> dict[str, Any]:
 
 
 def cell_fields(cell: Cell, ask: Ask) -> dict[str, Any]:
-    """Return the requested metric and the full number as columns of the csv."""
+    """Return the fields of a table's csv for one number: attack, metric, which samples, value, interval and n,
+    unrounded."""
     about = dict(cell.where or ask.where)
     values = {"value": cell.value, "ci_low": cell.low, "ci_high": cell.high, "n": cell.n}
     return {"attack": cell.attack, "metric": ask.metric, **about, **values}

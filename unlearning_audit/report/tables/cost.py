@@ -33,7 +33,11 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 def ratios(
     ledger: list[dict[str, Any]], cases: list[dict[str, Any]]
 ) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Return (scenario, setting, method) → seconds of unlearning per model, and their ratio to those of retraining."""
+    """Return (scenario, setting, method) → (seconds of unlearning per model, their ratio to those of retraining).
+
+    The ratio is NaN if nothing was retrained. ``ledger``: a row for each job; ``cases``: for each method in each
+    scenario the records (``specs``) of its jobs.
+    """
     by_spec = {(row["stage"], row["node"]): row for row in ledger}
     spent = {}
     for case in cases:
@@ -48,7 +52,8 @@ def ratios(
 
 
 def stages(ledger: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the jobs, models, seconds and largest peak memory of every stage, in the order of the pipeline."""
+    """Return stage → its numbers of jobs and models, its seconds and its largest peak memory, in the order of the
+    pipeline. ``ledger``: a row for each job."""
     sums: dict[str, dict[str, Any]] = {}
     for row in ledger:
         total = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
@@ -83,12 +88,14 @@ def _stages(ledger: list[dict[str, Any]]) -> Sheet:
 
 
 def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
-    """Return the table of each method's time relative to retraining; along an axis, the mean over its values."""
+    """Return the table of each method's time relative to retraining, with a column for each scenario. If a scenario
+    varies along an axis, a number is the mean over its settings."""
     times = ratios(ledger, cases)
     scenarios = list(dict.fromkeys(case["scenario"] for case in cases))
 
     def mean(scenario: str, method: str, part: int) -> float | None:
-        """Along an axis, over its values; None where the scenario does not ask for the method."""
+        """Return the mean of seconds (``part`` 0) or ratios (1) over a scenario's settings; None if the scenario does
+        not have the method."""
         values = [spent[part] for (name, _, of), spent in times.items() if (name, of) == (scenario, method)]
         return sum(values) / len(values) if values else None
 
@@ -111,9 +118,9 @@ def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
 
 
 def _metrics(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
-    """Return the table of seconds of every metric, and of all attacks together, for one method.
+    """Return the table of the seconds that each metric, and all attacks together, take to evaluate one method.
 
-    Each number is a mean over the methods and settings of a scenario.
+    Each number is a mean over the methods and settings of a scenario. Scenarios without such records have no column.
     """
     nodes = {row["node"]: row for row in ledger if row["stage"] == "metrics"}
     groups: dict[tuple[str, str], list[float]] = {}
@@ -168,7 +175,7 @@ def duration(seconds: float) -> str:
 
 
 def _row(node: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the row of one node. What its spec does not record is 0 or ""."""
+    """Return a job's row in the ledger of costs, from its record ``spec``. What the record does not hold is 0 or ""."""
     seconds, machine = spec.get("seconds", {}), spec.get("machine", {})
     return {
         "stage": node["stage"],
@@ -185,12 +192,16 @@ def _row(node: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> tuple[Entry, ...]:
+    """Return the cells of one stage: jobs, models, time, time per model and peak memory; "" for models and memory that
+    are None or 0."""
     per_model = duration(seconds / models) if models else ""
     memory = "" if peak is None else f"{peak / 1024:.1f} GiB" if peak >= 1000 else f"{peak} MiB"
     return tuple(map(Entry, (str(jobs), str(models) if models else "", duration(seconds), per_model, memory)))
 
 
 def _ratio(ratio: float | None, *, limited: bool) -> Entry:
+    """Return the cell of a method's time relative to retraining: empty for None, a dash with a reason for NaN, and with
+    a warning if the method is ``limited`` and too slow."""
     if ratio is None:
         return Entry("")  # the scenario does not have this method
     if math.isnan(ratio):

@@ -29,9 +29,9 @@ DIGITS = 12
 def write(
     sheets: list[Sheet], *, csv: str | Path, md: str | Path, tex: str | Path, columns: tuple[str, ...] = ()
 ) -> None:
-    """Write the tables to three files, one table after the other. The same tables give the same bytes.
+    """Write the tables to a csv, a Markdown and a LaTeX file, one after the other. The same tables give the same bytes.
 
-    ``columns``: the head of the csv if the tables have no numbers.
+    ``columns``: the first line of the csv if the tables have no numbers.
     """
     records = [
         {name: float(f"{v:.{DIGITS}g}") if isinstance(v, float) else v for name, v in record.items()}
@@ -54,6 +54,8 @@ def latex(sheet: Sheet) -> str:
 
 
 def _rendered(template: str, sheet: Sheet) -> str:
+    """Return a table as text by a ``template`` of resources/tables, whose marks are <% %> and << >>, because LaTeX uses
+    braces."""
     environment = templates.environment(
         "tables", keep_trailing_newline=True, block_start_string="<%", block_end_string="%>",
         variable_start_string="<<", variable_end_string=">>",
@@ -75,8 +77,8 @@ def _tex(text: str) -> str:
 
 
 def spans(sheet: Sheet) -> list[tuple[str, int, int]]:
-    """Return (group, its first column, number of columns) of the upper heads, from left to right; the label is column
-    1."""
+    """Return (group, its first column, number of columns) for each run of neighbouring columns with the same group,
+    from left to right, for the line above the column names. Columns count from 1, which is the column of labels."""
     runs: list[tuple[str, int, int]] = []
     for column, head in enumerate(sheet.heads, start=2):
         if runs and runs[-1][0] == head.group:

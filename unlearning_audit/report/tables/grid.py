@@ -15,8 +15,12 @@ BOUND = "lower_bound"
 
 
 def sheets_of(numbers: Numbers, order: dict[str, Any], printed: str | Path) -> list[Sheet]:
-    """Return the tables of a job: the headline, or one entry of ``tables``. ``printed``: the file of printed
-    numbers."""
+    """Return the tables that one job writes: the headline, or the table of one entry of a study's ``tables`` in its
+    layout.
+
+    ``order``: the job's settings, as `workflow.parameters.table` returns them; ``printed``: the file of the papers'
+    numbers.
+    """
     if order["table"] is None:
         return headline.sheets(numbers, order)
     wish = order["table"]
@@ -25,11 +29,12 @@ def sheets_of(numbers: Numbers, order: dict[str, Any], printed: str | Path) -> l
 
 
 def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
-    """Return the table of one entry of a study's ``tables`` in the layout wide.
+    """Return the table of one entry of a study's ``tables`` in the layout wide: a line for each method, and a column
+    for each scenario, setting and quantity, in study order.
 
     ``order``: as `workflow.parameters.table` returns it; ``printed``: the rows of the paper's table, empty if the study
-    does not name one. There is a column for each scenario, setting and quantity, in study order. Where the paper prints
-    a number for a column, two more columns show that number and the difference.
+    does not name one. Where the paper prints a number for a column, two more columns show that number and the
+    difference.
     """
     wish = order["table"]
     columns, methods = parts.columns_of(numbers, wish), lookup.methods(numbers.cases)
@@ -61,6 +66,8 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
 def _measured(
     numbers: Numbers, case: dict[str, Any] | None, ask: parts.Ask, printed: list[dict[str, Any]]
 ) -> parts.Measured:
+    """Return the number that ``ask`` (metric, attack, rows) selects for a case, with the paper's beside it; empty with
+    a reason if the scenario does not have the method."""
     cell = numbers.cell(case, *ask) if case else missing("the scenario does not ask for this method")
     return parts.Measured(case, cell, printed)
 
@@ -68,7 +75,11 @@ def _measured(
 def _heads(
     numbers: Numbers, wish: dict[str, Any], columns: list[parts.Column], besides: set[Any], printed: bool
 ) -> list[Head]:
-    """Return one head for each column; three for a column with the paper's numbers."""
+    """Return the heads of all columns: one for each column, three for those in ``besides``, which show the paper's
+    number and the difference too.
+
+    ``printed``: whether the study names a paper's table; columns without the paper's numbers then have a footnote.
+    """
     heads = []
     group = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else ""
     asks = list(dict.fromkeys(ask for _, ask in columns))
@@ -96,9 +107,10 @@ def _footer(
     printed: list[dict[str, Any]],
     besides: set[Any],
 ) -> tuple[list[Line], list[dict[str, Any]]]:
-    """Return the lines below the methods and their records for the csv, one number for each scenario and setting.
+    """Return the lines below the methods that ``wish["footer"]`` lists, and their records for the csv.
 
-    A line is the test accuracy of the original models, or the bound that the privacy budget guarantees.
+    A line has one number for each scenario and setting: the test accuracy of the original models, or the bound that the
+    privacy budget guarantees. ``printed``: the paper's rows; ``besides``: columns with the paper's numbers.
     """
     lines, records = [], []
     makers = {"accuracy": ("test accuracy before", _accuracy), BOUND: ("guaranteed by DP, for none", _lower_bound)}
@@ -126,6 +138,8 @@ def _footer(
 
 
 def _accuracy(numbers: Numbers, where: tuple[str, str]) -> Cell:
+    """Return the test accuracy of the models before unlearning; an empty cell with a reason if the scenario does not
+    list the method none."""
     case = lookup.at(numbers.cases, where, "none")
     if case is None:
         return missing("the scenario does not list the method none, whose models these would be")
@@ -133,8 +147,8 @@ def _accuracy(numbers: Numbers, where: tuple[str, str]) -> Cell:
 
 
 def _lower_bound(numbers: Numbers, where: tuple[str, str]) -> Cell:
-    """Return the lower bound that the privacy budget guarantees for any method; an empty cell without private
-    training."""
+    """Return the lower bound that the privacy budget guarantees for any method; an empty cell with a reason if training
+    was not private, or if the bound is not above 0."""
     facts = next(case["facts"] for case in numbers.cases if lookup.place(case) == where)
     if "delta" not in facts:
         return missing("trained without differential privacy, so nothing is guaranteed")

@@ -27,7 +27,7 @@ NO_DECISIONS = Decisions()
 
 
 def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
-    """Return one table for each protocol of the study, because protocols give different numbers."""
+    """Return the headline tables of a study, one for each protocol, because protocols give different numbers."""
     judged, sheets_ = decisions.read(order.get("comparisons", [])), []
     flags = typeset.flags(order.get("margins", {}))
     protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
@@ -39,8 +39,12 @@ def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
 
 
 def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_DECISIONS) -> Sheet:
-    """Return a table with a line for each method of each scenario, and a column for each number that one of them
-    has."""
+    """Return the headline table of ``cases``: a line for each method of each scenario, and a column for each main
+    number that one of them has.
+
+    If no column has a value, all are kept, because their cells say why. ``judged``: the study's verdicts, which mark
+    broken models.
+    """
     present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
     metrics = {metric for metric, _ in present}
     paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
@@ -96,7 +100,7 @@ def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
 
 def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[str, ...]:
     """Return the footnotes of a method: that it failed, that its models diverged or are broken, or that it changed
-    nothing."""
+    nothing; () for none of these."""
     if failure := numbers.failure(case):
         return DIVERGED if numbers.lost(case) == words.DAMAGED.word else FAILED, failure
     if numbers.unchanged(case):

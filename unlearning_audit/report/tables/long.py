@@ -15,10 +15,12 @@ SPREAD = "_sd"
 
 
 def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
-    """Return the table of one entry of a study's ``tables`` in the layout long; parameters are those of `grid.sheet`.
+    """Return the table of one entry of a study's ``tables`` in the layout long: a section for each method, a line for
+    each scenario and setting, a column for each quantity.
 
-    If a metric has a standard deviation over models, that replaces the interval ("0.55 ± 0.10"), for our number and for
-    the paper's. The csv has both.
+    ``order``: as `workflow.parameters.table` returns it; ``printed``: the rows of the paper's table, empty if the study
+    does not name one. If a metric has a standard deviation over models, that replaces the interval ("0.55 ± 0.10"), for
+    our number and for the paper's. The csv has both.
     """
     wish = order["table"]
     asks = list(dict.fromkeys(ask for _, ask in cells.columns_of(numbers, wish)))
@@ -54,6 +56,11 @@ def _measured(numbers: Numbers, case: dict[str, Any], ask: Ask, printed: list[di
 
 
 def _heads(ask: Ask, asks: list[Ask], beside: bool, printed: bool) -> list[Head]:
+    """Return the heads of the columns of one quantity: one, or three if the paper's number and the difference stand
+    ``beside`` it.
+
+    ``printed``: whether the study names a paper's table; a quantity without the paper's numbers then has a footnote.
+    """
     name = cells.difference(ask, asks) or naming.meaning(ask.metric).display_name
     if beside:
         return cells.beside(name)

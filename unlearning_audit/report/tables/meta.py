@@ -18,8 +18,11 @@ SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ ov
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """Return the rows of ``meta.csv``, as `meta.evaluate` returned them; [] if there was nothing to measure. Raises
-    ArtifactError as `cells.table` does."""
+    """Read the evaluation of metrics, a row for each metric and property, from the file meta.csv; [] if there was
+    nothing to measure.
+
+    Raises ArtifactError if the file is missing or its columns are not valid.
+    """
     if checked(path, lambda: Path(path).read_text(encoding="utf-8")) == "\n":
         return []
     return cells.table(path, COLUMNS, text=("metric", "property", "scenario", "note"), whole=("n",))
@@ -32,7 +35,8 @@ def metrics(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the metrics that have none of their properties evaluated on the models common to the other metrics."""
+    """Return the names of metrics that were evaluated on other models than most metrics, for all of their
+    properties."""
     spoken, sentences = overview(rows), []
     main = {quality: common(rows, quality) for _, quality in spoken}
     for name in dict.fromkeys(metric for metric, _ in spoken):
@@ -49,8 +53,8 @@ def sheets(rows: list[dict[str, Any]]) -> list[Sheet]:
 
 
 def _between(rows: list[dict[str, Any]]) -> Sheet:
-    """Return a table with a line and a column for each metric: whether they rank methods alike. Only the csv has
-    intervals."""
+    """Return a table with a line and a column for each metric: Kendall's τ between the rankings of methods by both.
+    Intervals are only in the csv."""
     names = list(dict.fromkeys(row["metric"] for row in rows))
     cells = {(row["metric"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
     lines = [
@@ -72,8 +76,11 @@ def _alone(cell: Cell | None) -> Entry:
 
 
 def _whole(rows: list[dict[str, Any]]) -> Sheet:
-    """Return a table with a line for each metric. A footnote marks a value from other models than those of its
-    column."""
+    """Return the table of the properties of metrics (power, separation, …): a line for each metric, a column for each
+    property.
+
+    A footnote marks a value from other models than those of its column, or a metric all of whose values are.
+    """
     spoken = overview(rows)
     qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]
     cells = {key: _cell(row) for key, row in spoken.items()}
@@ -109,7 +116,8 @@ def _places(quality: str, cells: list[Cell]) -> int:
 
 
 def _entry(row: dict[str, Any] | None, places: int, more: str = "") -> Entry:
-    """Return the cell of one property of a metric, with ``more`` as a further footnote."""
+    """Return the cell of one property of a metric, coloured by whether it passes, with ``more`` as a further footnote;
+    an empty cell if ``row`` is None."""
     if row is None:
         return Entry("")
     cell = _cell(row)

@@ -29,12 +29,13 @@ def read(path: str | Path, reference: str) -> list[dict[str, Any]]:
 
 
 def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tuple[Cell, str]:
-    """Return the printed number for what ``cell`` measures in ``case``, and a remark on how the experiments differ.
+    """Return the number that a paper prints for what ``cell`` measures in ``case``, and a remark on how the experiments
+    differ.
 
     ``rows``: those of one printed table. The metric, the method, the forgotten samples, the attacked samples and the
     values of the study's axes must match. Among the rows that remain, the one that agrees in most other settings (data,
-    model, …) is taken, and the remark names the differences. The cell is empty, with a reason, if no row matches or if
-    several rows match equally well.
+    model, …) is taken, and the remark names the differences. The number is an empty cell, with a reason, if no row
+    matches or if several rows match equally well.
     """
     cell_of_paper, remark = fitting(rows, case, cell)
     if isinstance(cell_of_paper, str):
@@ -46,8 +47,11 @@ def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tupl
 
 
 def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tuple[dict[str, Any] | str, str]:
-    """Return the printed row that matches ``cell`` in ``case`` and a remark, as `beside` explains; a sentence and "" if
-    none does."""
+    """Return the row of a printed table that matches ``cell`` in ``case``, and a remark on how the experiments differ,
+    by the rules that `beside` explains.
+
+    If none matches, or several match equally well, return a sentence that says why, and "".
+    """
     metric = _name(case, cell)
     rows = [row for row in rows if row["metric"] == metric]
     if not rows:
@@ -112,7 +116,7 @@ def _settings(setting: str) -> dict[str, str]:
 
 
 def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
-    """Return what is known of our experiment, by the names that papers use: facts, axes, and the attack with its
+    """Return the settings of our experiment by the names that papers use: data, model, axes, and the attack with its
     settings.
 
     ``target``: which of the forgotten samples are attacked; ``shadows``: the total number of shadow models.
@@ -131,7 +135,10 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
 
 
 def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[str, str]]:
-    """Return (theirs, ours), in words, of every setting that both experiments state and that differs."""
+    """Return (in the paper, here), in words, for every setting that both experiments state and that differs.
+
+    ``row``: a row of a printed table; ``fields``: the settings of our experiment, as `_fields` returns them.
+    """
     # A suffix of the printed name, as in resnet18_dp, describes a use of the model that our settings hold elsewhere.
     pairs = [
         (row[name], fields[name], "") for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")
@@ -143,6 +150,7 @@ def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[s
 
 
 def _remark(differences: list[tuple[str, str]]) -> str:
+    """Return a sentence on the settings that differ, given as (in the paper, here); "" if none does."""
     if not differences:
         return ""
     printed, values = (", ".join(side) for side in zip(*differences, strict=True))

@@ -52,7 +52,8 @@ def goodness(metric: str, value: float, attack: str = "") -> float:
 
 
 def agreement(left: Ranking, right: Ranking) -> Cell:
-    """Return Kendall's τ-b over the methods that both rankings have."""
+    """Return Kendall's τ-b over the methods that both rankings have; an empty cell with a reason if they share fewer
+    than two."""
     shared = [name for name in left.values if name in right.values]
     if len(shared) < 2:
         return missing("fewer than two methods have a number at both places")
@@ -62,7 +63,11 @@ def agreement(left: Ranking, right: Ranking) -> Cell:
 
 
 def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]) -> Sheet:
-    """Return the table of an entry of a study's ``tables`` with the layout rankings, which has a single metric."""
+    """Return the table of an entry of a study's ``tables`` with the layout rankings: Kendall's τ between the rankings
+    of methods by one metric in every two scenarios and settings.
+
+    ``order``: as `workflow.parameters.table` returns it; ``printed`` is ignored, because papers print no such table.
+    """
     wish = order["table"]
     ask = cells.Ask(wish["metric"], wish["attack"], cells.place(cells.listed(wish["where"])[0]))
     ranked = [of(numbers, where, *ask) for where in lookup.places(numbers.cases)]

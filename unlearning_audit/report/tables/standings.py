@@ -14,10 +14,11 @@ USELESS = (decide.BROKEN, decide.OVER_UNLEARNED, decide.FAILED)
 
 
 def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, str]]) -> list[dict[str, Any]]:
-    """Return a row for each tuned method and each reference, the nearest to retraining first.
+    """Return a row for each tuned method and each reference, the nearest to retraining first. A method at its published
+    setting has no row; its numbers are in the row of the tuned method.
 
-    ``rows``: as `unlearning_audit.comparisons.standings` returns them; ``verdicts``: (scenario, setting) → method →
-    verdict.
+    ``rows``: distance and ranks of each method, as `unlearning_audit.comparisons.standings` returns them; ``verdicts``:
+    (scenario, setting) → method → verdict.
     """
     by_name, records = {row["method"]: row for row in rows}, []
     for name, row in by_name.items():

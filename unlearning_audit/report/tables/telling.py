@@ -25,11 +25,13 @@ def records(
 ) -> list[dict[str, Any]]:
     """Predict, before a study runs, what each of its comparisons costs and which distances it can detect.
 
-    A prediction scales the intervals of a pilot: the largest comparison on record with the same data, model, recipe and
-    protocol. Returns one record for each comparison and deciding metric: scenario, setting, seconds, metric, the fields
-    `FORETOLD`, and basis (which pilot). A comparison without a pilot has one record, without a metric; one whose models
-    the workflow does not make has none. ``order`` is as `decisions.read` takes it, ``nodes`` as `pilots.planned` gives
-    them, ``costs``: (stage, node) → seconds.
+    A prediction scales the intervals of a pilot: the largest comparison on record in ``root`` with the same data,
+    model, recipe and protocol. Returns one record for each comparison and deciding metric: scenario, setting, seconds,
+    metric, the fields `FORETOLD`, and basis (which pilot). A comparison without a pilot has one record, without a
+    metric. A comparison of imported models has none.
+
+    ``order``: the study's comparisons, as `decisions.read` takes them; ``nodes``: the planned jobs, as `pilots.planned`
+    returns them; ``costs``: (stage, job) → seconds.
     """
     planned, recorded = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
     spent, told = seconds(order, costs), []
@@ -63,6 +65,8 @@ def rows(told: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def _row(record: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of one prediction for the terminal: scenario, metric, units, models, half-width, least distance,
+    margin, time and pilot."""
     return (
         lookup.label((record["scenario"], record["setting"])), decisions.label(record["metric"]),
         f"{record['units']:g} {record['unit']}", f"{record['models']:g}", number(record["half_width"], 3),
@@ -72,7 +76,10 @@ def _row(record: dict[str, Any]) -> tuple[str, ...]:
 
 
 def seconds(order: list[dict[str, Any]], costs: dict[tuple[str, str], float]) -> dict[decisions.Place, float]:
-    """Return (scenario, setting) → seconds of all models of that comparison; NaN if it has none."""
+    """Return (scenario, setting) → seconds of all jobs that make the models of that comparison; NaN if there are none.
+
+    ``order``: the study's comparisons; ``costs``: (stage, job) → seconds.
+    """
     sums = {}
     for comparison in order:
         jobs = decisions.models(comparison)

@@ -15,11 +15,12 @@ HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat",
 
 
 def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str, dict[str, Any]]:
-    """Return method → its largest distance from retraining on the audited pairs, and its largest loss of utility
-    (``worth``).
+    """Return method → its largest distance from retraining on the audited pairs (``distance``), and its largest loss of
+    utility (``worth``).
 
-    Both are in units of margins, with limits. ``rows``: those of distances.csv. ``margins``: metric → the study's
-    margin; a row may have a smaller one, where doing nothing leaves a small distance.
+    Both are in units of margins, with limits of their intervals. A method without a deciding row has no ``distance``.
+    ``rows``: those of distances.csv. ``margins``: metric → the study's margin; a row may have a smaller one, where
+    doing nothing leaves a small distance.
     """
     methods: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -95,7 +96,11 @@ def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
 
 
 def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
-    """Return the table. The csv has the same numbers and more."""
+    """Return the table of tuned methods: the changed options, distances at the tuned and the published setting, loss of
+    utility, and which methods dominate them.
+
+    ``rows``: as `lines` returns them. The csv has the same numbers and more.
+    """
     entries = []
     for row in rows:
         changed = ", ".join(f"{name} {value}" for name, value in json.loads(row["changed"]).items())

@@ -154,7 +154,7 @@ class Sheet:
 
 
 def flags(margins: dict[str, float]) -> dict[str, str]:
-    """Return the sentences of flags that depend on a study's ``margins``; {} if these are not known."""
+    """Return footnote → its sentence, for footnotes that depend on a study's ``margins``; {} if these are not known."""
     if not margins:
         return {}
     points, factor = 100 * margins["broken_accuracy"], margins["broken_perplexity"]
@@ -198,7 +198,11 @@ def number(value: float, places: int) -> str:
 
 
 def interval(cell: Cell, places: int) -> str:
-    """Format a number and its interval: "0.94 [0.91, 0.97]"."""
+    """Format a number and its interval, "0.94 [0.91, 0.97]", with ``places`` decimals; without an interval, the number
+    alone.
+
+    An empty cell is "—", or the word for a method that failed or diverged.
+    """
     if cell.empty:
         return cell.flag if cell.flag in words.LOST else "—"
     if not cell.bounded:
@@ -207,7 +211,8 @@ def interval(cell: Cell, places: int) -> str:
 
 
 def leading(text: str) -> float:
-    """Return the number at the start of a cell's text, in the smallest unit of its kind; NaN if there is none."""
+    """Return the number with which a cell's text begins, by which the page sorts; NaN if there is none. A number with a
+    unit is converted to the smallest one, as 2 min to 120."""
     match = LEADING.match(text.replace("10⁻⁴", "1e−4"))
     if match is None:
         return math.nan
@@ -215,8 +220,10 @@ def leading(text: str) -> float:
 
 
 def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
-    """Return a cell as it is shown. ``bare`` leaves the interval out. An empty or flagged cell has the reason as a
-    footnote."""
+    """Return the text of a number with its interval, unless ``bare``, and its footnotes.
+
+    An empty cell has its reason as a footnote, and a method that changed nothing has one that says so.
+    """
     notes = (cell.note,) if cell.empty and cell.note else ()
     if cell.flag == "unchanged" and not cell.empty:
         notes = (UNCHANGED,)

@@ -26,8 +26,8 @@ def key(where: Place, study: str) -> dict[str, Any]:
 
 
 def verdicts(judgements: Decisions, study: str) -> Sheet:
-    """Return the table of verdicts: one line for each method of each scenario. The csv has the columns of
-    verdicts.csv."""
+    """Return the table of verdicts, with a line for each method of each scenario. The csv has the columns of the file
+    verdicts.csv of a comparison."""
     lines, records = [], []
     for where, rows in judgements.verdicts.items():
         for method in naming.ordered(rows):
@@ -41,7 +41,8 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
 
 
 def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any], *, section: bool = True) -> Line:
-    """Return the line of one method in the table of verdicts."""
+    """Return the line of one method in the table of verdicts. ``row``: its verdict; ``section``: whether the line is
+    under a heading with its scenario."""
     distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
     note = why(judgements, where, method, row) or besides(judgements, where, row)
     by = "" if distance is None else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
@@ -79,14 +80,18 @@ def besides(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
 
 
 def _labelled(judgements: Decisions, where: Place, note: str) -> str:
-    """Replace the names of metrics in a note by those that tables use."""
+    """Replace the names of metrics in a ``note`` of a verdict by the labels that tables use."""
     metrics = sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True)
     whole = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, metrics))})(?![\w-]|[.]\w)"
     return re.sub(whole, lambda match: decisions.label(match[0]), note) if metrics else note
 
 
 def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> list[str]:
-    """Return the clauses of `why`. A clause that names plans gets the cost of the cheapest."""
+    """Return the reasons why a verdict is open, and what would decide it, as clauses of a sentence; [] if it is
+    decided.
+
+    A clause that names plans (such as more pairs) ends with the hours that the cheapest of them takes.
+    """
     diverged = row["verdict"] == decide.BROKEN and math.isnan(row["distance"])
     if not diverged and row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
         return []
@@ -106,7 +111,8 @@ def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, An
 
 
 def _merged(clauses: list[str]) -> list[str]:
-    """Merge the plans for both limits of an interval into one clause, if they are the same plan."""
+    """Merge the clauses on the upper and the lower limit of an interval into one on either limit, if both name the same
+    plan. The other clauses are unchanged."""
     upper, lower, either = (f"if its distance is {end} limit" for end in ("the upper", "the lower", "either"))
     for clause in clauses:
         plan = clause.removeprefix(upper)
@@ -116,7 +122,8 @@ def _merged(clauses: list[str]) -> list[str]:
 
 
 def _distance(distance: dict[str, Any] | None) -> tuple[Entry, Entry]:
-    """Return two cells: the distance as a difference and as a factor. Only the one that fits the metric has text."""
+    """Return two cells for the distance of a method: as a difference, and as a factor. Only the one that fits the
+    metric's scale has text; without a distance, the first is "—"."""
     if distance is None:
         return Entry("—"), Entry("")
     text = interval(decisions.size(distance), decisions.digits(distance))
@@ -127,6 +134,8 @@ def _distance(distance: dict[str, Any] | None) -> tuple[Entry, Entry]:
 
 
 def _gap(distances: dict[str, dict[str, Any]], role: str) -> Entry:
+    """Return the cell of a method's accuracy or perplexity on the samples of ``role`` (retain or test), compared with
+    retraining; "" if it was not measured. ``distances``: metric → its row."""
     return Entry(
         next((decisions.gained(distances[name]) for name in words.UTILITY if name in distances and role in name), "")
     )
@@ -149,7 +158,8 @@ def ranks(judgements: Decisions, study: str) -> Sheet:
 def resolution(judgements: Decisions, study: str) -> Sheet:
     """Return the table of the differences that a study can detect: a line for each deciding metric of each scenario.
 
-    The errors are those of the control (see `spokesman`).
+    The errors are those of the retrained control (see `spokesman`). If training seeds were the unit, there is a line
+    for each method.
     """
     lines, records = [], []
     for where, rows in judgements.resolution.items():
@@ -172,7 +182,11 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
 
 
 def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
-    """Return the cells of one line of the resolution. ``plans``: (what is increased, how many times) → row."""
+    """Return the cells of one line of the table of resolution: units, models, samples and margin today, then the
+    half-width now and under each plan with more units or models; "" where that cannot be estimated.
+
+    ``plans``: (what is increased, how many times) → row of resolution.csv.
+    """
     today = plans["today", 1.0]
     return (
         Entry(naming.count(int(today["units"]), today["unit"].removesuffix("s"))),
