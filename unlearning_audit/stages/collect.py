@@ -11,10 +11,11 @@ from unlearning_audit.report.tables import union as gathered
 
 
 def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
-    """Write the numbers of all evaluations to the file ``union``, and their lists of records to ``lists`` and as a
-    table.
+    """Write the numbers of all evaluations to the file ``union``, all their lists of recognised records to ``lists``,
+    and a table of these records.
 
     ``settings["cases"]`` has one entry for each method in each scenario, with the paths of its numbers and records.
+    ``csv``, ``md`` and ``tex`` are the files of the table.
     """
     rows.write_union(union, settings["study"], gathered.records(settings["cases"]))
     naming.know(settings["own_metrics"])

@@ -13,10 +13,11 @@ from unlearning_audit.store.files import FailedError, write_failure
 
 
 def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, Membership, Logits | Published]:
-    """Return the data, the memberships and the logits of a population of imported models.
+    """Return the data, the memberships and the logits of one population (such as target or retrain) of imported models.
 
-    Without "data" in ``settings``, the logits are read from ``files``; with it, ``files`` has checkpoints, and their
-    models are evaluated. Raises ValueError if the files do not fit each other.
+    ``files``: role → path. Without "data" in ``settings`` they are arrays of logits or published results, which are
+    read; with it, they are checkpoints, whose models are evaluated. Raises ValueError if the files do not fit each
+    other.
     """
     if "data" not in settings:
         return read(files, settings["population"])

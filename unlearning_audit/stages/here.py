@@ -43,8 +43,11 @@ def make(plan: Plan, file: str, *, progress: bool) -> Path:
 
 
 def judge(plan: Plan, *, progress: bool = False) -> None:
-    """Run all nodes of a plan whose results do not exist. ``progress``: show a progress bar on a terminal or in a
-    notebook."""
+    """Run, in this process, all jobs of a plan whose results do not exist: attacks, metrics and comparisons of imported
+    models.
+
+    ``progress``: show a progress bar on a terminal or in a notebook.
+    """
     nodes = [node for stage in STAGES for node in plan.nodes[stage].values()]
     screen = Console(stderr=True)
     shown = progress and (screen.is_terminal or screen.is_jupyter)
@@ -60,8 +63,11 @@ def run(node: Node, function: Callable[..., Any]) -> None:
 
 
 def show(plan: Plan, file: str) -> Path:
-    """Write the tables, the figures and the report of a study whose nodes have been run; return the path of the
-    report."""
+    """Write, in this process, the tables, the figures and the report of a study whose jobs have been run; return the
+    path of the report.
+
+    ``file``: the study's file, for the commands that the report shows.
+    """
     import matplotlib
 
     folder = f"{ROOT}/{plan.study.name}"

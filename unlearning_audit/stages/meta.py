@@ -13,7 +13,7 @@ from unlearning_audit.report.tables import meta as display
 
 
 def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:
-    """Write the table and the figure of the evaluation of metrics.
+    """Write the table and the figure that show whether each metric can be trusted (power, separation, agreement, …).
 
     ``metrics``: the file with the numbers of all evaluations. ``settings["scenarios"]``: for each scenario, its
     protocol and the files of memberships, from which its models are counted.

@@ -63,10 +63,11 @@ def metrics(
 def _scored(
     path: str, settings: dict[str, Any], place: dict[str, Any], files: dict[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Write the scores of all attacks to ``path``.
+    """Run all attacks on one method in one scenario, and write their scores to ``path``.
 
-    Returns the facts about each attack, by the key of its part, and, by attack and form, why attacks could not run.
-    ``place``: the keys, files and terms of the attacks.
+    Returns two dicts: key of an attack → facts for the spec, so that other jobs can reuse its scores, and "attack/form"
+    → why it could not run. Both are empty, and so is the file, without attacks, for published results, and if a model
+    failed or diverged. ``place``: the keys, files and terms of the attacks; ``files``: inputs by role.
     """
     asked: dict[str, Any] = {
         role: files[role] for role in ("data", "splits", "originals", "unlearned") if role in files
@@ -101,11 +102,10 @@ def _scored(
 
 
 def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
-    """Return what other jobs have computed of a metric for the same models, by metric, so that it is not computed
-    again.
+    """Return metric → what another job has computed of it for the same models, so that it is not computed again.
 
-    ``folder``: that of this job, beside which those of the other jobs lie. ``keys``: metric → the key by which their
-    specs list its results. Metrics without such results, or whose files cannot be read, are left out.
+    ``folder``: that of this job, beside which those of the other jobs lie. ``keys``: metric → the key by which the
+    specs of jobs list its results. Metrics without such results, or whose files cannot be read, are left out.
     """
     known: dict[str, Numbers] = {}
     numbers, deciding, lines = cache(rows.read), cache(added.read), cache(lists.read)
@@ -120,8 +120,8 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
 
 
 def remarks(paths: list[str]) -> list[str]:
-    """Return the remarks in the specs of the jobs that made some files, and a sentence for each file that was put in
-    place by hand, each once."""
+    """Return the remarks in the specs of the jobs that made the files ``paths``, and a sentence for each file that was
+    put in place by hand, each once. Files without a spec beside them are skipped."""
     sentences: dict[str, None] = {}
     for path in paths:
         if Path(path).with_name("spec.json").exists():

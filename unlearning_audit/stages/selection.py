@@ -9,8 +9,8 @@ from unlearning_audit.plugins import registry
 def selection(
     data: str, splits: list[str], originals: list[str], selection: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write which samples are vulnerable and which are protected, by the metric in ``settings``; return how many of
-    each."""
+    """Select vulnerable and protected samples by the metric in ``settings``, and write them to the file ``selection``;
+    return how many of each."""
     metric = registry.load("metrics", settings["metric"])
     case = Evaluation(data, splits, originals, originals)
     chosen_rows = metric.select(case, metric.Options(**settings["options"]))

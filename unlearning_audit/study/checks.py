@@ -62,8 +62,11 @@ def _milestones(options: dict[str, Any], where: tuple[str, ...]) -> None:
 
 
 def data(plugin: Plugin, where: tuple[str, ...]) -> None:
-    """Raise StudyError if the path of a data source does not exist, or if the library finds that the files there
-    contradict the source's options. ``where``: the path of the source in the study."""
+    """Raise StudyError if the path of a data source does not exist, or if files there contradict the options of a
+    source of the library, such as a table without the named column.
+
+    ``where``: the path of the source's fields in the study.
+    """
     path = plugin.options.get("path")
     if isinstance(path, str) and not Path(path).exists():
         raise StudyError(
@@ -78,7 +81,7 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
 
 @functools.cache
 def _of_head(name: str, options: str, folder: str, stamp: tuple[int, int]) -> tuple[str, str] | None:
-    """Return the option of a library's data source that its files contradict, and a sentence about it; None if they
+    """Return (option of a data source of the library that its files contradict, a sentence about it); None if they
     agree.
 
     ``options`` is JSON; ``folder`` and ``stamp`` (time and size of the file) are keys of the cache: a file that several
@@ -90,7 +93,8 @@ def _of_head(name: str, options: str, folder: str, stamp: tuple[int, int]) -> tu
 
 
 def _tuning(scenario: Scenario) -> None:
-    """Raise StudyError for methods that cannot be tuned in this scenario."""
+    """Raise StudyError for a method that cannot be tuned in this scenario: none and retrain, without retrained models,
+    with a protocol that its objective does not suit, or in a sequence of requests."""
     for name, method in scenario.methods.items():
         if method.tune is None:
             continue
@@ -107,7 +111,8 @@ def _tuning(scenario: Scenario) -> None:
 
 
 def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError if the planned looks do not increase, or if a scenario's number of pairs is not one of them."""
+    """Raise StudyError if the planned looks (numbers of pairs at which results are tested) do not increase, or if a
+    scenario's number of pairs is not one of them. Without planned looks, nothing is checked."""
     try:
         levels(looks=planned) if planned else None
     except ValueError as error:
@@ -128,7 +133,11 @@ def spreads(given: Iterable[str], scenarios: Iterable[Scenario]) -> None:
 
 
 def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError if a table or figure names a scenario, axis, attack or metric that does not exist."""
+    """Raise StudyError if a table or figure has a reserved name, or names a scenario, axis, attack, metric or role that
+    its scenarios do not have.
+
+    ``kind``: "tables" or "figures"; ``wish``: what the study states of it.
+    """
     where, scenarios = (kind, name), list(scenarios)
     names = list(dict.fromkeys(s.name for s in scenarios))
     if name in BUILT_IN[kind]:
@@ -314,10 +323,10 @@ def _several_models(scenario: Scenario) -> None:
 
 
 def _least(declared: object, metric: Plugin) -> tuple[int, str] | None:
-    """Return the minimum that a value of PROTOCOL_MINIMUM stands for, and words that explain it; None if it is not
-    valid.
+    """Return the minimum that one value of a metric's PROTOCOL_MINIMUM stands for, and words that explain it; None if
+    the value is not valid.
 
-    The value is a number, the name of an option of the metric, or (that name, how many more).
+    It is a number, the name of an option of the metric, or (that name, how many more).
     """
     if isinstance(declared, int):
         return declared, ""
@@ -359,9 +368,10 @@ def _metric(metric: str, where: tuple[str, ...], displayed: list[Scenario]) -> N
 
 
 def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -> None:
-    """Raise StudyError for an attack that no displayed scenario has.
+    """Raise StudyError for an attack of a table or figure that no displayed scenario has.
 
-    ``attack`` is "name/form"; without a form it names a set of attacks, or an attack for which a metric has rows.
+    ``attack`` is "name/form". Without a form it names a set of attacks for which a metric has numbers; "" is accepted.
+    ``where``: its path in the study.
     """
     name, _, form = attack.partition("/")
     attacks = {name for s in displayed for name in s.attacks}

@@ -135,10 +135,11 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
 
 
 def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
-    """Return ``method`` with ``tune`` and the whole space that it is tuned over.
+    """Return ``method`` with its tuning: ``tune`` with the complete space of options, TUNE in the method's file
+    overridden by the study.
 
-    What the study says of an option takes precedence over TUNE in the method's file. Raises StudyError if there is no
-    space, or if it has an option that the method does not have or a value that the option does not take.
+    Raises StudyError if there is no space, or if it has an option that the method does not have or a value that the
+    option does not take. ``where``: the method's path in the study.
     """
     form = registry.options("methods", method.name, method.file)
     space = {**validated(Tune, {"space": declared_space(method)}, *where).space, **tune.space}
@@ -161,8 +162,10 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
 
 
 def declared_space(method: Plugin) -> dict[str, Any]:
-    """Return TUNE of a method's file; {} if it has none. An option of a user's function is named as in a study:
-    "options.lr"."""
+    """Return the options and values over which a method's file says it can be tuned (TUNE); {} if it has none.
+
+    An option of a user's function is named as in a study: "options.lr".
+    """
     function = "function" in method.options
     path = Path(method.options["file"]) if function else registry.source_file("methods", method.name, method.file)
     space: Any = syntax.constant(path, "TUNE") or {}
@@ -186,8 +189,12 @@ def _is_function(kind: str, options: dict[str, Any]) -> bool:
 
 
 def validated(model: type[Settings], raw: dict[str, Any], *where: str, **how: Any) -> Any:
-    """Return ``raw``, the mapping at the path ``where``, as ``model``. Raises StudyError with that path. ``how``:
-    keyword arguments of `messages.validated`."""
+    """Check the mapping ``raw`` against the fields of ``model`` and return an instance of it. Raises StudyError with
+    the path ``where``, at which ``raw`` stands in the study.
+
+    ``how``: keyword arguments of `messages.validated`. If ``partial`` is among them, the result is None if fields are
+    missing.
+    """
     try:
         return messages.validated(model, raw, **how)
     except StudyError as error:

@@ -29,8 +29,10 @@ def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
 
 
 def line(file: str | Path, path: Iterable[str | int]) -> int:
-    """Return the line, counted from 1, where a field stands in a YAML file: of the deepest part of ``path`` that the
-    file has; 0 if it has none."""
+    """Return the line, counted from 1, where the field at ``path`` stands in a YAML file, for error messages.
+
+    If the file lacks the field, it is the line of the deepest part of ``path`` that it has; 0 if it has none.
+    """
     node, found = yaml.compose(Path(file).read_text(encoding="utf-8"), _SafeLoader), 0
     for part in path:
         if isinstance(node, yaml.SequenceNode):
@@ -56,16 +58,16 @@ def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def typed(value: Any) -> Any:
-    """Convert text inside a mapping or list from the command line to numbers, booleans and null, as YAML would.
-
-    Snakemake converts only values that are not nested.
-    """
+    """Convert text inside a mapping or list from the command line to numbers, booleans and null, as YAML would; return
+    any other value unchanged, because Snakemake has converted it."""
     if isinstance(value, dict):
         return {key: _scalar(item) for key, item in value.items()}
     return [_scalar(item) for item in value] if isinstance(value, list) else value
 
 
 def _scalar(value: Any) -> Any:
+    """Return text as the number, boolean or null that YAML reads it as; any other text is unchanged. Mappings and lists
+    are converted inside."""
     if not isinstance(value, str):
         return typed(value)
     try:
@@ -92,7 +94,8 @@ class _SafeLoader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file. Raises StudyError for whatever else the file may hold."""
+    """Return the mapping in a YAML file. Raises StudyError, with what is wrong and where, for a file that cannot be
+    read, is not YAML, is empty or holds anything but a mapping."""
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _SafeLoader)
     except OSError as error:

@@ -58,9 +58,11 @@ class Variant:
 
 
 def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any], limit: int = 50_000) -> Iterator[Variant]:
-    """Yield one variant of a scenario for each combination of the values of its ``vary``; a single one without axes.
+    """Yield one variant of a scenario for each combination of the values along the axes of its ``vary``; the scenario
+    alone if it has no axes.
 
-    Raises StudyError, also if there are more than ``limit`` combinations.
+    ``defaults`` and ``overrides``: the fields that all scenarios share, and those of this one. Raises StudyError for
+    fields that are not valid, and for more than ``limit`` combinations.
     """
     root = ("scenarios", name)
     layers = [(("defaults",), defaults), (root, overrides)]
@@ -85,10 +87,11 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any], lim
 
 
 def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = False) -> dict[str, Any]:
-    """Return the fields of a scenario after ``overrides``. Nested mappings are merged.
+    """Return the fields of a scenario, ``base``, after those of ``overrides``. Nested mappings are merged.
 
     Choosing another plug-in by ``name`` drops the old options. Methods and attacks are replaced as a whole, unless
-    ``inside`` is true; a list of names keeps the options of those that it names. Raises StudyError.
+    ``inside`` is true; a list of names keeps the old options of those that it names. ``vary`` is replaced. Raises
+    StudyError if methods or attacks are neither a list of names nor a mapping.
     """
     merged = dict(base)
     for key, value in overrides.items():
@@ -100,15 +103,15 @@ def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = 
 
 
 def label(value: Any) -> str:
-    """Return a value of an axis as text."""
+    """Return a value of an axis as the text that names it in tables: "inf" for infinity, "none" for None."""
     if isinstance(value, float):
         return "inf" if math.isinf(value) else f"{value:g}"
     return "none" if value is None else str(value)
 
 
 def _over(old: Any, new: Any) -> Any:
-    """Return ``new`` merged into ``old`` if both are mappings of the same plug-in or of no plug-in; otherwise ``new``
-    alone."""
+    """Return ``new`` merged into ``old`` if both are mappings and ``new`` does not name another plug-in; otherwise
+    ``new`` alone."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return new
     if "name" in new and old.get("name") not in (None, new["name"]):
@@ -117,10 +120,10 @@ def _over(old: Any, new: Any) -> Any:
 
 
 def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
-    """Return the methods or attacks (``key``) of a scenario after an override.
+    """Return the methods or attacks (``key``) of a scenario after an override: name → options.
 
-    A list of names takes their options from ``old``. A mapping is merged into ``old`` if ``inside``, and replaces it
-    otherwise. Raises StudyError.
+    If ``new`` is a list of names, their options are taken from ``old``. A mapping is merged into ``old`` if ``inside``,
+    and replaces it otherwise. Raises StudyError for anything else and for a name that is listed twice.
     """
     old = old or {}
     if isinstance(new, list):
@@ -140,7 +143,11 @@ def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
 
 
 def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
-    """Return the steps of each axis of ``vary``. Raises StudyError for axes that are not valid."""
+    """Return the steps of each axis of ``vary``, one step for each value. Raises StudyError for axes or labels that are
+    not valid or occur twice.
+
+    ``axes``: the content of ``vary``; ``base``: the scenario's fields; ``where``: the path of ``vary`` in the study.
+    """
     if not isinstance(axes, dict):
         raise StudyError(where, f"must map axes to their values, found {as_yaml(axes)}")
     steps: list[list[Step]] = []
@@ -163,8 +170,11 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
 
 
 def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Step]:
-    """Return the steps of one axis. A list gives values of the field that the axis is named after; a mapping maps
-    labels to the fields that they set. Raises StudyError."""
+    """Return one step for each value of an axis: its label and the fields that it sets.
+
+    If ``values`` is a list, they are values of the field that the axis is named after; if it is a mapping, it maps
+    labels to the fields that they set. Raises StudyError for anything else.
+    """
     at = (*where, axis)
     if isinstance(values, list) and values:
         if any(isinstance(value, dict) for value in values):

@@ -89,10 +89,11 @@ def plain(value: Any, path: Path = ()) -> Any:
 
 
 def validated(model: type[Settings], raw: Any, *, also: Iterable[str] = (), partial: bool = False) -> Any:
-    """Return ``raw``, as `plain` returns it, as an instance of ``model``. Raises StudyError about the first error.
+    """Check ``raw``, plain values as `plain` returns them, against the fields of ``model``, and return an instance of
+    it. Raises StudyError about the first error.
 
     ``also``: names of other fields that may stand beside those of the model, for suggestions. ``partial``: other layers
-    follow, so missing or inconsistent fields are not errors; the result is None if there are some.
+    of the study follow, so missing or inconsistent fields are not errors; the result is None if there are some.
     """
     try:
         # Strict rules for JSON suit YAML: no conversion of types, but lists for tuples and text for keys.
@@ -148,8 +149,8 @@ def _is_joint(error: Mapping[str, Any]) -> bool:
 
 
 def _path(error: Mapping[str, Any], raw: Any) -> Path:
-    """Return the path in ``raw`` of a pydantic error: its location without the tags of unions and keys, up to the last
-    part that ``raw`` has or lacks."""
+    """Return the path in ``raw`` of the field that a pydantic error is about, without the names that pydantic adds for
+    unions and keys."""
     path = []
     for part in error["loc"]:
         if isinstance(raw, dict) and (part in raw or error["type"] == "missing"):
@@ -164,7 +165,8 @@ def _path(error: Mapping[str, Any], raw: Any) -> Path:
 
 
 def _allowed(model: type[Settings], path: Path, also: Iterable[str]) -> set[str]:
-    """Return the names that may stand in place of the last part of ``path``."""
+    """Return the names of fields that are allowed where the last part of ``path`` stands, for suggestions: those of the
+    settings there and, at the top, ``also``."""
     names = {*model.model_fields, *also}
     for part in path[:-1]:
         field = model.model_fields.get(str(part))
@@ -181,10 +183,10 @@ def _types(annotation: Any) -> list[type]:
 
 
 def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
-    """Return one sentence about the errors of one field. There are several where the field is a union: one for each
-    branch.
+    """Return one sentence about the pydantic errors of one field; there are several if it accepts several types, one
+    for each.
 
-    ``names``: the names that may stand there.
+    ``names``: the fields that are allowed there, for suggestions.
     """
     first, value = errors[0], errors[0]["input"]
     if first["type"] == "extra_forbidden":
@@ -216,8 +218,11 @@ def _expected(error: Mapping[str, Any]) -> str:
 
 
 def _hint(expected: str, value: Any) -> str:
-    """Return words that say why YAML read another type than the user meant, and how to write the value; "" if
-    unknown."""
+    """Return words to append to a message: why YAML read another type than the user meant, and how to write the value;
+    "" if unknown.
+
+    ``expected``: what the field must be, such as "be a whole number".
+    """
     if isinstance(value, bool) and expected != "be true or false":
         return " (YAML reads yes, on and true alike, and no, off and false)"
     if "text" in expected and isinstance(value, (int, float)):

@@ -16,10 +16,10 @@ from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, Sc
 
 
 def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str, Any] | None = None) -> Study:
-    """Return the validated study. ``origin``: the file's name, for messages; ``changes``: fields that the command line
-    sets.
+    """Check the content of a study's file, ``config``, and return the study with all scenarios expanded.
 
-    Raises StudyError with one sentence: the file's name, the field's path, what is wrong and what is allowed.
+    ``origin``: the file's name, for messages; ``changes``: fields that the command line sets. Raises StudyError with
+    one sentence: the file's name, the field's path, what is wrong and what is allowed.
     """
     changes = configfile.typed(dict(changes or {}))
     try:
@@ -52,11 +52,11 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
 
 
 def select(study: Study, only: Sequence[str]) -> Study:
-    """Return the part of a study with the scenarios, protocols or systems that ``only`` names; all of it if that is
+    """Return the part of a study with the scenarios, protocols or systems that ``only`` names; all of it if ``only`` is
     empty.
 
-    Scenarios that these select samples from are kept, as are tables and figures that show kept scenarios only. Raises
-    StudyError for a name that the study does not have.
+    Scenarios from whose models these select samples are kept. Tables and figures that show a dropped scenario are
+    dropped. Raises StudyError for a name that the study does not have.
     """
     scenarios = study.scenarios
     names = [{scenario.name, scenario.protocol.name, system(scenario)} for scenario in scenarios]
@@ -77,8 +77,8 @@ def select(study: Study, only: Sequence[str]) -> Study:
 
 
 def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
-    """Return the figures of a study that lists none: one of each kind that its protocols declare, with their
-    scenarios."""
+    """Return kind → figure for a study that lists no figures: each kind that a protocol of its scenarios declares,
+    showing those scenarios. Scenarios without attacks are left out."""
     kinds: dict[str, list[str]] = {}
     for scenario in scenarios:
         for kind in scenario.record.figures if scenario.attacks else ():
@@ -98,7 +98,8 @@ def system(scenario: Scenario) -> str:
 
 
 def _check_layer(layer: dict[str, Any], *where: str) -> None:
-    """Check the defaults or one scenario's overrides alone, so that errors in overridden fields are found too."""
+    """Check the defaults, or the fields of one scenario, alone, so that errors in fields that are overridden later are
+    found too. ``where``: the path of these fields in the study. Raises StudyError."""
     try:
         fields = expand.override({}, {k: v for k, v in layer.items() if k != "vary"})
         validated(ScenarioFile, fields, also=["vary"], partial=True)
@@ -114,7 +115,8 @@ def _check_layer(layer: dict[str, Any], *where: str) -> None:
 
 
 def _scenario(variant: expand.Variant) -> Scenario:
-    """Return the checked scenario of one variant. Raises StudyError with the path of the layer that is wrong."""
+    """Check the fields of one variant and return the scenario with its plug-ins. Raises StudyError with the path of the
+    field in the file: in the defaults, in the scenario or in its ``vary``."""
     try:
         if _imports(variant.fields):
             return _imported(variant)
@@ -188,11 +190,11 @@ def _imported(variant: expand.Variant) -> Scenario:
 
 
 def _tuned(methods: dict[str, Plugin], tune: Tune | None) -> dict[str, Plugin]:
-    """Return the methods with their tuning; beside each tuned method, ``NAME_published`` is the method at the study's
-    own setting.
+    """Return the methods with their tuning. For each tuned method, ``NAME_published`` is added: the method at the
+    study's own setting.
 
     ``tune``: the tuning of methods whose file declares a space and that have no ``tune`` of their own; None for no such
-    tuning.
+    tuning. Raises StudyError if a method is called ``NAME_published`` already.
     """
     audited = {}
     for name, method in methods.items():
@@ -207,7 +209,8 @@ def _tuned(methods: dict[str, Plugin], tune: Tune | None) -> dict[str, Plugin]:
 
 
 def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugin]:
-    """Add ``retrain_control``, a second, independent population of retrained models."""
+    """Return the methods with ``retrain_control``, a second, independent population of retrained models; without it if
+    the study does not retrain or sets controls: false. Raises StudyError if the name is taken."""
     if "retrain" not in methods or not controls:
         return methods
     if "retrain_control" in methods:
@@ -220,8 +223,8 @@ def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugi
 
 
 def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
-    """Return the metrics that are computed: those for everything that the protocol offers, and those that the scenario
-    names, the user's own among them.
+    """Return name → metric for all metrics of a scenario: the library's for what the protocol offers, and those that
+    the scenario names.
 
     Raises StudyError for a metric that needs what the protocol does not offer.
     """
@@ -235,7 +238,8 @@ def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
 
 
 def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str, ...]) -> None:
-    """Raise StudyError unless the metric that a scenario calls ``key`` can be computed in the ``protocol``."""
+    """Raise StudyError unless the metric that a scenario calls ``key`` can be computed in the ``protocol``, which has
+    ``offers``. ``options``: what the study states of the metric."""
     name, file = options.get("name", key), options.get("file")
     if file is not None:
         if "name" in options:

@@ -8,8 +8,8 @@ from unlearning_audit.study.schema import Scenario
 
 
 def check(scenarios: Iterable[Scenario]) -> None:
-    """Raise StudyError for a scenario whose source does not select samples, or that has methods though its protocol
-    does not forget."""
+    """Raise StudyError for a scenario that names a wrong source for its selection of samples (see `source`), or that
+    has methods other than none though its protocol forgets nothing."""
     scenarios = list(scenarios)
     for scenario in scenarios:
         source(scenario, scenarios)

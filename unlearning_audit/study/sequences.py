@@ -33,9 +33,11 @@ def check(scenario: Scenario) -> None:
 
 
 def steps(scenario: Scenario) -> Iterator[Scenario]:
-    """Yield the scenario after each of its requests, or the scenario itself if there is only one.
+    """Yield one scenario for each request of a sequence, the state after that request; the scenario itself if there is
+    only one.
 
-    In a sequence, each method is present twice: once for one request after the other, once for all of them together.
+    In a sequence, each method that unlearns is present twice: for one request after the other, and for all of them
+    together.
     """
     if _count(scenario) == 1:
         yield scenario
