@@ -137,4 +137,4 @@ def test_a_metric_that_does_not_end_is_ended_at_its_time_limit(tmp_path):
     (tmp_path / "mine.py").write_text(OWN.replace("values = ", "import time; time.sleep(60); values = "))
     terms = {"time_limit": 0.3}
     (failure,), _ = script.evaluated("mine", {"name": "mine", "options": {}}, str(tmp_path / "mine.py"), Known(), terms)
-    assert failure.sentence.startswith(f"{tmp_path / 'mine.py'}: it was ended after 0.3 s, its time_limit")
+    assert "mine.py: it was ended after 0.3 s, its time_limit" in failure.sentence
