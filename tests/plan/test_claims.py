@@ -40,7 +40,7 @@ def only(name, **columns):
         ("swap_dp/q.csv", {"setting": "epsilon=inf", "method": "salun", "attack": "adaptive", "scenario": "mnist"}, 3),
         ("swap_dp/q.csv", {"setting": "epsilon=inf", "method": "ssd", "attack": "paper", "scenario": "mnist"}, 3),
         ("swap_dp/q.csv", {"setting": "epsilon=50", "method": "ssd", "attack": "paper", "scenario": "mnist"}, 3),
-        *(("swap_dp/table1_cifar10.csv", {"method": m, "metric": "q"}, 3)
+        *(("swap_dp/table1_cifar10.csv", {"method": m, "metric": "q", "setting": "epsilon=inf"}, 3)
           for m in ("none", "retrain", "fisher", "salun", "ssd")),
         *(("swap_inf/q.csv", {"method": m, "attack": "paper"}, 3) for m in ("none", "fisher", "ssd", "retrfinal")),
         ("swap_inf/q.csv", {"method": "retrfinal", "attack": "adaptive"}, 3),
