@@ -104,7 +104,11 @@ class Source:
 
 
 def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
-    """Load the source in ``module``. Raises PluginError, with the line, if a user's own source fails."""
+    """Load the samples of the data set whose reader is ``module``.
+
+    ``root``: the folder from which its paths are read. Raises PluginError, with the line, if a user's own reader fails
+    or returns no `Source`.
+    """
     with nullcontext() if in_library(module.__file__) else guard(module.__file__):
         source = module.load(options, root)
     if not isinstance(source, Source):
@@ -233,8 +237,8 @@ def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
 def copies_across(groups: list[np.ndarray], of: np.ndarray, among: np.ndarray) -> int:
     """Count the samples of one role that have an exact copy in another role, summed over models.
 
-    ``of`` and ``among`` bool [models, samples]: the samples in the two roles; ``groups`` as `duplicates` returns them.
-    A sample is not a copy of itself.
+    ``of`` and ``among`` bool [models, samples]: the samples in the two roles; ``groups``: row numbers of equal samples,
+    from `duplicates`. A sample is not a copy of itself.
     """
     count = 0
     for group in groups:

@@ -37,8 +37,11 @@ def load(options: Options, root: Path) -> Source:
 
 
 def problem(options: Options, root: Path) -> tuple[str, str] | None:
-    """Check the file without the values of ``x``: return the name of a wrong option and a sentence, or None if nothing
-    is wrong."""
+    """Check the file quickly, without reading the values of ``x``, so that a wrong study is refused before any job
+    runs.
+
+    Return the name of a wrong option and a sentence, or None if nothing is wrong.
+    """
     try:
         with _opened(Path(root) / options.path) as archive:
             y, part, subject = _labels(archive)

@@ -86,10 +86,10 @@ def load(options: Options, root: Path) -> Source:
 
 
 def as_it_is(options: Options, root: Path) -> Options:
-    """Return the options, completed by the columns that they leave open. These are found by the types that the data set
-    declares.
+    """Return the options with the columns filled in that the user left open: labels, and images or texts.
 
-    Raises ValueError that names the columns if several fit, or none.
+    They are found by the types that the data set declares. Raises ValueError that names the columns if several fit, or
+    none.
     """
     if options.label is not None and (options.image or options.text):
         return options

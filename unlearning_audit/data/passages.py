@@ -127,7 +127,10 @@ def load(options: Options, root: Path) -> Source:
 
 
 def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
-    """Return the texts of the training and of the test part. Raises ValueError that names the file or folder."""
+    """Return the texts of the training and of the test part; only WikiText has a test part, others an empty one.
+
+    Blank texts of the hub are skipped. Raises ValueError that names the file or folder.
+    """
     if options.corpus == "python_reference":
         from pydoc_data.topics import topics
 
@@ -209,8 +212,12 @@ def without_repeats(parts: list[list[str]]) -> list[list[str]]:
 
 
 def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]]:
-    """Divide the documents into public and private ones. In a random order, the first ones are public, up to the share
-    ``public`` of all text."""
+    """Divide the documents into public ones, from which tokens may be learned, and private ones, on which models are
+    trained.
+
+    In a random order, the first ones are public, up to the share ``public`` of all text; at least one is left on each
+    side.
+    """
     if len(documents) < 2:
         raise ValueError(f"the corpus has {len(documents)} document(s); a public and a private one are needed")
     order = generator("documents", options.draw).permutation(len(documents))

@@ -139,8 +139,11 @@ def grouped(train: int, tests: list[int], rows: int) -> np.ndarray:
 
 
 def refused(options: Options, root: Path) -> tuple[str, ...]:
-    """Return the refusals to draw from, () if the options do not request them. Raises ValueError that names the
-    file."""
+    """Return the refusals, such as "I don't know", from which one is drawn for each question.
+
+    They are the library's, or the lines of the user's file; () if the options do not request any. Raises ValueError
+    that names the file.
+    """
     if not isinstance(options.refusals, str):
         return REFUSALS if options.refusals else ()
     file = root / options.refusals
@@ -154,7 +157,11 @@ def refused(options: Options, root: Path) -> tuple[str, ...]:
 
 
 def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
-    """Return iterators over the rows of the training part, then of each set of the test part."""
+    """Return an iterator over the rows of the training part, then one for each set of the test part.
+
+    They come from the hub or from ``.jsonl`` files; a folder without ``test.jsonl``, and a single file, have no test
+    part.
+    """
     if options.repository is not None:
         parts = [(options.subset, split) for split in (options.train, options.test) if split]
         return [
@@ -186,7 +193,10 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 
 def checked(options: Options, records: Iterator[Any], place: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows, each with a question and an answer. Raises ValueError that names place and row."""
+    """Yield the rows, each with a question and an answer; of rows with choices, the right one becomes the answer.
+
+    ``place``: the file or data set. Raises ValueError that names it and the row.
+    """
     for number, record in enumerate(records, 1):
         row = record if options.choices is None else with_answer(options, record, f"{place}: row {number}")
         for column in (options.question, options.answer):

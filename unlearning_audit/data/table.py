@@ -70,7 +70,10 @@ def load(options: Options, root: Path) -> Source:
 
 
 def problem(options: Options, root: Path) -> tuple[str, str] | None:
-    """Check the head of the file: return the first wrong option and a sentence, or None if nothing is wrong there."""
+    """Check the head of the file, so that a wrong study is refused before any job runs.
+
+    Return the first wrong option and a sentence, or None if nothing is wrong there.
+    """
     path = Path(root) / options.path
     try:
         columns, rows = _head(path)

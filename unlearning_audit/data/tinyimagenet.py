@@ -46,8 +46,11 @@ def load(options: Options, root: Path) -> Source:
 
 
 def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:
-    """Return (image, label) of val/images from val_annotations.txt, whose lines are name, class and four corners,
-    separated by tabs."""
+    """Return (image file, class number) of the validation images, sorted by file.
+
+    ``labels``: name of a class → number. They are read from val_annotations.txt, whose lines are name, class and four
+    corners, separated by tabs. Raises ValueError for an unknown class.
+    """
     table, label_of = place / "val_annotations.txt", []
     for number, line in enumerate(_lines(table), 1):
         name, _, rest = line.partition("\t")

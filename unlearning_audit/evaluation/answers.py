@@ -81,7 +81,11 @@ class Answers:
         return self._cache[key]
 
     def _whole_or_read(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
-        """Take the selected logits from all logits if these are cached; else read only the selected ones."""
+        """Return the logits of the selected models and samples, float32 [models, rows, classes].
+
+        They are taken from memory if all logits were read before; else only the selected ones are read from the files.
+        ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
+        """
         whole = self._cache.get((self._whole_or_read.__name__, None, None))
         if whole is not None:
             selection = whole if models is None else whole[models]
@@ -116,7 +120,11 @@ class Answers:
         return self._once(self._phi, labels, models, rows)
 
     def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
-        """Compute what `phi` returns, one model at a time."""
+        """Compute the logit-scaled confidence φ in ``labels`` of each model on each sample, float64 [models, rows].
+
+        Only one model's logits are in memory at a time. ``models`` bool [models], ``rows`` bool [samples] or int64
+        [rows]; None: all.
+        """
         count = len(self) if models is None else int(models.sum())
         by_model = np.broadcast_to(labels, (count, labels.shape[-1]))
         values = [

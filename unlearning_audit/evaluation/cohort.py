@@ -182,10 +182,10 @@ def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
 
 
 def by_logits(*populations: tuple[Sequence[str], Sequence[str]]) -> dict[str, list[str]]:
-    """Map each file of logits to the files of other signals of the same models, for a `Cohort`.
+    """Return file of logits → the files of other signals of the same models, as a `Cohort` finds its signals.
 
-    A population is given by its logits, one file for each batch, and its signals: all batches of one signal, then all
-    of the next.
+    ``populations``: of each, its files of logits, one for each batch, and its files of signals: all batches of one
+    signal, then all of the next.
     """
     files: dict[str, dict[str, None]] = {}
     for logits, readings in populations:

@@ -107,7 +107,8 @@ class Contribution:
     partners: bool = True
 
     def without(self, models: Sequence[int]) -> "Contribution":
-        """Return the contribution without some models."""
+        """Return the contribution without the models whose numbers are in ``models``, such as copies of another
+        model."""
         keep = np.setdiff1d(np.arange(len(self.unit)), models)
         columns = {name: getattr(self, name)[:, keep] for name in ("value", "influence", "imagined")}
         latent = None if self.latent is None else self.latent[keep]

@@ -203,8 +203,10 @@ class Evaluation(Cohort):
         return (self.control_files or None) if of_retrain else self.retrained_files
 
     def group(self, name: str) -> Group | None:
-        """Return the models in the part ``name`` (a key of ``others``); None if there are none. For retraining itself,
-        the part "retrain" is its controls."""
+        """Return the models called ``name``, such as "original", "retrain" or "shadow"; None if there are none.
+
+        For retraining itself, the models called "retrain" are its controls, which are retrained independently.
+        """
         if self.imported:
             return self.others.get(name)
         known = (self.retrained_files, self.control_files)
@@ -244,10 +246,10 @@ class Evaluation(Cohort):
         return "retrain cannot be compared with itself; set controls: true"
 
     def sides(self) -> tuple[dict[str, Group | None], dict[str, Group | None]]:
-        """Return two dicts, of the audited models and of the adversary's: original, unlearned, retrained → models, or
-        None.
+        """Return two dicts: of the defender's (audited) models and of the adversary's (shadow) models.
 
-        Raises ValueError if there are no shadow models, or if the groups do not consist of the same models.
+        Both map "original", "unlearned" and "retrained" to models, or to None if there are none. Raises ValueError if
+        there are no shadow models, or if the groups do not consist of the same models.
         """
         original, shadow, retrained = map(self.group, ("original", "shadow", "retrain"))
         if not self.imported and self.target.all():
@@ -338,11 +340,12 @@ class Evaluation(Cohort):
         return phi[places]
 
     def references(self, signals: tuple[str, ...]) -> Iterator[tuple[str, Reference | str]]:
-        """Yield each form in which an attack that reads ``signals`` is evaluated, with its shadow models or a reason
-        why not.
+        """Yield (form, shadow models) for each form in which an attack that reads ``signals`` is evaluated.
 
-        The forms are "trained" and "unlearned", or "both" for attacks that also read logits before unlearning. Without
-        imported shadow models the reference is empty, because some attacks do not need any.
+        A sentence replaces the shadow models if the attack cannot be evaluated in this form. The form says which shadow
+        models the attack learns from: "trained" are those before unlearning, and "unlearned" those after it. "both" is
+        the only form of attacks that also read logits before unlearning. Without imported shadow models the reference
+        is empty, because some attacks do not need any.
         """
         beyond = [name.replace("_", " ") for name in signals if name != "before"] if self.imported else []
         for form in (BOTH,) if "before" in signals and not beyond else ("trained", "unlearned"):
@@ -385,10 +388,11 @@ class Evaluation(Cohort):
         )  # fmt: skip
 
     def lacking(self, form: str, error: PluginError, file: str) -> str:
-        """Return what an attack lacks that failed in this ``form`` on imported models, or "" if the failure is its own.
+        """Return why imported models do not suffice for an attack that failed in this ``form``, or "" if the failure is
+        its own.
 
-        ``file``: the attack's. A ValueError means that shadow models are missing or do not suffice. A message of a
-        user's attack is quoted.
+        ``error``: the failure; ``file``: the attack's. A ValueError means that shadow models are missing or do not
+        suffice. A message of a user's attack is quoted.
         """
         if not self.imported or form not in ("trained", "unlearned") or not isinstance(error.__cause__, ValueError):
             return ""

@@ -74,11 +74,10 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
 
 
 def memberships(files: Mapping[str, str | Path], population: str, data: Data, logits: np.ndarray) -> Membership:
-    """Read who saw what of ``data`` from ``files``, for models whose samples and ``logits`` [models, samples, classes]
-    are known already.
+    """Read the memberships of models whose samples and ``logits`` [models, samples, classes] are known already.
 
-    ``files`` may hold all names of `read` but labels; test.npy adds to the data's own test part. Raises ValueError as
-    `read`.
+    ``data``: those samples. ``files``: the names of `read` except "labels" → path; test.npy adds to the data's own test
+    part. Raises ValueError that names the file, what is wrong and what to do.
     """
     source = _Source(files)
     models, samples = logits.shape[:2]
@@ -92,7 +91,11 @@ def memberships(files: Mapping[str, str | Path], population: str, data: Data, lo
 def _membership(
     source: "_Source", population: str, shape: tuple[int, ...], test: np.ndarray, labels: np.ndarray | None
 ) -> Membership:
-    """Read and check the masks, splits, weights and canaries of a population; ``shape`` is that of the logits."""
+    """Read and check the masks, splits, weights and canaries of the models called ``population``; return them.
+
+    ``shape``: that of the logits; ``test`` bool [samples]: the test part; ``labels`` int64 [models, samples] if models
+    have different ones, else None.
+    """
     models, samples = shape[:2]
     files = source.files
     masks = _memberships(source, models, samples, test, population)
@@ -110,7 +113,10 @@ def _membership(
 
 
 def nothing() -> tuple[Data, Membership]:
-    """Return two samples and one model, which stand for files that could not be read. Their logits file says why."""
+    """Return made-up data of two samples and memberships of one model, in place of files that could not be read.
+
+    Later jobs then still have an input; the failure is recorded in the file of logits.
+    """
     x, y, index = np.zeros((2, 0), np.float32), np.zeros(2, np.int64), np.arange(2)
     train, zero = np.array([[True, False]]), np.zeros(1, np.int64)
     members = Membership(train, train, ~train, zero, zero, zero, np.zeros(1, bool))
@@ -243,7 +249,11 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
 
 
 def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return split and block, int64 [models]: from files, or inferred from the memberships."""
+    """Return the split and block of each model, int64 [models] each: from files, or inferred from the memberships.
+
+    Inferred, models with the same forgotten and held-out samples share a split. If every such set has a counterpart
+    with the two exchanged, a block is such a pair of splits; otherwise there is one block.
+    """
     models = len(masks["forget"])
     zeros = np.zeros(models, np.int64)
     columns = {name: source.load(name).astype(np.int64) for name in ("split", "block") if name in source}

@@ -107,7 +107,11 @@ def reads_published(entry: Mapping[str, Any]) -> bool:
 
 
 def believed(case: Evaluation) -> tuple[str, list[str]]:
-    """Return why the logits of an evaluation are impossible ("" if they are not), and a list of warnings about them."""
+    """Return why the logits of an evaluation cannot be used ("" if they can), and a list of warnings about them.
+
+    Imported logits are checked for what is impossible. Of own models, it is checked whether a method mixed models or
+    exchanged forgotten and retained samples; nothing is checked where there are no models before unlearning.
+    """
     if case.imported:
         return plausibility.refusal(case), list(plausibility.doubts(case))
     before = case.group("original")
@@ -149,8 +153,12 @@ def evaluated(
 def computed(
     key: str, entry: Entry, file: str | None, case: Evaluation
 ) -> tuple[list[Row], dict[str, added.Contribution]]:
-    """Run a metric's file; return its rows and contributions under the names of `name_in_study`. Raises PluginError
-    unless the file returns rows and contributions."""
+    """Run the metric that the study calls ``key`` from its file; return its rows and contributions, named after
+    ``key``.
+
+    ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None. Raises
+    PluginError if the metric fails, or returns anything but rows and contributions.
+    """
     module = registry.load("metrics", entry["name"], file)
     stem = Path(module.__file__).stem
     options = registry.options("metrics", entry["name"], file)(**entry["options"])
@@ -170,8 +178,11 @@ def computed(
 
 
 def listed(entry: Entry, case: Evaluation) -> list[dict[str, Any]]:
-    """Return the lines of ``records(case, options)`` of a metric of the library; none if it has no such function or if
-    it fails. Its rows report the failure."""
+    """Return the lines of ``records.csv`` that a metric of the library computes: column → value.
+
+    ``entry``: its ``name`` and ``options``. [] if the metric has no function ``records``, or if it fails; the metric's
+    rows report the failure then.
+    """
     if not registry.defines("metrics", entry["name"], None, "records"):
         return []
     module = registry.load("metrics", entry["name"])
@@ -184,7 +195,11 @@ def listed(entry: Entry, case: Evaluation) -> list[dict[str, Any]]:
 
 
 def sent(key: str, entry: Entry, file: str | None, case: Evaluation, path: Path) -> dict[str, Any]:
-    """Run `computed` in another process: return its rows, with contributions written to ``path``."""
+    """Run the metric that the study calls ``key`` in another process; return {"rows": its rows}, as plain values.
+
+    Contributions are too large for the reply and are written to ``path``, from which `received` reads them. ``entry``:
+    the metric's ``name`` and ``options``; ``file``: a user's own file, or None.
+    """
     rows, parts = computed(key, entry, file, case)
     with guard(file or registry.source_file("metrics", entry["name"])):
         added.write(path, parts)

@@ -20,12 +20,11 @@ REQUIREMENT = "a method must change every model by itself, and the first dimensi
 
 
 def mixture(case: Evaluation, before: Group, after: Group) -> tuple[str, str]:
-    """Return a refusal and a doubt, each a sentence or "": whether a method mixed the models instead of unlearning each
-    alone.
+    """Check whether a method mixed the models instead of unlearning each alone; return a refusal and a doubt.
 
-    ``before`` and ``after``: the same models before and after unlearning. Two models that differed before and have
-    different forget sets answer alike only if a method mixed them: refused. With equal forget sets they might also come
-    from one seed, which makes intervals too narrow: a doubt.
+    Each is a sentence, or "" if there is none. ``before`` and ``after``: the same models before and after unlearning.
+    Two models that differed before and have different forget sets answer alike only if a method mixed them: refused.
+    With equal forget sets they might also come from one seed, which makes intervals too narrow: a doubt.
     """
     doubt = ""
     for kind, i, j in likeness.mixed(before.sample_logits, after.sample_logits):

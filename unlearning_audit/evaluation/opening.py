@@ -10,8 +10,11 @@ from unlearning_audit.store.files import FailedError
 
 
 def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the populations that can be read, besides the audited one: their names, three files of each, and sentences
-    about the populations that cannot be read."""
+    """Return the groups of imported models that can be read: their names, their files, and sentences about all others.
+
+    ``names``: the groups, such as "target" and "retrain"; ``files``: data, memberships and logits of each, in this
+    order. The audited models, "target", are always kept, so that their failure is reported as the method's.
+    """
     readable, paths, sentences = [], [], []
     for number, name in enumerate(names):
         triple = files[3 * number : 3 * number + 3]
@@ -27,8 +30,11 @@ def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], li
 
 
 def imported(names: list[str], files: list[str], **more: Any) -> Evaluation:
-    """Return the evaluation of imported models. ``names``: the populations; ``files``: data, memberships and logits of
-    each, in the same order; ``more``: further fields of `Evaluation`."""
+    """Return the evaluation of imported models.
+
+    ``names``: the groups, such as "target" (audited) and "retrain"; ``files``: data, memberships and logits of each, in
+    this order; ``more``: further fields of `Evaluation`.
+    """
     data, members, logits = (dict(zip(names, files[number::3], strict=True)) for number in range(3))
     others = {
         name: Group(Cohort(data[name], [members[name]]), [logits[name]]) for name in names if name != "target"
@@ -45,8 +51,11 @@ SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated
 
 
 def case_of(settings: dict[str, Any], **files: Any) -> Evaluation:
-    """Return the evaluation of a job. ``settings``: the job's; ``files``: its inputs under the names of
-    `workflow.nodes.ROLES`."""
+    """Return the evaluation that a job works on, of imported models or of the study's own.
+
+    ``settings``: the job's, such as its seed; ``files``: role of an input, as `workflow.nodes.ROLES` names it → its
+    paths.
+    """
     if "populations" in files:
         names, paths, unread = usable(settings["populations"], list(files["populations"]))
         scores = {"scores_file": files["scores"][0]} if "scores" in files else {}

@@ -33,7 +33,11 @@ CONTENTS = {
 
 
 def refusal(case: Evaluation) -> str:
-    """Return why the logits of an evaluation are impossible, in one sentence; "" if nothing contradicts them."""
+    """Return why the logits of imported models are impossible, in one sentence; "" if nothing contradicts them.
+
+    They are refused if two groups hold identical models, if columns are in another order than labels, if the sign is
+    wrong, or if a method mixed models.
+    """
     whole = populations(case)
     for identical, sentence in _shared(case, whole):
         if identical:
@@ -103,8 +107,11 @@ def title(case: Evaluation, name: str) -> str:
 
 
 def _shared(case: Evaluation, whole: dict[str, Group]) -> Iterator[tuple[bool, str]]:
-    """Yield, for each pair of populations in `APART` that share models, whether the two nearest models are identical,
-    and a sentence."""
+    """Yield a sentence for each two groups of models in `APART` that share models, which they must not.
+
+    The sentence comes with whether the nearest two models are identical; True, or False if they are nearly so.
+    ``whole``: name of a group → its models. Groups with different samples or classes are skipped.
+    """
     for first, second in APART:
         if first not in whole or second not in whole:
             continue
@@ -136,7 +143,10 @@ def _mixture(case: Evaluation) -> tuple[str, str]:
 
 
 def _misnumbered(order: list[int], whose: str, remedy: str) -> str:
-    """Return a sentence that says in which order the columns are; ``order``: the column of each class."""
+    """Return a sentence that says that the columns of logits are in another order than labels.
+
+    ``order``: the column of each class; ``whose``: a phrase that says which logits, or ""; ``remedy``: what to give.
+    """
     moved = [f"class {label} by column {column}" for label, column in enumerate(order) if label != column]
     more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
     return (
@@ -146,8 +156,11 @@ def _misnumbered(order: list[int], whose: str, remedy: str) -> str:
 
 
 def _order(population: Group) -> list[int]:
-    """Return the column of each class in the best order, if it fits the retained samples far better than the given
-    order; else []."""
+    """Return the column of each class, if another order fits the retained samples far better than the given one; else
+    [].
+
+    It is also [] for at most two classes, whose predictions a method may invert.
+    """
     counts = _answers(population, population.answers.predicted(), _retained(population))
     if np.count_nonzero(counts.sum(axis=1)) <= 2:  # a method may invert the predictions of two classes
         return []

@@ -63,7 +63,11 @@ def exposed(path: str | Path) -> dict[tuple[str, str], dict[str, Exposed]]:
 
 
 def grouped(lines: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Exposed]]:
-    """Group lines with the columns ``UNION``: return (scenario, setting) → method → recognised records."""
+    """Group lines of a study's ``records.csv``: return (scenario, setting) → method → summary of its recognised
+    records.
+
+    ``lines``: column of `UNION` → value.
+    """
     cases: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for line in lines:
         cases.setdefault((line["scenario"], line["setting"], line["method"]), []).append(line)
@@ -74,7 +78,11 @@ def grouped(lines: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Expo
 
 
 def summed(lines: list[dict[str, Any]]) -> Exposed:
-    """Summarise the lines, with columns ``UNION``, of one method."""
+    """Return a summary of one method's lines of ``records.csv``: how many records and persons are recognised, and the
+    records.
+
+    ``lines``: column of `UNION` → value; those of never-seen records are only shown beside the forgotten ones.
+    """
     unseen = {(line["pair"], line["split"], line["beside"]): line for line in lines if not forgotten(line)}
     lines = [line for line in lines if forgotten(line)]
     marked = [line for line in lines if line["recognised"]]

@@ -221,7 +221,7 @@ def read_union(
 
 
 def _cells(row: Row | Failure) -> list[str]:
-    """Return the cells of a row or a failure, in the order of the columns."""
+    """Return the texts of one line of ``metrics.csv``, for a number or a failure, in the order of the columns."""
     if isinstance(row, Failure):
         blank = dict.fromkeys(COLUMNS, "") | {"metric": FAILURE, "note": row.sentence}
         texts = [*blank.values(), row.kind, row.name, row.file, str(row.line or ""), row.traceback]

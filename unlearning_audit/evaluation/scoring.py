@@ -101,10 +101,12 @@ COLUMNS = ("model", "index", "score", "decision")
 def _apart(
     one: Callable[..., Any], case: Evaluation, name: str, file: str | None, entry: Entry, seed: int, terms: Entry
 ) -> list[dict[str, np.ndarray]]:
-    """Run a user's attack, or one with a time limit, in a separate process; return its columns of scores.
+    """Run a user's attack, or one with a time limit, in a separate process; return the columns of scores of each form.
 
-    ``one``: the function `scored` or `alone`; ``file``: the user's; ``terms``: limits of the process. Raises
-    PluginError if the attack fails, or returns scores of the wrong samples.
+    ``one``: the function that runs it, `scored` or `alone`; ``name``: its name in the study; ``file``: the user's, or
+    None; ``entry``: its name in the library and options; ``terms``: limits of the process. Forms in which it cannot be
+    evaluated are added to ``case.missing``. Raises PluginError if the attack fails, or returns scores of the wrong
+    samples.
     """
     where = file or source_file("attacks", entry["name"])
 
@@ -247,9 +249,11 @@ def call(
     rng: np.random.Generator,
     **signal: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Call the attack's ``score``; return its score, a number, and its decision, bool, each [models, rows].
+    """Call the ``score`` of an attack's ``module``; return its score, a number, and its decision, bool, each [models,
+    rows].
 
-    Raises PluginError if it fails or returns something of another type.
+    ``logits`` and labels ``y`` are of the audited models, ``signal`` their other values per sample; ``settings``: the
+    attack's ``options``. Raises PluginError if it fails or returns something of another type.
     """
     with guard(module.__file__):
         return _checked(
@@ -293,8 +297,10 @@ FORMS = ("trained", "unlearned", BOTH, "own", "seen")
 
 
 def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return what ``score`` returned, as two arrays of ``shape``. Raises PluginError if it is of another type or
-    shape."""
+    """Return the score and the decision that an attack ``returned``, each an array of ``shape``.
+
+    Raises PluginError, with the attack's ``file``, if they are of another type or shape.
+    """
     demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
     if not isinstance(returned, tuple) or len(returned) != 2:
         raise PluginError(f"{readable(file)}: score {demand}, it returned {type_of(returned)}")
@@ -306,8 +312,11 @@ def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.nd
 
 
 def _columns(name: str, form: str, *arrays: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the arguments as columns attack, form, model, index, role, score and decision. Raises PluginError for
-    scores that are not finite."""
+    """Return the columns of the table of scores: attack, form, model, index, role, score and decision.
+
+    ``name`` and ``form`` are repeated on each row; ``arrays`` [rows] are the other columns, in this order. Raises
+    PluginError for scores that are not finite.
+    """
     model, index, role, value, decision = arrays
     if not np.isfinite(value).all():
         raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")

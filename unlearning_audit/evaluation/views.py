@@ -9,7 +9,11 @@ VIEWS = {"paraphrase": 1, "perturbed": 2, "refusal": 3, "neighbour": 4, "alterna
 
 
 def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) -> str:
-    """Return what is wrong with rows of part 2 and their parents, in a sentence; "" if nothing is."""
+    """Return what is wrong with views, which are variants of samples such as paraphrases, in a sentence; "" if nothing
+    is.
+
+    ``part`` [rows]: 2 for a view; ``parent`` [rows]: the row of its sample, else −1; ``view`` [rows]: its kind, else 0.
+    """
     if (parent is None) != (view is None):
         return "parent and view belong together; give both or neither"
     if parent is None or view is None:

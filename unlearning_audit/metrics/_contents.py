@@ -107,9 +107,11 @@ def surprise(case: Evaluation) -> Surprise:
 
 
 def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tuple[str, str]:
-    """Return kind and content of one record: a PNG as a data URI, the text of its tokens, or its numbers.
+    """Return kind and content of one record, so that it can be shown: a PNG as a data URI, its text, or its numbers.
 
-    ``surprise`` float64 [scored tokens]: if it is given, each token stands with its value.
+    ``surprise`` float64 [scored tokens], or None: if it is given, the content is a JSON list of each token with its
+    value. Features that form a square with values from 0 to 1 are shown as a picture. Long texts and rows of numbers
+    are cut.
     """
     x = data.x[sample]
     if x.dtype.kind == "i" and surprise is not None and data.tokenizer is not None:

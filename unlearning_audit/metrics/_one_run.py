@@ -117,11 +117,12 @@ def _together(
     sets: dict[str, list[int]],
     rng: np.random.Generator,
 ) -> Ways:
-    """Return how many pairs each way to guess gets right: name of the way, as in `evaluate` → count and a remark.
+    """Return how many pairs each way to guess gets right: name of the way → its counts and a remark.
 
-    ``names`` and ``values``: each attack's name, and its scores float64 [models, samples]; the confidence comes first.
-    ``tosses``: the sets of coins, whose pairs are counted together. ``sets``: name of a set → positions of its attacks
-    in ``names``. ``rng`` halves the pairs for ways that are learned or chosen on one half and evaluated on the other.
+    ``evaluate`` describes the ways. ``names`` and ``values``: each attack's name, and its scores float64 [models,
+    samples]; the confidence comes first. ``tosses``: the sets of coins, whose pairs are counted together. ``sets``:
+    name of a set → positions of its attacks in ``names``. ``rng`` halves the pairs for ways that are learned or chosen
+    on one half and evaluated on the other.
     """
     guesses = _guesses(values, tosses)
     ways: Ways = {name: (audit.count(guesses=votes), "") for name, votes in zip(names, guesses, strict=True)}
@@ -153,7 +154,10 @@ def _label(number: int, names: list[str], members: list[int]) -> str:
 
 
 def _guesses(values: list[np.ndarray], tosses: list[_coins.Toss]) -> np.ndarray:
-    """Return which pairs each score guesses right, int8 [attacks, pairs of all sets of coins]."""
+    """Return each score's guesses: 1 right, −1 wrong, 0 for a tie, int8 [attacks, pairs of all sets of coins].
+
+    ``values``: scores float64 [models, samples] of each attack, larger = more likely forgotten.
+    """
 
     def lead(value: np.ndarray, toss: _coins.Toss) -> np.ndarray:
         """Return how much higher the forgotten sample of each pair scores than the held-out one, summed over models
@@ -166,7 +170,11 @@ def _guesses(values: list[np.ndarray], tosses: list[_coins.Toss]) -> np.ndarray:
 
 
 def _rows(ways: Ways, model: int | None, delta: float, tosses: list[_coins.Toss]) -> list[Row]:
-    """Return the rows of all ways to guess; ``model`` is the number of a single model, or None for all together."""
+    """Return the rows of all metrics of the game, for each way to guess.
+
+    ``ways``: name of the way → its counts of right guesses and a remark; ``model``: the number of a single model, or
+    None for all together; ``tosses``: the sets of coins with their models.
+    """
     models, sharing = sum(len(toss.models) for toss in tosses), max(len(toss.models) for toss in tosses)
     table = []
     for attack, (guesses, remark) in ways.items():

@@ -86,8 +86,12 @@ def _kde(
     count: np.ndarray,
     excluded: np.ndarray | None,
 ) -> np.ndarray:
-    """Return the kernel density at each row of ``at``; for row k, the model ``excluded``[k] is left out of the
-    reference."""
+    """Return the log kernel density of reference models' phi at ``at``, float64 [evaluated models, samples].
+
+    ``phi`` float64 and ``mask`` bool [reference models, samples]; ``width`` and ``count``: bandwidth and number of
+    models, of the shape of ``at``. If ``excluded`` int [evaluated models] is given, row k leaves out the reference
+    model ``excluded``[k].
+    """
     points = np.where(mask, phi, np.inf)
     result = np.empty(at.shape)
     columns = max(1, CHUNK // len(phi))

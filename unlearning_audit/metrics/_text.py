@@ -86,8 +86,11 @@ Shares = Mapping[tuple[str, str], np.ndarray]
 
 
 def of_tokens(case: Evaluation, read: Callable[[np.ndarray], Shares]) -> list[Row]:
-    """Return the rows of `shares` for forgotten and held-out samples; ``read`` computes values from the signal "tokens"
-    [models, samples, tokens, 4]."""
+    """Return rows of the means of numbers that ``read`` computes from the tokens of forgotten and held-out samples.
+
+    ``read``: the signal "tokens" [models, samples, tokens, 4] → (metric, rule) → values [models, samples] in [0, 1]. If
+    there are retrained models, rows of the difference from them follow.
+    """
     samples, files = forgotten_or_heldout(case), compared_files(case)
     audited = read(case.signal("tokens", case.unlearned_files, case.target, samples))
     retrained = None if files is None else read(case.signal("tokens", files, case.target, samples))

@@ -48,8 +48,11 @@ def contributions(case: Evaluation, target: Membership) -> dict[str, Contributio
 
 
 def _parts(case: Evaluation, target: Membership) -> tuple[list[str], list[crossed.PerModel]]:
-    """Return the names of the attacks whose scores are finite on forgotten and held-out samples, and the AUC of each
-    per model."""
+    """Return the names of the attacks on the update (form "both"), and the AUC of each per model, forgotten against
+    held-out.
+
+    Attacks whose scores are not finite on all forgotten and held-out samples are left out.
+    """
     rules, sides = _game.of_models(target), target.forget | target.heldout
     scores = {name: score for name, score in case.updates.items() if not np.isnan(score[sides]).any()}
     parts = [

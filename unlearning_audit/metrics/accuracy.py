@@ -41,10 +41,11 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `accuracies` for the target models; labels of the test part are the clean ones.
+    """Return rows "accuracy" of the target models for each role: retain, forget, heldout and test, by its clean labels.
 
-    If the scenario has retrained models, "accuracy_gap" follows: how much more often these are right. [] if all samples
-    have one label, as passages of text do.
+    "majority_share" is the accuracy of always predicting the most frequent label. If the scenario has retrained models,
+    "accuracy_gap" follows: how much more often these are right. [] if all samples have one label, as passages of text
+    do. Imported models get a row with the reason for a role that is not known.
     """
     table = of_models(case, case.target)
     if not table:
@@ -56,7 +57,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
-    """Return the rows of `accuracies` for some ``models`` bool [models]; [] if all samples have one label."""
+    """Return rows "accuracy", "majority_share" and "accuracy_gap" of some ``models`` bool [models], for each role.
+
+    [] if all samples have one label. Roles without samples have no row.
+    """
     if np.ptp(case.labels) == 0:
         return []
     target = case.membership[models]

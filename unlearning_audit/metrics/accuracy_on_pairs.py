@@ -18,8 +18,10 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows "accuracy_gap" of `accuracy.rows` for each pair by itself, with the fields ``pair`` and
-    ``role``."""
+    """Return rows "accuracy_gap" for each pair of splits by itself, with the fields ``pair`` and ``role``.
+
+    The gap is how much more often retrained models are right. [] if there is only one pair.
+    """
     groups = _pairs.groups(case.membership)
 
     def read(groups: list[_pairs.Group]) -> list[Row]:

@@ -47,12 +47,14 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `evaluate` on each target model and its target samples, as means over the models.
+    """Return how well forgotten and held-out samples are distinguished without any audited model, as means over target
+    models.
 
-    Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The mean of the
-    limits is at least as wide as the interval of the mean, however the models depend on one another; so is the mean
-    range of random divisions. Imported samples may be known by numbers only. Then only their labels are compared, and
-    there are no rows if all labels are equal.
+    The rows are the overlap of labels and the accuracy and AUC of a linear classifier. Pixels, and the tokens of a text
+    without their order, stand in for the embeddings of the paper. The mean of the limits is at least as wide as the
+    interval of the mean, however the models depend on one another; so is the mean range of random divisions. Imported
+    samples may be known by numbers only. Then only their labels are compared, and there are no rows if all labels are
+    equal.
     """
     if case.data.x.size:
         return or_reason(case, lambda: _rows(case, options), "blind_accuracy", "blind")
@@ -63,7 +65,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def _rows(case: Evaluation, options: Options) -> list[Row]:
-    """Return the rows of `evaluate`, averaged over the target models."""
+    """Return label overlap, its chance level, and accuracy and AUC of a linear classifier, averaged over the target
+    models."""
     member = case.membership[case.target]
     columns = np.ones(len(case.data.y), bool) if member.weight is None else member.weight > 0
     forget, heldout = member.forget & columns, member.heldout & columns

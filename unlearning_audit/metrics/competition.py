@@ -77,9 +77,10 @@ class Models:
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `evaluate`. Retraining itself is compared with the independent retrained population.
+    """Return rows of ε, its lower bounds, F, F₀, F/F₀, accuracy ratios and the final score of the target models.
 
-    Raises ValueError if retraining has no control to be compared with.
+    Retraining itself is compared with the independent retrained population. Raises ValueError if it has no such
+    control; for imported models, a row gives the reason instead.
     """
 
     def score() -> list[Row]:

@@ -70,7 +70,11 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
-    """Compute the points of one split's models, and the accuracies of these and of retrained models."""
+    """Compute the competition's points of one split's models, and the accuracies of these and of retrained models.
+
+    ``group``: the split with its models; ``rule``: how thresholds of ε are chosen. Retraining itself is compared with
+    its control, or else with the other split, and has no null then.
+    """
     assert case.retrained_files is not None  # else no group has twins
     side, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)
     reference = case.retrained_files, group.models

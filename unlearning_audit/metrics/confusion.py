@@ -36,7 +36,8 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `evaluate` for the target models."""
+    """Return rows "ic_error" (γ), the rate of predictions as the confused class, and "ic_score" (1 − γ) of the target
+    models."""
     target = case.membership[case.target]
     return evaluate(
         logits=case.answers(case.unlearned_files).of(case.target),

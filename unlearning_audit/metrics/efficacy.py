@@ -87,7 +87,7 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `evaluate` from gradients over the forget set, for observed labels.
+    """Return rows of information, efficacy and its upper bound, from gradients over the forget set for observed labels.
 
     Rows of the probability of membership by attacks, and of the spread of accuracies over models, follow.
     """

@@ -20,11 +20,10 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `efficacy.tidy` over all splits, then over those of each pair (field ``pair``); ``n`` counts
-    splits.
+    """Return rows of information, efficacy and its upper bound over all splits, then of each pair (field ``pair``).
 
-    Efficacy depends more on the forget samples, which models of one split share, than on initial weights. So a split
-    counts once, by the median of its models. Values of single models are not kept.
+    ``n`` counts splits. Efficacy depends more on the forget samples, which models of one split share, than on initial
+    weights. So a split counts once, by the median of its models. Values of single models are not kept.
     """
     squared_norms, mean_squared_norm = case.gradients
 

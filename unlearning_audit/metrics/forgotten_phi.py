@@ -43,7 +43,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the mean of φ of each target model; {} unless `decides`."""
+    """Return each target model's mean of φ over its forgotten samples; {} if attacks can work, which decide then.
+
+    For imported models it is also {} if a model has fewer than two forgotten samples.
+    """
     if not decides(case):
         return {}
     member = case.membership[case.target]
@@ -56,8 +59,11 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def decides(case: Evaluation) -> bool:
-    """Return whether attacks cannot work by design: nothing is held out, or no held-out sample of a model has the label
-    of one of its forgotten samples."""
+    """Return whether this metric has to decide because attacks by confidence cannot work by design.
+
+    That is so if nothing is held out, or if no held-out sample of a model has the label of one of its forgotten
+    samples.
+    """
     member, labels = case.membership[case.target], case.labels_of(case.target)
     labels = np.broadcast_to(labels, member.forget.shape)
     return not any(

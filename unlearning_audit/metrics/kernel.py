@@ -46,9 +46,10 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `evaluate` on φ of the forgotten samples; retraining itself is compared with its control.
+    """Return rows that compare φ of the forgotten samples of unlearned, retrained and original models by a kernel.
 
-    Raises ValueError if retraining has no control.
+    They are "kernel_p", "kernel_nearer" and "kernel_nearer_p". Retraining itself is compared with its control. Raises
+    ValueError if it has no control.
     """
     retrained = case.compared_files
     if retrained is None:

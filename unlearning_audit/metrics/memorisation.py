@@ -75,7 +75,11 @@ def both(rank: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def exact(rank: np.ndarray) -> np.ndarray:
-    """Return the share of scored tokens with rank 0."""
+    """Return the share of scored tokens that a model predicts first, float64 [..., samples]; NaN for a sample without
+    any.
+
+    ``rank`` [..., samples, tokens]: the rank of each token from 0, NaN where it is not scored.
+    """
     scored = ~np.isnan(rank)
     with np.errstate(invalid="ignore"):
         share: np.ndarray = (rank == 0).sum(-1) / scored.sum(-1)
@@ -83,8 +87,11 @@ def exact(rank: np.ndarray) -> np.ndarray:
 
 
 def strength(rank: np.ndarray) -> np.ndarray:
-    """Return the length of the run of rank 0 at the end, divided by the number of scored tokens: 0 if the last token is
-    wrong."""
+    """Return the share of scored tokens in the unbroken run of right predictions at the end, float64 [..., samples].
+
+    ``rank`` [..., samples, tokens]: the rank of each token, 0 if right, NaN where it is not scored. 0 if the last token
+    is wrong, NaN for a sample without a scored token.
+    """
     scored = ~np.isnan(rank)
     unbroken = np.cumprod(((rank == 0) | ~scored)[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(invalid="ignore"):

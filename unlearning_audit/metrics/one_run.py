@@ -107,10 +107,11 @@ def guessed(case: Evaluation, member: Membership) -> dict[str, Contribution]:
 
 
 def evaluate(case: Evaluation, options: Options) -> list[Row]:
-    """Return the rows of `_one_run.evaluate` for the target models: on their canaries, or on forgotten and held-out
-    samples if they have none.
+    """Return rows of how often the target models' forgotten samples are guessed right, with p-values and lower bounds
+    on ε.
 
-    Raises ValueError where no coin decided which of two samples is forgotten.
+    Guesses are on their canaries, or on pairs of forgotten and held-out samples if they have none. Raises ValueError
+    where no coin decided which of two samples is forgotten.
     """
     if case.membership.pair is None and case.unpaired:
         raise ValueError("there is no pair.npy that says which canaries a coin chose from")

@@ -68,9 +68,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 def of_losses(
     audited: np.ndarray, retrained: np.ndarray | None, roles: dict[str, np.ndarray], **groups: Any
 ) -> list[Row]:
-    """Return the rows of every role from mean negative log-likelihoods, float64 [models, samples].
+    """Return rows "nll", "perplexity" and "nll_gap" of every role from mean negative log-likelihoods of samples.
 
-    ``roles``: name → bool [models, samples]; ``groups``: split and block, int [models].
+    ``audited`` and ``retrained`` float64 [models, samples]; without the latter there is no gap. ``roles``: name → bool
+    [models, samples]; ``groups``: split and block, int [models].
     """
     table = []
     for name, mask in roles.items():

@@ -98,7 +98,11 @@ def _auc_of_models(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -
 def auc(
     score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray
 ) -> Estimate:
-    """Return the mean AUC of models, with its interval; arguments are those of `leak`."""
+    """Return the mean AUC of ``score``, forgotten against held-out samples, over models, with its interval.
+
+    ``score`` float64 [models, samples], larger = more member-like; ``forget`` and ``heldout`` bool [models, samples];
+    ``split`` and ``block`` int [models].
+    """
     n = int((forget | heldout).any(0).sum())
     return levels.of(
         _auc_of_models(score, forget, heldout), split=split, block=block, n=n, bounds=(0.0, 1.0), units=True

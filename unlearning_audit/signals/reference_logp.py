@@ -11,8 +11,12 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return that mean for ``models`` and ``rows``, float64 [models, rows]. It is always computed from the models
-    before unlearning, so ``files`` is not used."""
+    """Return the mean log p of each sample's label over the shadow models that were not trained on it, float64 [models,
+    rows].
+
+    A shadow model is left out of its own mean; NaN where no other is left. The mean is always computed from models
+    before unlearning, so ``files`` is not used.
+    """
     shadow = np.flatnonzero(~case.target)
     unseen = ~case.membership.train[np.ix_(shadow, rows)]
     logits, labels = case.answers(case.originals).of(~case.target, rows), case.labels_of(~case.target)[..., rows]

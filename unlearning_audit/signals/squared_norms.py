@@ -32,8 +32,10 @@ def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, A
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the squared norms for ``models`` and ``rows``, float64 [models, rows]. Raises ArtifactError if they were
-    not computed for all samples."""
+    """Return the squared norms of the gradients of single samples, for ``models`` and ``rows``, float64 [models, rows].
+
+    Raises ArtifactError if they were not computed for all samples.
+    """
     gradients = case.answers(files).gradients
     if gradients is None or gradients.squared_norms.shape[1] != len(case.data.y):
         raise ArtifactError(f"{files[0]}: no squared_norms of all samples were read of these models; {DECLARE}")
