@@ -7,8 +7,8 @@ from unlearning_audit.workflow.nodes import Plan
 
 
 def slow_precision(plan: Plan) -> str:
-    """Return one sentence if models to be trained multiply in bfloat16 and this machine has neither a GPU nor
-    instructions for it; "" otherwise."""
+    """Return a sentence that advises float32 if models still to be trained or unlearned multiply in bfloat16 and this
+    machine has neither a GPU nor processor instructions for bfloat16; "" otherwise."""
     if device.gpus() or not device.emulates_bfloat16():
         return ""
     slow = [

@@ -8,7 +8,8 @@ from unlearning_audit.workflow.progress import Progress, spoken
 
 
 def small(plan: Plan) -> bool:
-    """Return whether the shipped rates hold for all models of a plan: their files have ``SMALL = True``."""
+    """Return whether the shipped rates (seconds per job) hold for all models that a plan trains: their files have
+    ``SMALL = True``. Imported models are not considered."""
     kinds = {scenario.model.name for scenario in plan.study.scenarios if scenario.model is not None}
     return kinds <= set(registry.defining("models", "SMALL"))
 
@@ -16,8 +17,9 @@ def small(plan: Plan) -> bool:
 def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     """Return the line, such as "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min on 2 cores".
 
-    ``counts``: jobs of each rule. If models are not ``small``, the line has no time, because it is unknown until some
-    are trained.
+    ``counts``: rule → number of its jobs. Retraining and "none" are not counted as methods. The number of scenarios is
+    stated if there are several. If models are not ``small``, the line has no time, because it is unknown until some are
+    trained.
     """
     scenarios = plan.study.scenarios
     methods = {case.method for case in plan.cases} - {"none", "retrain", "retrain_control"}

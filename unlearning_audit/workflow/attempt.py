@@ -21,7 +21,10 @@ from unlearning_audit.training.streams import Rows
 
 def of_model(settings: dict[str, Any], place: dict[str, Any]) -> AbstractContextManager[Any]:
     """Return a context in which errors of a user's own model raise PluginError. For a library's model, errors stay
-    unchanged, because they are defects."""
+    unchanged, because they are defects.
+
+    ``settings["model"]``: the model's name; ``place["file"]``: the file of the user's own model, or None.
+    """
     if not place.get("file"):
         return nullcontext()
     return guard(registry.source_file("models", settings["model"], place["file"]))
@@ -30,8 +33,8 @@ def of_model(settings: dict[str, Any], place: dict[str, Any]) -> AbstractContext
 def check_built(model: object, classes: int, file: str) -> nn.Module:
     """Return the model that a user's file built, after checking that its final layer has a name.
 
-    The name is ``model.head``, or that of the only layer with ``classes`` outputs. Raises PluginError that says what is
-    missing.
+    The name is ``model.head``, or else that of the only layer with ``classes`` outputs, which is then stored in the
+    model. A model that is a single layer is put into a Sequential. Raises PluginError that says what is missing.
     """
     if not isinstance(model, nn.Module):
         raise PluginError(f"{readable(file)}: build must return a torch.nn.Module, it returned {type_of(model)}")
@@ -59,7 +62,8 @@ def check_built(model: object, classes: int, file: str) -> nn.Module:
 
 
 def check_model(bank: Bank, classes: int, file: str) -> None:
-    """Check that a user's model maps two samples to logits. Raises PluginError that says what is wrong."""
+    """Check that a user's model maps two samples of its bank to logits, float [2, classes], which are not
+    probabilities. Raises PluginError that says what is wrong."""
     rows = min(2, len(bank.x))
     kind = str(bank.scaled(bank.x[:1]).dtype).removeprefix("torch.")
     requirement = f"to {kind} {[rows, *bank.x.shape[1:]]} the model must answer with logits, float [{rows}, {classes}]"
@@ -78,9 +82,11 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
 def run_method(
     bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget: Rows, retain: Rows, file: str
 ) -> float:
-    """Let a method unlearn the models of a bank, and return the seconds that it took.
+    """Call ``unlearn`` with a bank of models and with their rows to forget and to retain, and return the seconds that
+    it took.
 
-    Raises PluginError if the method raises an exception or returns something.
+    ``file``: the method's file, named in errors. Raises PluginError if the method raises an exception, or returns
+    something in place of changing the models.
     """
     started = time.perf_counter()
     with guard(file):
@@ -101,12 +107,13 @@ def attempt(
     before: str = "",
     time_limit: float | None = None,
 ) -> dict[str, Any]:
-    """Call ``write`` and return its facts. If it fails through a plug-in, write the reason to ``models`` and ``logits``
-    instead.
+    """Call ``write``, which writes models and logits, and return the facts that it returns for the job's spec. If it
+    fails through a plug-in, write the reason to the files ``models`` (unless None) and ``logits`` instead, and return
+    that.
 
-    ``part``: "model" or "method", the plug-in that ``write`` uses first. ``before``: the part that has failed if there
-    are no models to query and their file does not state it. ``file``: the user's own code, which runs in its own
-    process for at most ``time_limit`` seconds, or None.
+    ``part``: "model" or "method", the plug-in that ``write`` uses first. ``before``: the part that is stated as failed
+    if there are no models to query and their file does not name one. ``file``: the user's own code, which runs in its
+    own process for at most ``time_limit`` seconds, or None.
     """
     try:
         return isolated(write, file, trace=False, time_limit=time_limit)

@@ -32,9 +32,12 @@ DRAWS = 100
 
 
 class Campaign:
-    """All trials of one method. The results of a trial on a pair are kept for later rounds.
+    """All trials of one method, each with other options. Models that a trial has unlearned are kept for later rounds.
 
-    ``settings``: those of the stage ``tune``; ``folder``: holds temporary files.
+    ``data``, ``splits``, ``trained``, ``originals`` and ``retrained`` are files: samples, memberships, weights before
+    unlearning, and logits before unlearning and after retraining. ``settings``: those of the stage ``tune`` (method,
+    options and their ranges, attacks, metrics). ``place``: the files of the user's own model and method. ``base``: the
+    file of the model that all start from, or nothing. ``folder``: holds temporary files.
     """
 
     def __init__(
@@ -65,7 +68,12 @@ class Campaign:
         self._yardsticks: dict[int, dict[str, Contribution]] = {}
 
     def run(self, setting_file: str, trials: str) -> dict[str, Any]:
-        """Run all rounds, write the chosen setting and the table of ``trials``, and return facts for the spec."""
+        """Evaluate the settings of a method in rounds: each round keeps the better ones and evaluates them on more
+        pairs of models.
+
+        Writes the chosen options as JSON to ``setting_file`` and one row per round and trial to the CSV file
+        ``trials``. Returns the number of trials, the chosen one, the seconds and the device, for the job's spec.
+        """
         tune, start = self.settings["tune"], time.perf_counter()
         seed = seed_of(self.settings["seed"], "tune", self.settings["method"])
         designs = tuning.settings(self.settings["method_options"], tune["space"], tune["trials"], seed)
@@ -92,10 +100,11 @@ class Campaign:
         return facts | device_facts(self.device)
 
     def trial(self, number: int, options: dict[str, Any], pairs: int) -> Trial:
-        """Evaluate one setting on the first ``pairs`` pairs.
+        """Evaluate one setting of the method, its ``options``, on the first ``pairs`` pairs of models, and return the
+        trial.
 
-        If the method fails, the returned trial has a note on the error. Errors of the machine and damaged files are
-        raised.
+        ``number``: identifies the setting, whose unlearned models are reused in later rounds. If the method fails, the
+        returned trial has a note on the error. Errors of the machine and damaged files are raised.
         """
         trial = Trial(number, options, pairs)
         try:
@@ -110,7 +119,8 @@ class Campaign:
             return replace(trial, note=str(error))
 
     def _forgotten(self, number: int, options: dict[str, Any], pair: int) -> str:
-        """Let the models of a pair unlearn by one setting, and return the file of their logits."""
+        """Let the models of one pair unlearn with the method's ``options``, write their logits, and return the path.
+        The seconds are added to those of the setting ``number``."""
         bank, member = self.banks[pair].copy(), self.pairs[pair]
 
         def unlearn(*models: Bank | Rows) -> object:
@@ -123,7 +133,13 @@ class Campaign:
         return path
 
     def _judged(self, trial: Trial, files: list[str]) -> Trial:
-        """Return the trial with its distance from retraining and its loss of utility."""
+        """Return the trial with its distance from retraining, that distance's standard error, and its loss of utility,
+        all in units of their margins.
+
+        ``files``: the logits of the unlearned models, one file per pair. The distance is the largest over the metrics
+        that decide verdicts, or over all metrics if the objective is accuracy. The loss is the largest over the metrics
+        that do not decide, 0 if there are none. Raises ValueError if no metric decides.
+        """
         contributions = {"trial": self._contributions(files)}
         if trial.pairs not in self._yardsticks:
             self._yardsticks[trial.pairs] = self._contributions(self.retrained[: trial.pairs])
@@ -147,8 +163,8 @@ class Campaign:
         )  # fmt: skip
 
     def _contributions(self, files: list[str]) -> dict[str, Contribution]:
-        """Return every metric's contributions, from models with the logits ``files`` and from the attacks that read
-        logits only."""
+        """Return metric → the contributions of models to it, computed from the logits ``files``, one per pair, and from
+        the scores of attacks that read logits only."""
         attacks = self.settings["attacks"]
         case = self._case(files, None)
         columns = [
@@ -179,7 +195,8 @@ class Campaign:
         return case
 
     def _parts(self, path: str, membership: Membership) -> list[str]:
-        """Split a file of logits by pairs, and return the files."""
+        """Split the file of all models' logits ``path`` into one temporary file per pair of models, and return their
+        paths."""
         whole, files = Logits.read(path, len(membership.seed)), []
         for pair, block in enumerate(np.unique(membership.block)):
             files.append(self._file(Path(path).parent.name, pair))
@@ -195,13 +212,14 @@ class Campaign:
 
 
 def _margin(read: Read) -> float:
-    """Return the margin on the side of the distance's sign, as a positive number."""
+    """Return the margin of equivalence to which the distance is compared, as a positive number: the upper one for a
+    positive distance, the lower one otherwise."""
     far, near = read.distance.margin
     return near if read.distance.estimate.value > 0 else -far
 
 
 def _margins(read: Read) -> float:
-    """Return a distance in units of its margin."""
+    """Return the signed distance from retraining, divided by its margin."""
     return float(read.distance.estimate.value) / _margin(read)
 
 
@@ -211,7 +229,8 @@ def _number(value: float) -> float | None:
 
 
 def _row(stage: int, trial: Trial) -> dict[str, Any]:
-    """Return the row of the table of trials for one trial."""
+    """Return the row of the table of trials for one trial in round ``stage``. Its numbers are NaN if the method
+    failed."""
     half = 1.96 * trial.error
     low, high = max(trial.distance - half, 0.0), trial.distance + half
     finite = np.isfinite(trial.distance)

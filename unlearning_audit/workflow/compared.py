@@ -7,11 +7,12 @@ from unlearning_audit.workflow.nodes import Plan
 
 
 def comparisons(plan: Plan) -> list[dict[str, Any]]:
-    """Return a record of every comparison: its scenario and setting, its files, and the jobs that made the compared
-    models.
+    """Return one record per comparison of the study, from which the report explains its verdicts.
 
-    ``made``: method → [stage, node] of the jobs that made its models and those that it is compared with, without shadow
-    models.
+    A record holds the scenario and setting, the comparison's files, its methods, and the ``family`` of its tests
+    ("study" or "scenario"); ``extended`` only if it was extended without a plan. ``made``: method → [stage, node] of
+    the jobs that made its models, and of those that made the retrained models beside them, without shadow models; []
+    for imported models.
     """
     stage_of = {node.outputs["spec"]: [node.stage, node.name] for node in plan.all()}
     shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}

@@ -12,24 +12,27 @@ BLOCKS = re.compile(r"-[a-z]+\d+(?:to\d+)?(?=-|$)")
 
 
 def measured(specs: list[str]) -> dict[str, float]:
-    """Return the seconds of the jobs that are done, by the path of their spec."""
+    """Return spec path → the seconds that its job took, for the ``specs`` of jobs that are done."""
     return {path: _seconds(path) for path in specs if os.path.exists(path)}
 
 
 def tell(specs: list[str], done: dict[str, float]) -> bool:
-    """Return whether the jobs that are done suffice to predict the others.
+    """Return whether the jobs that are done suffice to predict the others. ``specs``: paths of all jobs' specs;
+    ``done``: spec path → seconds.
 
-    Jobs without models do not suffice, because models take seconds in one study and days in another.
+    If some jobs with models remain, another job with models must be done, because models take seconds in one study and
+    days in another. Otherwise any job suffices.
     """
     heavy = {path for path in specs if _parts(path)[0] in HEAVY}
     return bool(done if heavy <= done.keys() else heavy & done.keys())
 
 
 def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
-    """Return the seconds of every job: measured if it is done, predicted otherwise.
+    """Return spec path → seconds of every job: those in ``done`` if it is finished, a prediction otherwise.
 
-    A prediction is the mean of jobs of the same name, of the same name but other blocks, or of the same stage.
-    Otherwise it is the stage's shipped rate; for jobs with models, in proportion to the measured ones.
+    A prediction is the mean of finished jobs of the same name; if there are none, of the same name but other blocks,
+    and then of the same stage. Without those, it is the stage's shipped rate, which for jobs with models is scaled by
+    how long the finished ones took in proportion to their rates.
     """
     alike: dict[tuple[str, ...], list[float]] = {}
     for path, seconds in done.items():
@@ -60,14 +63,16 @@ def _shipped(stage: str, label: str) -> float:
 
 
 def _work(stage: str, label: str) -> str:
-    """Return the stage whose jobs take as long. Retraining counts as training, because other methods take less."""
+    """Return the stage by whose rate a job is predicted. A job of retraining counts as "train", because it takes longer
+    than other methods of the stage "unlearn"."""
     return "train" if stage == "unlearn" and label.endswith("-retrain") else stage
 
 
 def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
-    """Return groups of jobs that take about as long, from the most similar to the least.
+    """Return the groups to which a job belongs, from the most similar to the least: same label; same label but other
+    blocks; same stage. Jobs of a group take about as long.
 
-    For "…-shadows4to7-npo", the second group are the same jobs on other shadow models. For jobs with models, the last
+    For "…-shadows4to7-npo", the second group holds the same jobs on other shadow models. For jobs with models, a last
     group () holds all jobs with models.
     """
     blocks = BLOCKS.findall(label)

@@ -28,10 +28,13 @@ def level(plan: Plan, pairs: int | None) -> float:
 def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     """Describe how a comparison was extended without a plan; {} if it was not.
 
-    It was, if verdicts on fewer of its blocks exist from a study that had not planned this look. Returns ``unit``, the
-    earlier sizes ``from``, the present size ``to``, and ``methods``: those with earlier verdicts, if not all have them.
-    Draws are the same if data, protocol with its options, seed, model and recipe are, whatever the methods, attacks and
-    code. Comparisons of the study itself do not count, and deleted ones cannot be found.
+    A comparison counts as extended if results hold earlier verdicts on the same draws but fewer blocks, and the study
+    had not planned to look then. Draws are the same if data, protocol with its options, seed, model and recipe are
+    equal; methods, attacks and code may differ. Comparisons of the present plan do not count, and deleted ones cannot
+    be found.
+
+    Returns ``unit``, the population with fewer blocks; ``from``, the earlier numbers of blocks; ``to``, the present
+    one; and ``methods``, those with earlier verdicts, only if some have none.
     """
     folder = Path(comparison.outputs["spec"]).parent
     beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])
@@ -62,8 +65,10 @@ def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:
 
 
 def _grown(earlier: Draws, planned: Draws) -> str:
-    """Return the population that had fewer blocks, all of which are among the present ones; "" if another population
-    lost blocks or the draws differ."""
+    """Return the population that had fewer blocks in the ``earlier`` comparison than is ``planned``.
+
+    Returns "" if no population has grown, if an earlier block is not planned any more, or if the draws differ.
+    """
     if earlier.keys() != planned.keys():
         return ""
     pairs = [(name, earlier[name], planned[name]) for name in planned]
@@ -106,8 +111,11 @@ def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
 
 
 def _draws(data: dict[str, Any], batches: list[tuple[dict[str, Any], dict[str, Any]]]) -> Draws:
-    """Return the draws of each population. ``batches``: the settings of memberships and of the models trained on
-    them."""
+    """Return population → its draws, as text, and the numbers of its blocks.
+
+    ``data``: the settings of the data. ``batches``: for each batch of models, the settings of its memberships and of
+    its training.
+    """
     populations: dict[str, tuple[str, frozenset[int]]] = {}
     for split, train in batches:
         kind = json.dumps([data, {k: v for k, v in split.items() if k != "blocks"}, train], sort_keys=True)

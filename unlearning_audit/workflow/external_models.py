@@ -34,14 +34,17 @@ Options = dict[str, Any]
 def answered(
     files: dict[str, str], population: str, data: Options, model: Options, seed: int, *, generations: int = 0
 ) -> tuple[Data, Membership, Logits | Published]:
-    """Compute the outputs of one population's checkpoints for every sample of a data source.
+    """Compute the outputs of one population's checkpoints for every sample of a data source, and return the samples,
+    the memberships and the outputs.
 
-    ``files``: as in `unlearning_audit.evaluation.external`, with checkpoints in place of logits. ``data`` and
-    ``model``: name or file, and options. Classifiers give logits. Language models give scores and values from the
-    tokens of each sample, as `Published`. If samples have a prompt, language models also continue all forgotten and
-    held-out samples, and ``generations`` of the retained and of the test samples (0: none). Views are evaluated but do
-    not count as samples. One model is in memory at a time, on the card if there is one. Raises ValueError that names a
-    checkpoint which does not fit the model or the data.
+    ``files``: name → path; names "checkpoint_…" are models, the others masks of samples ("train", "forget", "heldout"
+    and so on). ``data`` and ``model``: name or file, and options. Classifiers give `Logits`. Language models give
+    scores and values from the tokens of each sample, as `Published`.
+
+    If samples have a prompt, language models also continue all forgotten and held-out samples, and ``generations`` of
+    the retained and of the test samples (0: nothing is continued). Views are evaluated but do not count as samples. One
+    model is in memory at a time, on the card if there is one. Raises ValueError that names a checkpoint which does not
+    fit the model or the data.
     """
     paths = [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
     masks = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
@@ -76,8 +79,11 @@ def _prompted(x: np.ndarray) -> bool:
 
 
 def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
-    """Return all rows of the data source. Texts are tokenised as the first checkpoint requires, unless the study names
-    a tokenizer."""
+    """Return all rows of the data source ``wish`` (its name or file, and options). Texts are tokenised as the first
+    checkpoint of ``paths`` with a tokenizer requires, unless the study names a tokenizer.
+
+    Raises ValueError if texts need a tokenizer and there is none.
+    """
     options = dict(wish)
     name, file = options.pop("name"), options.pop("file", None)
     module = registry.load("data", name, file)
@@ -102,8 +108,11 @@ def _without_views(rows: Data) -> Data:
 
 
 def _opened(path: Path, samples: Data, wish: Options) -> Bank:
-    """Return a bank of one model with the weights of a checkpoint: a folder of transformers, or a state dict in
-    safetensors for the study's model."""
+    """Return a bank of one model with the weights of the checkpoint ``path``: a folder of transformers, or a state dict
+    in safetensors for the study's model.
+
+    ``samples``: what the model will be queried with. ``wish``: the model's name or file, and options.
+    """
     bare = _builder(path, samples, wish)
 
     def build() -> nn.Module:
@@ -116,7 +125,11 @@ def _opened(path: Path, samples: Data, wish: Options) -> Bank:
 
 
 def _builder(path: Path, samples: Data, wish: Options) -> Callable[[], nn.Module]:
-    """Return a function that builds the model of a checkpoint, without the weights of a state dict."""
+    """Return a function that builds the model of a checkpoint. A folder of transformers brings its weights; a state
+    dict is not loaded.
+
+    ``wish``: the model's name or file, and options.
+    """
     options = dict(wish)
     name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
     architecture = registry.load("models", name, file)
@@ -134,7 +147,8 @@ def check(populations: list[tuple[dict[str, str], str]], data: Options, model: O
     """Check that the state dicts of the ``populations`` fit the model by names and shapes, and return how many there
     are.
 
-    ``populations``: pairs of files and kind, as in `answered`. No weights are read, and the model is built once. Raises
+    ``populations``: for each, its files (name → path, "checkpoint_…" for models) and its kind, such as "target".
+    ``data`` and ``model``: name or file, and options. No weights are read, and the model is built once. Raises
     ValueError that names the first state dict which does not fit, or a file of memberships that does not fit the data.
     """
     opened = [[Path(path) for name, path in files.items() if name.startswith(PREFIX)] for files, _ in populations]
@@ -203,7 +217,8 @@ def _shapes(path: Path) -> dict[str, list[int]]:
 
 
 def _by_bare_names(tensors: Mapping[str, T]) -> dict[str, T]:
-    """Return the tensors by their names without the prefixes of DataParallel and torch.compile."""
+    """Return name → tensor, or anything else per tensor, without the prefixes that DataParallel and torch.compile put
+    before all names."""
     for prefix in ("_orig_mod.", "module.", "_orig_mod."):
         if tensors and all(name.startswith(prefix) for name in tensors):
             tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
@@ -216,7 +231,12 @@ def _not_whole(path: Path, error: Exception) -> ValueError:
 
 
 def _by_all_names(tensors: Mapping[str, T], further: Mapping[str, str]) -> dict[str, T]:
-    """Return the tensors, with each tensor of several names, such as tied weights, under all of its names."""
+    """Return the tensors of a state dict, with each tensor of several names, such as tied weights, under all of its
+    names.
+
+    ``further``: each further name → the first name of the same tensor. A tensor that has none of its names is left
+    missing.
+    """
     whole = dict(tensors)
     for name, first in further.items():
         if name in whole:

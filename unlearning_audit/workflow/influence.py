@@ -25,12 +25,13 @@ SECONDS = 60.0
 
 
 def influence(bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget: Rows, retain: Rows) -> float:
-    """Return how much other models change the result of one model, relative to the distance that unlearning moves it.
+    """Return how far changing the other models moves the result of one model, divided by the distance that unlearning
+    moves it.
 
     ``unlearn`` lets three models forget a few samples twice, with the same random numbers; the second time, the weights
-    of the first and the last model are multiplied by `TIMES`. The result is 0 for a method that changes every model
-    independently and for a bank of one model. It is also 0 if a repetition with unchanged weights gives another result,
-    because then nothing can be measured.
+    of the first and the last model are multiplied by `TIMES`, and the model in the middle is compared. The result is 0
+    for a method that changes every model independently, and for a bank of one model. It is also 0 if a repetition with
+    unchanged weights gives another result, because then nothing can be measured.
     """
     if len(bank) < 2:
         return 0.0
@@ -67,7 +68,8 @@ def _watched(bank: Bank) -> torch.Tensor:
 
 
 def sentence(share: float, file: str) -> str:
-    """Return a sentence on the meaning of an influence; "" if rounding explains it."""
+    """Return a warning that the method in ``file`` mixes models, with the influence ``share``; "" if rounding explains
+    it."""
     if share <= ROUNDING:
         return ""
     return (

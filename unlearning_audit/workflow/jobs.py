@@ -18,9 +18,10 @@ from unlearning_audit.workflow.versions import VERSIONS
 
 
 def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a job's function, from the job's ``inputs`` and ``values``, by name.
+    """Return the arguments, by name, that a job's function takes from the job's ``inputs`` (role → files) and from
+    other ``values``.
 
-    A function with ``**files`` gets all other inputs too, and one with ``**shown`` all other values.
+    A function with a parameter ``files`` gets all other inputs too, and one with ``shown`` all other values.
     """
     parameters = inspect.signature(function).parameters
     return {
@@ -38,11 +39,13 @@ def made(
     place: dict[str, Any],
     used: float = 0.0,
 ) -> dict[str, Any]:
-    """Call the function of a job, and return its record for ``spec.json``: how the other ``outputs`` were made, and at
+    """Call the function of a job, and return the record for its ``spec.json``: how its other files were made, and at
     which cost, as JSON values.
 
-    Peak memory is in MiB, of this process or of a child, for a fork with all that it shares. ``used``: processor
-    seconds of this process before the job.
+    ``inputs`` and ``outputs``: role → files; the function gets them by name, with ``settings`` and ``place`` (facts
+    that do not change results, such as paths). What it returns is added to the record. Peak memory is in MiB, of this
+    process or of a child, for a fork with all that it shares. ``used``: processor seconds of this process before the
+    job.
     """
     started = time.perf_counter()
     facts = function(**arguments_of(function, inputs, {**outputs, "settings": settings, "place": place})) or {}
@@ -69,7 +72,12 @@ def made(
 def make(
     stage: str, settings: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, str], place: dict[str, Any]
 ) -> None:
-    """Make a part of a job that has its own stage, folder and record, unless it exists and is intact."""
+    """Make one node within the job of another one, unless its files exist and are intact; it has its own stage, folder
+    and spec.
+
+    ``outputs``: role → path, the spec last. The function is the one that is named like the ``stage``. ``place``: facts
+    that do not change results.
+    """
     *files, record = outputs.values()
     with suppress(ArtifactError):
         if Path(record).exists():

@@ -119,10 +119,10 @@ class Plan:
         return self.nodes[stage][name]
 
     def code(self, script: str, plugins: tuple[tuple[Any, ...], ...]) -> str:
-        """Return the digest of a stage's script and of the plug-in files (kind, name, file, depends, time limit) that
-        it loads.
+        """Return the digest of a stage's script and of the plug-in files that it loads.
 
-        Files on which a plug-in ``depends``, and its time limit, count too.
+        ``plugins``: (kind, name, file, depends, time limit) of each. Files on which a user's plug-in ``depends``, its
+        time limit, and the quantities that a user's metric declares count too.
         """
         if (script, plugins) not in self._codes:
             files = (registry.source_file(*plugin[:3]) for plugin in plugins)
@@ -139,8 +139,8 @@ class Plan:
         return self._codes[script, plugins]
 
     def contents(self, plugin: Plugin) -> dict[str, str]:
-        """Return path → digest of the user's files of a plug-in and of the files on which it depends: see
-        `source.contents`."""
+        """Return path → digest of the user's files of a plug-in and of the files on which it depends; {} for a plug-in
+        of the library that depends on none."""
         file = plugin.file or plugin.options.get("file")
         if (file, plugin.depends) not in self._contents:
             self._contents[file, plugin.depends] = source.contents(file and Path(file), plugin.depends)
@@ -149,8 +149,10 @@ class Plan:
     def key(
         self, stage: str, settings: dict[str, Any], inputs: dict[str, list[Node]], plugins: Sequence[tuple[str, Plugin]]
     ) -> str:
-        """Return the key of everything on which the result of a job of this stage depends. The arguments are as in
-        `add`."""
+        """Return the key of everything on which the result of a job of this stage depends.
+
+        ``inputs``: role → nodes. ``plugins``: the kind and choice of each plug-in that the job loads.
+        """
         code = self.code(stage, tuple((kind, p.name, p.file, p.depends, p.time_limit) for kind, p in plugins))
         return key(code, settings, {role: [parent.name for parent in group] for role, group in inputs.items()})
 
@@ -165,11 +167,12 @@ class Plan:
         place: dict[str, Any] | None = None,
         within: Node | None = None,
     ) -> Node:
-        """Return the node with these settings and inputs; it is made once, however often it is requested.
+        """Add a node with these settings and inputs to the plan, unless it has it already, and return it.
 
-        ``inputs``: nodes by role, one of `ROLES`. ``plugins``: the kind and choice of each plug-in that the job loads.
-        ``place``: facts for the job that do not change results, such as paths. ``within``: the node whose job makes
-        this one too, unless that job is done already.
+        ``label``: the node's name without its key. ``inputs``: role, one of `ROLES`, → nodes. ``outputs``: names of its
+        files, without the spec. ``plugins``: the kind and choice of each plug-in that the job loads. ``place``: facts
+        for the job that do not change results, such as paths. ``within``: the node whose job makes this one too; it is
+        ignored if that job is done without this node, or if this node had a job of its own before.
         """
         name = f"{label}-{self.key(stage, settings, inputs, plugins)}"
         nodes = self.nodes[stage]
@@ -205,7 +208,8 @@ class Plan:
 
 
 def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool) -> dict[str, str | list[str]]:
-    """Return role → files of the chosen parents; a single file for the data, lists for all others."""
+    """Return role → paths of the files of those parents for which ``chosen`` holds: one path for the role "data", a
+    list for all others. Roles without files are left out."""
     paths = {
         role: [parent.outputs[output] for parent in group if chosen(parent) for output in ROLES[role]]
         for role, group in inputs.items()
@@ -214,8 +218,8 @@ def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool)
 
 
 def _alone(folder: Path, maker: Node) -> bool:
-    """Return whether a node has a job of its own: if it had one before, or if ``maker`` is done and this node is
-    missing."""
+    """Return whether a node in ``folder`` needs a job of its own: it had one before, or the job of ``maker``, which
+    would make it too, is done without it."""
     return (folder / "log.txt").exists() or (
         Path(maker.outputs["spec"]).exists() and not (folder / "spec.json").exists()
     )
@@ -227,7 +231,7 @@ def _declared(metric: str, file: str) -> list[str]:
 
 
 def terms(*plugins: Plugin) -> dict[str, Any]:
-    """Return the ``time_limit`` of a job's plug-ins, the first one that is set; {} if there is none."""
+    """Return {"time_limit": seconds}, the first limit that is set for a job's plug-ins; {} if none is."""
     limits = [plugin.time_limit for plugin in plugins if plugin.time_limit is not None]
     return {"time_limit": limits[0]} if limits else {}
 

@@ -40,8 +40,13 @@ def opened(
     """Yield banks of a job's models, each of as many as the card holds (`portions`); on a processor, one bank of all.
 
     With each bank come the positions of its models among ``numbers``, int64 [models], and their memberships.
-    ``models``: the file from which weights are read, of all models of the membership. ``numbers`` int64: which of them,
-    by default all. Raises as `open_bank`, and NoAnswerError if there are no models.
+    ``numbers`` int64: which models of the membership are opened, by default all. ``models``: the file of the
+    membership's models from which weights are read; None for fresh models. ``finite``: whether weights must be finite.
+    ``settings``: model, options and recipe; ``place``: the user's own files; ``base``: the file of the model that fresh
+    ones start from, or nothing.
+
+    Raises FailedError for an architecture that cannot be used, ValueError for data that do not fit the model, and
+    NoAnswerError if there are no models.
     """
     numbers = np.arange(len(membership.seed)) if numbers is None else numbers
     for part in portions(data, membership, len(numbers), settings, place, base):
@@ -61,7 +66,8 @@ def portions(
     place: dict[str, Any],
     base: Sequence[str] = (),
 ) -> list[np.ndarray]:
-    """Divide ``count`` models into portions that are processed one at a time, int64 [models] each.
+    """Divide ``count`` models into portions that are processed one at a time; return the numbers of each, int64
+    [models].
 
     There is one portion on a processor, whose memory the job has requested, and on a card if `COPIES` of the weights
     take less than `SHARE` of its free memory. No model depends on the others of its portion.
@@ -88,11 +94,13 @@ def open_bank(
     base: Sequence[str] = (),
     alike: bool = False,
 ) -> Bank:
-    """Return a bank of fresh models for the given memberships. With ``base``, the file of one model, all start from
-    that model.
+    """Return a bank of fresh models for the given memberships, with the views of its samples. With ``base``, the file
+    of one model, all start from that model.
 
-    ``alike``: weights will be loaded afterwards, as in `Bank.create`. Raises FailedError for an architecture that
-    cannot be used, and ValueError as `check_tokens`.
+    ``settings``: model, options and recipe; ``place``: the file of the user's own model. ``alike``: whether weights are
+    loaded afterwards, so that all models may start with the same ones. Raises FailedError for an architecture that
+    cannot be used, and ValueError if the data hold tokens that the models do not know, or no tokens where models read
+    them.
     """
     at = card.use()
     try:
@@ -163,11 +171,13 @@ def dump(
     first: np.ndarray | None = None,
     guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> dict[str, Any]:
-    """Write weights, unless ``models`` is None, and the logits of every sample; return facts for the spec.
+    """Write the weights of models, unless ``models`` is None, and their logits for every sample; return facts for the
+    job's spec.
 
-    ``banks`` are as `opened` yields them. ``copies`` int64 [models]: model i of the files is model ``copies[i]`` of the
-    banks. ``first`` bool [samples]: the samples whose logits lie together in the file, because scoring reads them for
-    every model. ``guarded``: returns the context in which models are queried.
+    ``banks``: positions, memberships and bank of each portion, as `opened` yields them. ``copies`` int64 [models]:
+    model i of the files is model ``copies[i]`` of the banks. ``first`` bool [samples]: the samples whose logits lie
+    together in the file, because scoring reads them for every model. ``guarded``: returns the context in which models
+    are queried.
     """
     facts: dict[str, Any] = {"models": len(copies)}
     answers = np.empty(0)

@@ -25,8 +25,12 @@ PAGE_FILES = (
 
 
 def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[str, str]:
-    """Return the files of tables and figures in a study's ``folder``, by the names that scripts use: the first of each
-    by its ending, others by name and ending."""
+    """Return name → path of the files that the scripts of ``tables`` and ``figures`` (names) write in a study's
+    ``folder``.
+
+    The files of the first table and the first figure are named by their endings, such as "csv"; those of others by name
+    and ending, such as "cost_csv".
+    """
     return {
         f"{name}_{ending}" if i else ending: f"{folder}/{kind}/{name}.{ending}"
         for kind, names, endings in (("tables", tables, ("csv", "md", "tex")), ("figures", figures, ("svg", "png")))
@@ -36,8 +40,8 @@ def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[st
 
 
 def files(plan: Plan, settings: Any) -> list[str]:
-    """Return every file of a plan's jobs that ``settings`` name at any depth, sorted: the inputs of a job with these
-    settings."""
+    """Return the inputs of a job with these ``settings``: all strings in them, at any depth, that are output files of
+    the plan's jobs, sorted."""
     outputs = {path for node in plan.all() if not node.within for path in node.outputs.values()}
     paths, todo = set(), [settings]
     while todo:
@@ -50,15 +54,20 @@ def files(plan: Plan, settings: Any) -> list[str]:
 
 
 def collect(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the job that collects numbers: every case with the files of its numbers and records."""
+    """Return the settings of the job that collects numbers: every evaluation with the files of its numbers and records,
+    the study's own metrics, the caption and the digest of code."""
     cases = [{**described(case), "metrics": case.metrics, "records": case.records} for case in plan.cases]
     settings = {"study": plan.study.name, "cases": cases, **own_metrics(plan)}
     return {**settings, "caption": caption("records"), "code": code("collect")}
 
 
 def tuning(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the table of tuning: for each tuned method, the files of its trials and of the distances
-    on the audited pairs."""
+    """Return the settings of the table of tuning.
+
+    ``campaigns``: for each tuned method, the files of its chosen options, trials and costs, and the distances on the
+    audited pairs. ``places``: for each scenario with tuned methods, the contributions of all methods and the verdicts;
+    of scenarios on equal data only the first, because they are not independent.
+    """
     maker = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}
     makers = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}
     distances = {c.scenario.place: c.outputs["distances"] for c in plan.comparisons}
@@ -89,8 +98,8 @@ def tuning(plan: Plan) -> dict[str, Any]:
 
 
 def cost(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the cost table: every node with its spec, and for each case the specs of its unlearning
-    and evaluation."""
+    """Return the settings of the cost table: every node with its spec, and for each evaluation the specs of its
+    unlearning and scoring. Imported models are left out, because their cost is unknown."""
     nodes = [{"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]} for node in plan.all()]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
     cases = [
@@ -111,7 +120,8 @@ def verdicts(plan: Plan) -> dict[str, Any]:
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
-    """Return the settings of one table of the study; every study has the table "headline"."""
+    """Return the settings of the study's table ``name``: its cases, caption, published numbers and the digest of code.
+    Every study has the table "headline"."""
     if name == "headline":
         return {**_headline(plan), "code": code("tables")}
     wish = plan.study.tables[name]
@@ -133,9 +143,10 @@ def headline(plan: Plan) -> dict[str, Any]:
 
 
 def meta(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the meta-evaluation of metrics.
+    """Return the settings of the job that compares the metrics themselves (meta-evaluation).
 
-    They hold the memberships of each scenario (at its first setting), from which models are counted, and the caption.
+    ``scenarios``: scenario's name → its protocol and files of memberships, at its first setting, from which models are
+    counted. Imported models are left out.
     """
     scenarios: dict[str, dict[str, Any]] = {}
     for case in plan.cases:
@@ -152,7 +163,8 @@ def meta(plan: Plan) -> dict[str, Any]:
 
 
 def figure(plan: Plan, name: str) -> dict[str, Any]:
-    """Return the settings of one figure of the study, with the files that it shows."""
+    """Return the settings of one figure of the study: its cases with the files that are drawn, the names of all
+    methods, the caption and the digest of code."""
     wish = plan.study.figures[name]
     cases = _cases(plan, wish.scenarios)
     files = {(*c.scenario.place, c.method): c for c in plan.cases}
@@ -171,8 +183,8 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the settings of the report: the study's cases and their files, its tables and figures, its settings and
-    its captions.
+    """Return the settings of the report: the study's evaluations and their files, its tables and figures, the settings
+    of its scenarios, captions, and digests of the page's files and code.
 
     ``configfiles``: the files from which the study was read, if not from the default one.
     """
@@ -199,7 +211,8 @@ def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def copies(plan: Plan) -> list[dict[str, Any]]:
-    """Return the specs that count repeated samples, for every scenario at every setting."""
+    """Return, for every scenario at every setting, the specs of its data and memberships, in which repeated samples are
+    counted. Imported models are left out."""
     places: dict[Any, dict[str, Any]] = {}
     for case in plan.cases:
         if not _imported(case.scenario):
@@ -209,8 +222,12 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
 
 
 def protocols(plan: Plan, displays: dict[str, Any], name: str) -> str:
-    """Return the category of a table or figure: the protocols of its scenarios, or of the whole study if ``displays``
-    lacks it."""
+    """Return the names of the protocols whose results a table or figure ``name`` shows, as text, by which Snakemake's
+    report groups it.
+
+    ``displays``: name → the study's table or figure; if it lacks ``name``, the protocols of the whole study are
+    returned.
+    """
     scenarios = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
     return ", ".join(dict.fromkeys(s.protocol.name for s in scenarios))
 
@@ -229,9 +246,11 @@ def described(case: CaseFiles) -> dict[str, Any]:
 
 
 def own_metrics(plan: Plan) -> dict[str, Any]:
-    """Return the study's metrics that have another name than in the library or a file of the user's own.
+    """Return the study's metrics whose name differs from the library's, or that are a user's own file, for jobs that
+    must read their rows.
 
-    ``own_metrics``: name in the study → (name, file); ``declared``, if there are any: the quantities that they declare.
+    ``own_metrics``: name in the study → (name in the library, file). ``declared``: name in the study → text of the
+    quantities that the metric declares; absent if there are no such metrics.
     """
     items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
     sources = {key: (metric.name, metric.file) for key, metric in items if metric.file or key != metric.name}
@@ -273,8 +292,8 @@ def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
 
 
 def _facts(scenario: Scenario) -> dict[str, Any]:
-    """Return facts on a scenario: data (or their corpus), the model's printed name and depth, protocol options and
-    privacy budget. Numbers that JSON does not have become text."""
+    """Return fact's name → value for one scenario: protocol options, the model's printed name and depth, the data set
+    (or its corpus), and the privacy budget. NaN and infinity become text, because JSON does not have them."""
     privacy: dict[str, Any] = {"epsilon": "inf"}
     if scenario.recipe.dp is not None:
         privacy = {"epsilon": scenario.recipe.dp.epsilon, "delta": scenario.recipe.dp.delta}
@@ -287,7 +306,8 @@ def _facts(scenario: Scenario) -> dict[str, Any]:
 
 
 def _settings(scenario: Scenario) -> dict[str, Any]:
-    """Return all settings of a scenario, as they were understood."""
+    """Return all settings of a scenario with defaults filled in, for the report. Data, model and recipe are left out
+    for imported models."""
     models = {
         "data": {"name": scenario.data.name, **scenario.data.options, **scenario.use.model_dump(mode="json")},
         "model": {"name": scenario.model.name, **scenario.model.options},
@@ -308,9 +328,9 @@ def _imported(scenario: Scenario) -> bool:
 
 
 def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
-    """Return the files that a kind of figure declares in DRAWN_FROM.
+    """Return role → file or files that the figures of this ``kind`` draw, from one evaluation.
 
-    Returns {} if the case lacks one of them, or has logits before unlearning for some models only.
+    Returns {} if the evaluation lacks one of them, or has logits before unlearning for some models only.
     """
     roles = registry.constant("report/figures", kind, None, "DRAWN_FROM") or ()
     files = {role: getattr(case, role) for role in roles}

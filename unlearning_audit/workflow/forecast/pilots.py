@@ -32,15 +32,20 @@ class Size:
     models: int
 
     def times(self, pilot: "Size", unit: str) -> tuple[float, float]:
-        """Return how many times as many units, and models per unit, this comparison has as the ``pilot``. ``unit``: the
-        name of a unit."""
+        """Return how many times as many units this comparison has as the ``pilot``, and how many times as many models
+        per unit.
+
+        ``unit``: what is resampled, "pairs" or "blocks"; anything else is taken for single models.
+        """
         blocks, models = self.blocks / pilot.blocks, self.models / pilot.models
         return (blocks, models) if unit in ("pairs", "blocks") else (blocks * models, 1.0)
 
 
 def planned(plan: Plan) -> list[dict[str, Any]]:
-    """Return every node of a plan as JSON values: stage, name (``node``), settings, and its parents' names by stage
-    (``after``)."""
+    """Return every node of a plan as JSON values, to be compared with finished nodes (`recorded`).
+
+    Each has ``stage``, ``node`` (its name), ``settings``, and ``after`` (stage → names of its parents).
+    """
     nodes = []
     for node in plan.all():
         after: dict[str, list[str]] = {}
@@ -51,7 +56,11 @@ def planned(plan: Plan) -> list[dict[str, Any]]:
 
 
 def recorded(root: str | Path = ROOT) -> list[dict[str, Any]]:
-    """Return the finished nodes in ``root``, in the form of `planned`. Unreadable ones are left out."""
+    """Return the finished nodes in the folder ``root`` as JSON values: ``stage``, ``node`` (its name), ``settings``,
+    and ``after`` (stage → names of its parents).
+
+    Only stages that a comparison depends on are read. Unreadable nodes are left out.
+    """
     nodes = []
     for stage in STAGES:
         for path in sorted(Path(root, stage).glob("*/spec.json")):
@@ -69,7 +78,8 @@ def recorded(root: str | Path = ROOT) -> list[dict[str, Any]]:
 
 
 def sizes(nodes: Iterable[dict[str, Any]]) -> dict[str, Size]:
-    """Return node → size for each comparison among ``nodes`` whose models the workflow makes."""
+    """Return node's name → size for each comparison among ``nodes``, without those of imported models. ``nodes`` are as
+    `planned` and `recorded` return them."""
     by_name = {(node["stage"], node["node"]): node for node in nodes}
     comparisons = (_size(by_name, node) for (stage, _), node in by_name.items() if stage == "comparisons")
     return {size.node: size for size in comparisons if size}
@@ -99,7 +109,7 @@ def _size(by_name: dict[tuple[str, str], dict[str, Any]], node: dict[str, Any]) 
 
 
 def pilot(of: Size, sizes: Iterable[Size]) -> Size | None:
-    """Return the largest finished comparison of the same kind, or the comparison itself if it is finished; None if
-    there is none."""
+    """Return the comparison from which to predict what the comparison ``of`` will detect: ``of`` itself if it is among
+    the finished ``sizes``, otherwise the largest of the same kind, or None."""
     alike = [size for size in sizes if size.kind == of.kind]
     return max(alike, key=lambda size: (size.node == of.node, size.blocks * size.models, size.node), default=None)

@@ -31,10 +31,10 @@ PREDICTED = 24
 
 
 def scoring(reading: "Reading") -> int:
-    """Return the MB of a job that scores models.
+    """Return the MB that a job needs to score models which read so much data.
 
     Attacks learn from all rows of logits. Metrics come after them; they hold the logits of the samples that attacks
-    score, and the predictions for all samples.
+    score, and the predictions for all samples. The larger of the two decides.
     """
     metrics = OF_METRICS * reading.logits * reading.queried + PREDICTED * reading.cells
     return PROCESS + int((max(OF_ATTACKS * reading.attacked, metrics) + 2 * reading.other_bytes) / 1e6)

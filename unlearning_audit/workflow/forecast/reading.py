@@ -31,8 +31,8 @@ ATTACKED = ("originals", "unlearned", "populations")
 
 
 def of_files(inputs: Mapping[str, str | Sequence[str]]) -> Reading | None:
-    """Return what a job with these ``inputs`` reads; None if logits or memberships are missing or damaged. Other
-    missing files count as empty."""
+    """Return how much data a job with these ``inputs`` (role → path or paths) reads; None if logits or memberships are
+    missing or damaged. Other missing files count as empty."""
     roles = {role: [paths] if isinstance(paths, str) else paths for role, paths in inputs.items()}
     places = [Path(path) for path in dict.fromkeys(path for paths in roles.values() for path in paths)]
     try:
@@ -55,8 +55,10 @@ ESSENTIAL = ("logits.npz", "membership.npz")
 
 @cache
 def _cells(path: Path, modified: int) -> tuple[int, int]:
-    """Return models × samples of a file of memberships, and models × samples that are forgotten or held out for some
-    model."""
+    """Return models × samples of a file of memberships, and models × samples that some model forgets or has held out.
+
+    ``modified``: the file's time of change, so that the cache does not answer for an older version.
+    """
     arrays = read_arrays(path)
     models, samples = arrays["forget"].shape
     return models * samples, models * int(np.count_nonzero((arrays["forget"] | arrays["heldout"]).any(axis=0)))
