@@ -1,9 +1,10 @@
 """Private training beside Opacus' own loop of ghost clipping on the same batches, paired in one process.
 
-    python tests/benchmarks/private_training.py [--runs 3] [--models mlp resnet20 ...]
+    python tests/benchmarks/private_training.py [--runs 3] [--models mlp resnet20 ...] [--device cuda --epochs 20]
 
-Random images. A line for each network: seconds of a processor for a step of a model by Opacus and here, the least of
-some runs in turn, their ratio, and the largest difference of any weight in double precision.
+Random images. A line for each network: seconds of a processor, or by the clock on a card, for a step of a model by
+Opacus and here, the least of some runs in turn, their ratio, and the largest difference of any weight in double
+precision. What is done once, such as recording steps, counts, so a card needs more epochs.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import copy
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -21,7 +23,7 @@ from opacus.grad_sample import GradSampleHooksFastGradientClipping
 from opacus.optimizers import DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 from torch import nn
-from unlearning_audit.models import cnn, mlp, resnet_cifar
+from unlearning_audit.models import cnn, mlp, resnet18, resnet_cifar
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.training import private
 from unlearning_audit.training.bank import Bank
@@ -30,16 +32,12 @@ from unlearning_audit.training.streams import Rows
 
 NOISE = 1.0
 
-#: Network → how it is built, the shape of an image, models, and samples of each.
+#: Network → its file and options, the shape of an image, models, and samples of each.
 CASES = {
-    "mlp": (lambda: mlp.build(mlp.Options(hidden=(64,)), (1, 28, 28), 10), (1, 28, 28), 8, 1818),
-    "cnn": (
-        lambda: cnn.build(cnn.Options(norm="group", mean=(0.1,), std=(0.3,)), (1, 28, 28), 10),
-        (1, 28, 28),
-        2,
-        1818,
-    ),
-    "resnet20": (lambda: resnet_cifar.build(resnet_cifar.Options(norm="group"), (3, 32, 32), 10), (3, 32, 32), 1, 500),
+    "mlp": (mlp, {"hidden": (64,)}, (1, 28, 28), 8, 1818),
+    "cnn": (cnn, {"norm": "group", "mean": (0.1,), "std": (0.3,)}, (1, 28, 28), 2, 1818),
+    "resnet20": (resnet_cifar, {"norm": "group"}, (3, 32, 32), 1, 500),
+    "resnet18": (resnet18, {"norm": "group"}, (3, 32, 32), 1, 500),
 }
 
 
@@ -53,7 +51,7 @@ def by_opacus(bank: Bank, rows: Rows) -> None:
             torch.optim.RMSprop(model.parameters(), lr=recipe.lr), noise_multiplier=NOISE,
             max_grad_norm=recipe.dp.max_grad_norm,
             expected_batch_size=len(rows) // private.steps_per_epoch(len(rows), recipe.batch_size),
-            generator=torch.Generator().manual_seed(seed_of(bank.seeds[m], "train/noise")),
+            generator=torch.Generator(bank.device).manual_seed(seed_of(bank.seeds[m], "train/noise")),
         )  # fmt: skip
         criterion = DPLossFastGradientClipping(hooks, optimiser, nn.CrossEntropyLoss())
         for index, _ in private.Poisson(bank, [m], rows, recipe, 1):
@@ -71,24 +69,32 @@ def here(bank: Bank, rows: Rows) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--models", nargs="+", default=[*CASES], choices=CASES)
+    parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", "Full backward hook is firing")
-    recipe = Recipe(optimiser="rmsprop", lr=0.01, batch_size=256, epochs=2, dp={"epsilon": 50})
+    recipe = Recipe(optimiser="rmsprop", lr=0.01, batch_size=256, epochs=arguments.epochs, dp={"epsilon": 50})
+    on = {"device": arguments.device}
+    clock = time.process_time if arguments.device == "cpu" else time.perf_counter
     for name in arguments.models:
-        build, shape, models, samples = CASES[name]
+        network, options, shape, models, samples = CASES[name]
+        build = partial(network.build, network.Options(**options), shape, 10)
         rng = np.random.default_rng(0)
         x, y = rng.integers(0, 256, (samples, *shape), dtype=np.uint8), rng.integers(0, 10, samples)
         rows = Rows(np.tile(np.arange(samples), (models, 1)))
         seconds = {by_opacus: [], here: []}
         for _ in range(arguments.runs):
             for train, times in seconds.items():
-                bank = Bank.create(build, x, y, range(models), recipe=recipe)
-                start = time.process_time()
+                bank = Bank.create(build, x, y, range(models), recipe=recipe, **on)
+                start = clock()
                 train(bank, rows)
-                times.append(time.process_time() - start)
-        double = [Bank.create(build, x, y, range(models), recipe=recipe, dtype=torch.float64) for _ in seconds]
+                if arguments.device != "cpu":
+                    torch.cuda.synchronize()
+                times.append(clock() - start)
+        short = recipe.model_copy(update={"epochs": 2})
+        double = [Bank.create(build, x, y, range(models), recipe=short, **on, dtype=torch.float64) for _ in seconds]
         for train, bank in zip(seconds, double, strict=True):
             train(bank, rows)
         first, second = (bank.parameters for bank in double)

@@ -6,8 +6,9 @@ There, in the clone, with ``.card`` taken along, one piece of the pictures with 
     python tests/benchmarks/card/kit.py run swap_retraining .card --out $OUT --minutes 9
 
 It installs the wheels, asks for missing pieces, runs the study, and stops it in time; the next call goes on. What
-comes back below ``--out``: tables, numbers and figures, and the trained models, which ``.card/trained.tar.gz`` takes
-along to another machine. ``--tiny`` tries all of it at home in some minutes: few pictures, one epoch, few models.
+comes back below ``--out``: tables, numbers and figures, and in pieces what finished jobs made (models, logits,
+metrics), which ``.card`` takes along to another machine. ``--tiny`` tries all of it at home in some minutes: few
+pictures, one epoch, few models.
 """
 
 import io
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -27,9 +29,6 @@ import yaml
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-PIECE = 30 << 20
-#: Of trained models, so much is brought back.
-LARGEST = 100 << 20
 #: In this order, with the data that they read.
 STUDIES = {
     "swap_retraining": "cifar10", "ruli_airbench": "cifar10", "ruli_cifar100": "cifar100",
@@ -92,11 +91,23 @@ def pack(data: str, folder: Path, root: Path = Path()) -> None:
     whole = io.BytesIO()
     np.savez(whole, webp=np.frombuffer(blob.getbuffer(), np.uint8), length=lengths, y=source.y, part=source.part)
     folder.mkdir(parents=True, exist_ok=True)
-    content = whole.getbuffer()
-    count = -(-len(content) // PIECE)
+    cut(whole, folder, data, 30)
+
+
+def cut(whole: io.BytesIO, folder: Path, name: str, most: int) -> None:
+    """Write files "name.1of4" and so on, of at most so many MiB."""
+    content, step = whole.getbuffer(), most << 20
+    count = -(-len(content) // step)
     for number in range(count):
-        (folder / f"{data}.{number + 1}of{count}").write_bytes(content[number * PIECE : (number + 1) * PIECE])
-    typer.echo(f"{len(source.y):,} pictures in {count} pieces of {len(content) / count / 2**20:.0f} MiB below {folder}")
+        (folder / f"{name}.{number + 1}of{count}").write_bytes(content[number * step : (number + 1) * step])
+    typer.echo(f"{name}: {count} pieces, {len(content) / 2**20:.0f} MiB below {folder}")
+
+
+def joined(folder: Path, name: str) -> io.BytesIO | None:
+    """What `cut` wrote, or None where pieces are missing."""
+    pieces = sorted(folder.glob(f"{name}.*of*"))
+    whole = pieces and len(pieces) == int(pieces[0].name.rpartition("of")[2])
+    return io.BytesIO(b"".join(piece.read_bytes() for piece in pieces)) if whole else None
 
 
 def unpacked(data: str, pieces: Path) -> Path | None:
@@ -106,11 +117,10 @@ def unpacked(data: str, pieces: Path) -> Path | None:
     path = pieces / f"{data}.npz"
     if path.exists():
         return path
-    found = sorted(pieces.glob(f"{data}.*of*"))
-    missing = int(found[0].name.rpartition("of")[2]) - len(found) if found else 1
-    if missing:
+    packed = joined(pieces, data)
+    if packed is None:
         return None
-    whole = np.load(io.BytesIO(b"".join(piece.read_bytes() for piece in found)))
+    whole = np.load(packed)
     webp, ends = whole["webp"].tobytes(), np.cumsum(whole["length"]).tolist()
     pictures = (Image.open(io.BytesIO(webp[a:b])).convert("RGB") for a, b in zip([0, *ends], ends, strict=False))
     x = np.stack([np.asarray(picture).transpose(2, 0, 1) for picture in pictures])
@@ -161,23 +171,27 @@ def run(
     for piece in carried.glob(f"{STUDIES[study]}.*of*"):
         shutil.copy(piece, work)
     environment = dict(os.environ, UNLEARNING_COMPILE="1", UNLEARNING_IN_FLIGHT="8")
-    if (carried / "wheels").is_dir():
-        site = work / "site"
-        if not site.exists():
-            subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", site,
-                            *(carried / "wheels").glob("*.whl")], check=True)  # fmt: skip
+    site = work / "site"
+    if (carried / "wheels").is_dir() and not site.exists():
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", site,
+                        *(carried / "wheels").glob("*.whl")], check=True)  # fmt: skip
+    if site.exists():  # a later call takes no wheels along
         environment["PYTHONPATH"] = os.pathsep.join([str(site), str(ROOT), environment.get("PYTHONPATH", "")])
     pictures = unpacked(STUDIES[study], work)
     if pictures is None:
         typer.echo("pieces of the pictures are missing; take the next along")
         raise typer.Exit(3)
-    if (carried / "trained.tar.gz").exists() and not (folder / "results").exists():
-        with tarfile.open(carried / "trained.tar.gz") as archive:
-            archive.extractall(folder, filter="data")
     text = yaml.safe_dump(edited(study, tried(pictures) if tiny else pictures, tiny), sort_keys=False)
     (folder / "study.yaml").write_text(text)
     words = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--cores", "all", "--resources", "gpu=8",
              "--configfile", "study.yaml", "--keep-going"]  # fmt: skip
+    made = joined(carried, "made")
+    if made and not (folder / "results").exists():
+        subprocess.run([*words, "--until", "splits"], cwd=folder, env=environment, check=True)
+        # Newer than what it was made of, so that it is not made again.
+        now = partial(tarfile.TarInfo.replace, mtime=time.time())
+        with tarfile.open(fileobj=made) as archive:
+            archive.extractall(folder, filter=lambda member, path: now(tarfile.data_filter(member, path)))
     process = subprocess.Popen(words, cwd=folder, env=environment, start_new_session=True)
     try:
         code = process.wait(timeout=max(60 * minutes - (time.monotonic() - began), 1))
@@ -191,19 +205,18 @@ def run(
 
 
 def bring(folder: Path, out: Path) -> None:
-    """What is worth keeping: tables, numbers and figures of the study, and trained models if they are small."""
+    """What is worth keeping: tables, numbers and figures of the study, and what its jobs made."""
     with tarfile.open(out / "tables.tar.gz", "w:gz") as archive:
         for path in sorted((folder / "results").glob("*/*")):
             if path.name in ("tables", "figures", "metrics.csv", "cost.csv"):
                 archive.add(path, path.relative_to(folder))
-    made = [spec.parent for spec in sorted((folder / "results" / "train").glob("*/spec.json"))]
-    size = sum(path.stat().st_size for of in made for path in of.iterdir())
-    if size > LARGEST:
-        typer.echo(f"trained models weigh {size / 2**20:,.0f} MiB and stay here")
-        return
-    with tarfile.open(out / "trained.tar.gz", "w:gz") as archive:
+    stages = ("train", "unlearn", "metrics", "comparisons")
+    made = [of.parent for stage in stages for of in sorted((folder / "results" / stage).glob("*/spec.json"))]
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w:gz") as archive:
         for of in made:
             archive.add(of, of.relative_to(folder))
+    cut(whole, out, "made", 15)
 
 
 if __name__ == "__main__":
