@@ -120,8 +120,8 @@ def verdicts(plan: Plan) -> dict[str, Any]:
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
-    """Return the settings of the study's table ``name``: its cases, caption, published numbers and the digest of code.
-    Every study has the table "headline"."""
+    """Return the settings of the study's table ``name``: the evaluations that it shows, the caption, published numbers
+    and the digest of code. Every study has the table "headline"."""
     if name == "headline":
         return {**_headline(plan), "code": code("tables")}
     wish = plan.study.tables[name]
@@ -163,8 +163,8 @@ def meta(plan: Plan) -> dict[str, Any]:
 
 
 def figure(plan: Plan, name: str) -> dict[str, Any]:
-    """Return the settings of one figure of the study: its cases with the files that are drawn, the names of all
-    methods, the caption and the digest of code."""
+    """Return the settings of one figure of the study: the evaluations that it shows with the files that are drawn, the
+    names of all methods, the caption and the digest of code."""
     wish = plan.study.figures[name]
     cases = _cases(plan, wish.scenarios)
     files = {(*c.scenario.place, c.method): c for c in plan.cases}
@@ -233,8 +233,8 @@ def protocols(plan: Plan, displays: dict[str, Any], name: str) -> str:
 
 
 def described(case: CaseFiles) -> dict[str, Any]:
-    """Return what identifies a case: scenario, axis setting, protocol and method, the user's file if there is one, and
-    the facts that a printed number may name."""
+    """Return what identifies one method's evaluation: scenario, axis setting, protocol and method, the user's file if
+    there is one, and ``facts`` (name → value) that tables may print."""
     scenario = case.scenario
     method = scenario.methods[case.method]
     variant = {name: method.options[name] for name in ("variant", "forget_order") if name in method.options}
@@ -278,7 +278,8 @@ def code(script: str, *more: Path) -> str:
 
 
 def _headline(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the headline table, without the digest of code."""
+    """Return the settings of the headline table, without the digest of code, which depends on the script that prints
+    it."""
     return {
         "name": "headline", "title": f"Study {plan.study.name}: what is left to find", "table": None,
         "cases": _cases(plan, None), "comparisons": compared.comparisons(plan),
@@ -287,7 +288,7 @@ def _headline(plan: Plan) -> dict[str, Any]:
 
 
 def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
-    """Return the descriptions of all cases, or of those in ``scenarios``."""
+    """Return the descriptions (`described`) of all evaluations, or of those whose scenario is among ``scenarios``."""
     return [described(case) for case in plan.cases if scenarios is None or case.scenario.name in scenarios]
 
 

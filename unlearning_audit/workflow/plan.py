@@ -15,7 +15,8 @@ from unlearning_audit.workflow.plan_scenario import Judged
 
 
 def make(study: Study) -> Plan:
-    """Return the plan of a study."""
+    """Plan a study: return all jobs that it needs, the files of every method's results and the comparisons. Raises
+    ValueError if it has more jobs or models than its limit."""
     plan = Plan(study)
     todo = [_of(plan, scenario) for scenario in study.scenarios]
     plan.models = _models(study, todo)
@@ -28,15 +29,15 @@ def make(study: Study) -> Plan:
 
 
 def _of(plan: Plan, scenario: Scenario) -> Judged:
-    """Return the planner of a scenario, by whether its models are imported."""
+    """Return the planner of a scenario: `External` if its protocol imports models, `Judged` otherwise."""
     protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
     return (External if hasattr(protocol, "populations") else Judged)(plan, scenario)
 
 
 def _models(study: Study, todo: list[Judged]) -> int:
-    """Return the largest number of models that are trained or unlearned.
+    """Return an upper bound on the models that the study trains or unlearns. ``todo``: the planners of its scenarios.
 
-    Raises ValueError, before anything is planned, if a study has more jobs or models than its limit.
+    Raises ValueError, before anything is planned, if there may be more jobs or models than the study's limit.
     """
     counts = {part.scenario.name: (0, 0) for part in todo}
     for part in todo:

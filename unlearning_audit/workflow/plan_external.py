@@ -15,7 +15,8 @@ class External(Judged):
     """The planner of one scenario of imported models, which adds its nodes to a plan."""
 
     def add(self) -> None:
-        """Add the nodes of the imported populations, then those of scores and metrics of every method."""
+        """Add the jobs that import every method's populations of models, then those of scores and metrics of every
+        method, then the comparison of all methods."""
         scenario = self.scenario
         options, methods = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
         nodes = {
@@ -32,8 +33,12 @@ class External(Judged):
         self._compare(scenario.protocol.name, judged)
 
     def _import(self, method: str, kind: str, files: dict[str, Path], options: Any) -> Node:
-        """Add the job that imports one population of models, and return its node. ``kind``: the population; ``files``:
-        name → path."""
+        """Add the job that imports one population of models, and return its node.
+
+        ``kind``: the population, such as "target"; only populations of one ``method`` have its name in their labels.
+        ``files``: name → path, as `evaluation.external` reads them. ``options``: the protocol's. If files are
+        checkpoints, the job also loads the study's data source and model and all that scores texts.
+        """
         label = f"{method}-{kind}" if kind in self.protocol.PER_METHOD else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}
         settings: dict[str, Any] = {"population": kind, "content": content}
@@ -55,8 +60,12 @@ class External(Judged):
         )  # fmt: skip
 
     def _score_external(self, method: str, nodes: dict[str, Node], before: Node | None, design: str) -> Node:
-        """Return the node of a method's scores and metrics. ``before``: the models before unlearning, which attacks on
-        both models also need for retrained models."""
+        """Add the job that computes one method's scores and metrics, and the method's case; return the job's node.
+
+        ``nodes``: population → node of its import. ``before``: the models before unlearning, or None. Attacks that
+        compare models before and after unlearning need them for retrained models too. ``design``: how forgotten and
+        held-out samples were chosen.
+        """
         scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"
         populations = {part: node for part, node in nodes.items() if part in ("target", "shadow", "shadow_original")}

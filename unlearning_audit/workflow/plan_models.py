@@ -15,7 +15,8 @@ from unlearning_audit.workflow.nodes import Node, Plan, terms
 
 
 def _where(population: str, blocks: list[int]) -> str:
-    """Return the part of a label that names the blocks of a population."""
+    """Return the part of a node's label that names a ``population`` and its first and last block, such as "target0to3",
+    or "target5" for one block."""
     return f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
 
 
@@ -24,13 +25,14 @@ def _is_count(value: Any) -> bool:
 
 
 def method_label(method: Plugin, name: str) -> str:
-    """Return a method's name in labels: its name in the library or, for a user's function, its ``name`` in the
-    study."""
+    """Return the name of a method in nodes' labels: its name in the library or, for a user's function (option
+    ``function``), ``name``, its name in the study."""
     return name if "function" in method.options else method.name
 
 
 def entries(plugins: dict[str, Plugin]) -> dict[str, dict[str, Any]]:
-    """Return, for attacks or metrics, name in the study → name in the library and options."""
+    """Return name in the study → {"name": name in the library, "options": options} of attacks or metrics, as jobs'
+    settings hold them."""
     return {key: {"name": plugin.name, "options": plugin.options} for key, plugin in plugins.items()}
 
 
@@ -46,27 +48,36 @@ def inputs(data: Plugin) -> list[Path]:
 
 
 def weights(model: Plugin) -> str:
-    """Return the path from which a model's weights are read, if it exists; "" otherwise."""
+    """Return the path in a model's option ``weights``, from which weights are read; "" if the option is not set or the
+    path does not exist."""
     path = model.options.get("weights")
     return path if isinstance(path, str) and path and Path(path).exists() else ""
 
 
 def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
-    """Return the attacks in each set over which a metric takes the maximum; metrics declare the sets in
-    ``ATTACK_SETS``."""
+    """Return "…_set" → the names of those ``attacks`` that belong to this set of attacks.
+
+    ``attacks``: name in the study → plug-in. Metrics that take the maximum over several attacks declare such sets in
+    ``ATTACK_SETS``.
+    """
     metrics = registry.defining("metrics", "ATTACK_SETS")
     members = [item for name in metrics for item in registry.constant("metrics", name, None, "ATTACK_SETS").items()]
     return {f"{name}_set": [attack for attack in of if attack in attacks] for name, of in members}
 
 
 def after_request(request: int) -> list[str]:
-    """Return the part of a label that names the request of a sequence after which something was made; [] without a
-    sequence."""
+    """Return the part of a node's label that says after which ``request`` of a sequence its result was made, such as
+    ["request2"]; [] without a sequence (0)."""
     return [f"request{request}"] if request else []
 
 
 class Models:
-    """The planner of one scenario's models, which adds their nodes to a plan."""
+    """The planner of one scenario's models: it adds the jobs that read data, draw memberships, train and unlearn to
+    ``plan``.
+
+    ``seed`` is the seed of memberships, and ``prefix`` begins the names of blocks. Tuning replaces both, because its
+    models must differ from the evaluated ones.
+    """
 
     def __init__(self, plan: Plan, scenario: Scenario) -> None:
         self.plan, self.study, self.scenario = plan, plan.study, scenario
@@ -76,10 +87,10 @@ class Models:
         self.seed, self.prefix = plan.study.seed, ""
 
     def count(self) -> tuple[int, int]:
-        """Return upper bounds on the models that are trained and unlearned, and on the jobs.
+        """Return two upper bounds for this scenario: on the models that are trained or unlearned, and on the jobs.
 
         They assume that scenarios share nothing and that every method makes all models anew. A block counts as one
-        model if its protocol does not state the number.
+        model if the protocol has no function ``models`` that states the number.
         """
         counts = self._populations().values()
         methods = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
@@ -90,7 +101,7 @@ class Models:
         return sum(counts) * per_block * (1 + methods), 1 + batches * (2 + methods) + len(self.scenario.methods)
 
     def _populations(self) -> dict[str, int]:
-        """Return population → number of its blocks."""
+        """Return population → number of its blocks, as the protocol's function ``blocks`` states them."""
 
         def sound(counts: Any) -> bool:
             return isinstance(counts, dict) and all(isinstance(k, str) and _is_count(v) for k, v in counts.items())
@@ -98,10 +109,10 @@ class Models:
         return dict(self._answer("blocks", sound, "how many blocks each population has, such as {'target': 4}"))
 
     def _answer(self, name: str, sound: Callable[[Any], bool], requirement: str) -> Any:
-        """Return the result of the protocol's function ``name`` for its options.
+        """Call the protocol's function ``name`` with the scenario's options of the protocol, and return its result.
 
-        Raises ValueError, with the field of the study, if the function of a user's own protocol raises an exception or
-        does not return the ``requirement``.
+        Only a user's own protocol is checked. Raises ValueError, with the field of the study, if its function raises an
+        exception or ``sound`` rejects its result. ``requirement``: what it must return, for the message.
         """
         protocol = self.scenario.protocol
         function, options = getattr(self.protocol, name), self.protocol.Options(**protocol.options)
@@ -119,8 +130,8 @@ class Models:
         return answer
 
     def selection(self) -> Node:
-        """Add the job that selects samples by this scenario's models, with the jobs that it needs, and return its
-        node."""
+        """Add the job that selects samples by a metric of this scenario's trained models, and the jobs that it needs.
+        Return its node, for another scenario that evaluates unlearning on the selected samples."""
         data, metric = self._data(), self.record.selects
         batches = self._batches(data)
         return self.plan.add(
@@ -132,16 +143,19 @@ class Models:
 
     @functools.cached_property
     def _selected(self) -> list[Node]:
-        """The node of the selection by which this scenario chooses its samples; [] if it does not."""
+        """The job that selects this scenario's samples by another scenario's models, as a list of one node; [] if the
+        scenario does not select samples in this way."""
         scenario = selecting.source(self.scenario, self.study.scenarios)
         return [Models(self.plan, scenario).selection()] if scenario else []
 
     def _batches(self, data: Node) -> list[tuple[Node, Node]]:
-        """Return the nodes of the memberships and models of every batch."""
+        """Add the jobs of all batches of models, and return for each batch the node of its memberships and that of its
+        training."""
         return [self._batch(data, population, blocks) for population, blocks in self._blocks(data)]
 
     def _data(self) -> Node:
-        """Add the job that reads the data, and return its node."""
+        """Add the job that reads the scenario's data, and return its node. The digests of files that the data source
+        reads count in the node's key."""
         choice = self.scenario.data
         use = self.scenario.use.model_dump(mode="json")
         places = {k: v for k, v in choice.options.items() if k in PLACES and choice.file is None}
@@ -161,7 +175,8 @@ class Models:
         )  # fmt: skip
 
     def _blocks(self, data: Node) -> list[tuple[str, list[int]]]:
-        """Return (population, block numbers) of every batch."""
+        """Return every batch of blocks as (population, block numbers). The models of one batch are trained by one job.
+        The result is computed once."""
         if self._batched is None:
             size = self.study.batch
             self._batched = [
@@ -173,10 +188,11 @@ class Models:
         return self._batched
 
     def _parts(self, data: Node, population: str, blocks: list[int]) -> list[list[int]]:
-        """Divide the blocks of one batch, so that models of a study with fewer blocks, from the first block on, are
-        reused.
+        """Divide the ``blocks`` of one batch, so that batches which a study with fewer blocks has trained are used
+        again.
 
-        No number depends on how models are batched, so that only the other blocks are made.
+        Each part is the longest run of leading blocks that exists in the results as one batch; if there is none, all
+        remaining blocks are one part. No number depends on how models are batched.
         """
         label = f"{data.label}-{self.scenario.protocol.name}-{self.scenario.model.name}"
         folders, parts = self.plan.folders("train"), []
@@ -188,7 +204,7 @@ class Models:
         return parts
 
     def _trained(self, data: Node, population: str, blocks: list[int]) -> bool:
-        """Return whether the models of these blocks exist."""
+        """Return whether a finished job trained exactly these ``blocks`` as one batch."""
         _, train = Models(self.plan.draft(), self.scenario)._batch(data, population, blocks)
         return Path(train.outputs["spec"]).exists()
 
@@ -217,14 +233,17 @@ class Models:
         )  # fmt: skip
 
     def _requests(self, data: Node, population: str, blocks: list[int]) -> list[Node]:
-        """Return the nodes of one batch's memberships after each request of a sequence; a single one without a
-        sequence."""
+        """Add the jobs that draw one batch's memberships after each request of a sequence. Return their nodes in order;
+        one node without a sequence."""
         numbers = range(1, self.scenario.request + 1) if self.scenario.request else (0,)
         return [self._splits(data, population, blocks, request) for request in numbers]
 
     def _batch(self, data: Node, population: str, blocks: list[int]) -> tuple[Node, Node]:
-        """Return the nodes of one batch's memberships after the last request, and of the models trained before any
-        request."""
+        """Add the jobs that draw the memberships of one batch and train its models.
+
+        Returns the node of the memberships after the last request, and that of the models, which were trained before
+        any request.
+        """
         scenario = self.scenario
         requests = self._requests(data, population, blocks)
         base, where = data.label, self.prefix + _where(population, blocks)
@@ -239,14 +258,21 @@ class Models:
         return requests[-1], train
 
     def _on(self, method: Plugin | None = None) -> dict[str, Any]:
-        """Return the files of the user's own model and ``method``, and the time limit of a job with them."""
+        """Return facts for a job's ``place`` that do not change results.
+
+        ``file`` and ``method_file`` are the files of the user's own model and ``method``, None for the library's;
+        ``terms`` holds the job's time limit, if one is set. Without a ``method``, ``method_file`` is missing.
+        """
         model = self.scenario.model
         if method is None:
             return {"file": model.file, "terms": terms(model)}
         return {"file": model.file, "method_file": method.file, "terms": terms(model, method)}
 
     def _own_files(self, kind: str) -> dict[str, dict[str, str]]:
-        """Return the files of the user's own attacks or metrics, and the time limits of all."""
+        """Return facts for a job's ``place`` on the scenario's attacks or metrics (``kind``).
+
+        ``files``: name → file of each user's own plug-in. ``terms``: name → time limit of each plug-in that has one.
+        """
         plugins = getattr(self.scenario, kind)
         return {
             "files": {name: plugin.file for name, plugin in plugins.items() if plugin.file},
@@ -254,16 +280,19 @@ class Models:
         }
 
     def _references(self) -> tuple[str, ...]:
-        """Return the methods whose logits the metrics compare with: the protocol's, or those that further metrics
-        need."""
+        """Return the names of the methods with whose logits metrics compare.
+
+        These are the protocol's, if it names any. Otherwise they are retraining and its control, if the study names a
+        metric that compares with retrained models; () if it does not.
+        """
         defaults = registry.defaults(self.record.offers)
         also = [metric for metric in self.scenario.metrics.values() if metric.name not in defaults]
         compare = not all(registry.constant("metrics", metric.name, metric.file, "ALONE") for metric in also)
         return self.record.references or (("retrain", "retrain_control") if compare else ())
 
     def _base(self, data: Node) -> list[Node]:
-        """Return the node of the model that is trained on the public text first, if all others start from it; []
-        otherwise."""
+        """Add the job that trains one model on public text, if all others start from it (the model's option ``base`` is
+        a recipe). Return its node in a list; [] otherwise."""
         model = self.scenario.model
         if not isinstance(model.options.get("base"), dict):
             return []
@@ -276,12 +305,18 @@ class Models:
         )]  # fmt: skip
 
     def _weights(self) -> dict[str, str]:
-        """Return the digest of the file or folder from which a model's weights are read, if it exists; {} otherwise."""
+        """Return {"weights_content": digest} of the file or folder from which the model's weights are read; {} if there
+        is none."""
         path = weights(self.scenario.model)
         return {"weights_content": source.fingerprint(Path(path))} if path else {}
 
     def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, dict[str, str]]:
-        """Return the signals beyond logits that these attacks or metrics read → settings, such as the rows."""
+        """Return signal → the settings of its job, such as which rows to query, for the signals that these ``plugins``
+        need.
+
+        ``kind``: "attacks" or "metrics". Relearned predictions and generated texts are left out: their settings depend
+        on the metrics' options (`Judged._asked_again`).
+        """
         asked = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
         signals = {}
         for signal in sorted(asked.intersection(registry.defining("signals", "read"))):
@@ -293,7 +328,12 @@ class Models:
     def _read_of(
         self, data: Node, splits: list[Node], models: list[Node], signals: dict[str, dict[str, Any]]
     ) -> list[Node]:
-        """Return the nodes of each signal for every batch of models, signal by signal. ``signals``: name → settings."""
+        """Add one job for each signal and batch of models, which computes the signal; return their nodes, signal by
+        signal.
+
+        ``splits`` and ``models``: for each batch, the nodes of memberships and models. ``signals``: name → settings.
+        The jobs that make the models compute the signals too, unless they are done already.
+        """
         return [
             self.plan.add(
                 "signals", f"{node.label}-{signal}",
@@ -307,13 +347,15 @@ class Models:
         ]  # fmt: skip
 
     def _after(self, data: Node, requests: list[Node], train: Node, name: str) -> Node:
-        """Add the jobs by which a method unlearns one batch of models, and return the node after the last of
-        ``requests``.
+        """Add the jobs by which a method unlearns one batch of models, and return the node of the models after the last
+        request.
 
-        ``requests``: the memberships after each request. ``train``: the batch's trained models, which `none` returns as
-        they are. ``name``: the method's name in the study. The requests are handled one after the other. All are
-        handled at once if the study states it, for retraining, where it makes no difference, and for a sham (a random
-        change of the weights, as large as that of the method it is like).
+        ``requests``: the nodes of the memberships after each request. ``train``: the node of the trained models, which
+        the method ``none`` leaves unchanged. ``name``: the method's name in the study.
+
+        The requests are handled one after the other. All are handled at once if the study states it, for retraining,
+        where it makes no difference, and for a sham (a random change of the weights, as large as that of the method it
+        is like).
         """
         method, models = self.scenario.methods[name], train
         if method.name == "none":
@@ -330,8 +372,8 @@ class Models:
 
     @functools.cached_property
     def shams(self) -> dict[str, str | None]:
-        """Each sham of the scenario → the method that it imitates, or None. Raises ValueError if that method changes no
-        models."""
+        """Name of each sham of the scenario (a control that changes weights at random) → the method whose change it
+        matches in size, or None. Raises ValueError if the scenario lacks that method, or if it does not unlearn."""
         methods = self.scenario.methods
         shams = {name: method.options.get("like") for name, method in methods.items() if method.name == "sham"}
         others = [name for name, method in methods.items() if method.name not in ("none", "retrain", "sham")]
@@ -344,8 +386,12 @@ class Models:
         return shams
 
     def _tune(self, data: Node, method: Plugin, name: str, tune: Tune) -> Node:
-        """Add the job that tries a method's settings on pairs or blocks of models drawn for tuning only, and return its
-        node."""
+        """Add the job that searches the best options of a method, on models drawn for tuning only, and the jobs that it
+        needs. Return its node.
+
+        ``method``: the method, with the name ``name`` in the study. ``tune``: the search: its number of pairs or blocks
+        of models, its trials and its objective.
+        """
         scenario, trials = self.scenario, Models(self.plan, self.scenario)
         trials.seed, trials.prefix = seed_of(self.study.seed, "tune"), "tuning"
         population = next(iter(self._populations()))
@@ -370,7 +416,12 @@ class Models:
         )  # fmt: skip
 
     def _asked_of_trials(self, objective: str) -> tuple[dict[str, Plugin], dict[str, Plugin]]:
-        """Return the attacks and metrics that measure a trial's distance from retraining."""
+        """Return the attacks and the metrics, name → plug-in, that measure how far a trial of tuning is from
+        retraining.
+
+        With the ``objective`` "accuracy", these are no attacks, and the library's metrics that compute accuracies.
+        Otherwise they are all of the scenario, except those that `_beyond` excludes.
+        """
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         if objective == "accuracy":
             able = registry.defining("metrics", "accuracies_by_role")
@@ -382,8 +433,8 @@ class Models:
         return attacks, metrics
 
     def _beyond(self, kind: str, plugin: Plugin) -> bool:
-        """Return whether trials leave out this attack or metric: a user's own file, one that reads more than logits, or
-        one that decides nothing."""
+        """Return whether trials of tuning leave out this attack or metric: a user's own file, one that reads more than
+        logits, or a metric without contributions, which cannot be compared with retraining."""
         more = {"squared_norms", "tokens", "features", "relearned", "generations", "sampled"}
         reads = set(registry.declared(kind, plugin.name, plugin.file)) & more if plugin.file is None else more
         decides = kind != "metrics" or registry.defines(kind, plugin.name, plugin.file, "contributions")

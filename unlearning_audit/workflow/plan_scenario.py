@@ -20,18 +20,20 @@ ANSWERS = 32
 
 
 def role(signal: str) -> str:
-    """Return the role of inputs that hold a signal. A job without that role does not depend on the signal."""
+    """Return the role of a job's inputs that hold this signal: the signal's ``ROLE`` if it has its own, else
+    "readings"."""
     return registry.constant("signals", signal, None, "ROLE") or "readings"
 
 
 def _signals_of(kind: str, plugin: Plugin) -> list[tuple[str, Plugin]]:
-    """Return the signals that an attack or a metric needs, as plug-ins whose code counts in keys."""
+    """Return ("signals", plug-in) for every signal that an attack or a metric needs. Keys of its results depend on the
+    code of these signals too."""
     needs = registry.declared(kind, plugin.name, plugin.file)
     return [("signals", Plugin(need, None, {})) for need in needs if need in registry.names("signals")]
 
 
 def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
-    """Return the inputs of a job that a metric reads, besides scores."""
+    """Return those of a scoring job's ``inputs`` that a metric reads. Signals that it does not need are left out."""
     asked = registry.defining("signals", "read")
     needs = {role(need) for need in registry.declared("metrics", metric.name, metric.file) if need in asked}
     others = {"signals", *map(role, asked)} - needs
@@ -39,11 +41,11 @@ def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
 
 
 class Judged(Models):
-    """The planner of one scenario, which adds all its nodes to a plan."""
+    """The planner of one scenario, which adds the jobs of its models, scores, metrics and comparisons to a plan."""
 
     def add(self) -> None:
-        """Add the nodes of data, then of every batch of models before and after unlearning, then of scores and
-        metrics."""
+        """Add all jobs of the scenario: data, then training and unlearning of every batch of models, then scores and
+        metrics of every method, then the comparison of all methods."""
         scenario = self.scenario
         data = self._data()
         batches = self._batches(data)
@@ -64,8 +66,13 @@ class Judged(Models):
         models: list[Node],
         references: list[list[Node]],
     ) -> Node:
-        """Return the node of a method's scores and metrics. ``references``: the models of retraining and of its
-        control, by batch."""
+        """Add the job that computes one method's scores and metrics, the jobs of the signals that it reads, and the
+        method's case, which a sham does not have. Return the node of scores and metrics.
+
+        ``batches``: the nodes of memberships and training of each batch. ``method``: the method's name in the study.
+        ``models``: its unlearned models by batch. ``references``: the retrained models by batch, then those of the
+        control, if the scenario has them.
+        """
         splits, trains = [s for s, _ in batches], [t for _, t in batches]
         name = method_label(self.scenario.methods[method], method)
         label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(self.scenario.request), name])
@@ -93,18 +100,18 @@ class Judged(Models):
         return metrics
 
     def _judge(self, label: str, inputs: Inputs, asked: Inputs, **more: Any) -> Node:
-        """Return the node of the scores of all attacks, which read the inputs ``asked``, and the numbers of all
-        metrics, from ``inputs``.
+        """Add the job that computes the scores of all attacks and then the numbers of all metrics, and return its node.
 
-        ``more``: further settings. Each attack and each metric has a key of its own, by which later jobs find its
-        results.
+        ``inputs``: role → the nodes that metrics read. ``asked``: role → the nodes that attacks read. ``more``: further
+        settings of the job. Each attack and each metric has a key of its own, by which later jobs find its results.
         """
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         numbers = {**sets(attacks), "bootstrap": self.study.bootstrap, "seed": self.study.seed, **more}
         scoring = {name: value for name, value in numbers.items() if name in ("seed", "own_rows", "attacked")}
 
         def keys(kind: str, settings: dict[str, Any], read: Callable[[Plugin], Inputs]) -> dict[str, str]:
-            """Return plug-in → its key, from its code, its options, the ``settings`` and what it reads."""
+            """Return name of each attack or metric (``kind``) → the key of its results, from its code, its options, the
+            ``settings`` and the inputs that ``read`` returns for it."""
             chosen = getattr(self.scenario, kind)
             return {
                 name: self.plan.key(
@@ -131,7 +138,12 @@ class Judged(Models):
     def _case(
         self, method: str, metrics: Node, models: list[Node], originals: list[Node], splits: list[Node], data: Node
     ) -> None:
-        """Add the case of a method, which tables and figures show."""
+        """Add one method's case to the plan: the files that tables and figures show.
+
+        ``metrics``: the node of the method's scores and metrics. ``models``, ``originals`` and ``splits``: the nodes of
+        its unlearned models, of those before unlearning, and of memberships, one for each batch. ``data``: the node of
+        the samples.
+        """
         unlearned, trained = ([node.outputs["logits"] for node in nodes] for nodes in (models, originals))
         files = metrics.outputs
         self.plan.cases.append(
@@ -143,17 +155,21 @@ class Judged(Models):
         )  # fmt: skip
 
     def _level(self) -> dict[str, float]:
-        """Return the level of these verdicts, if looks are planned or if the family of tests is the whole study; {}
-        otherwise.
+        """Return {"alpha": level of significance} for this scenario's verdicts, if interim looks are planned or the
+        tests of the whole study are one family; {} otherwise, for the default level.
 
-        It does not depend on which of the study's scenarios are run.
+        The level does not depend on which of the study's scenarios are run.
         """
         pairs = self.scenario.protocol.options.get("pairs")
         alpha = extensions.level(self.plan, pairs)
         return {"alpha": alpha} if (self.study.looks and pairs is not None) or self.study.family > 1 else {}
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
-        """Add the verdicts on all methods together, if some metric measures their distance from retraining."""
+        """Add the job that compares all methods with retraining and decides the verdicts. Nothing is added if no metric
+        has contributions, from which distances are measured.
+
+        ``label``: the label of its node. ``judged``: method → the node of its scores and metrics.
+        """
         metrics = self.scenario.metrics.values()
         if not any(registry.defines("metrics", metric.name, metric.file, "contributions") for metric in metrics):
             return
@@ -174,11 +190,12 @@ class Judged(Models):
     def _asked_again(
         self, data: Node, splits: list[Node], models: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
-        """Return the nodes of further signals that metrics need, by role: predictions after relearning or rounding, and
-        generated text.
+        """Add the jobs of those signals whose settings depend on the options of metrics, and return role → nodes.
 
-        They are read from these models and from retrained ones; for retraining itself, from its control. Relearning
-        trains models on half of the forget set again; rounding reduces their weights to fewer bits.
+        These signals are predictions after relearning half of the forget set or after rounding weights to fewer bits
+        ("relearned"), one generated text ("generations") and several ("sampled"). They are computed for ``models`` and,
+        with "compared_" before the role, for the first of ``references`` (retrained models, then their control) that
+        differs from ``models``.
         """
         metrics, asked = self.scenario.metrics.values(), {}
 

@@ -43,10 +43,11 @@ TRUST, JOBS = 2.0, 1.0
 
 @dataclass
 class Progress:
-    """The progress of a run.
+    """The progress of a run, from which its remaining time is estimated.
 
-    ``counts``: jobs of each rule. ``slots``: how many run at once. ``small``: whether the shipped rates hold for the
-    models. ``started``: seconds on any clock, which all other times use too.
+    ``counts``: rule → number of its jobs. ``slots``: how many run at once. ``small``: whether the shipped rates hold
+    for the models. ``started``: seconds on any clock, which all other times use too. ``running``: job → its rule, its
+    method and when it started. ``done`` and ``seconds``: for each rule, the jobs that have ended and their time in all.
     """
 
     counts: Mapping[str, int]
@@ -58,11 +59,11 @@ class Progress:
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def begin(self, job: int, rule: str, label: str, now: float) -> None:
-        """Note that a job starts. The ``label`` of its result ends with the method."""
+        """Record that a job of a ``rule`` starts. The last part of its ``label`` is the method, which `line` prints."""
         self.running[job] = rule, label.rpartition("-")[2].replace("_", " "), now
 
     def end(self, job: int, now: float) -> None:
-        """Note that a job has ended successfully."""
+        """Record that a job has ended successfully, with its time. A job whose start is unknown is ignored."""
         if job in self.running:
             rule, _, since = self.running.pop(job)
             self.done[rule] += 1
@@ -79,15 +80,17 @@ class Progress:
         return sum(self.done.values())
 
     def known(self) -> bool:
-        """Return whether the remaining time can be estimated."""
+        """Return whether the remaining time can be estimated: models are ``small``, no job holds models, or a job with
+        models has ended."""
         heavy = [rule for rule in HEAVY if self.counts.get(rule)]
         return self.small or not heavy or any(self.done[rule] for rule in heavy)
 
     def left(self, now: float) -> float:
-        """Return the estimated seconds until the end.
+        """Return the estimated seconds until the end of the run.
 
-        It is the remaining work divided by the number of parallel jobs. It is at least the time of one job of every
-        rule, for rules that wait for each other.
+        This is the remaining work divided by the number of parallel jobs. It is at least the time of one job of every
+        unfinished rule in `CHAIN`, because these rules wait for each other. A job that takes longer than expected is
+        assumed to need a fifth of its time again.
         """
         elapsed: dict[str, list[float]] = {}
         for rule, _, since in self.running.values():
@@ -104,8 +107,11 @@ class Progress:
         return max(work / max(self.slots, 1), alone)
 
     def _speed(self, elapsed: Mapping[str, list[float]]) -> float:
-        """Return how many times as long as by the shipped rates jobs take here. A running job counts once it has
-        exceeded its rate."""
+        """Return how many times as long as by the shipped rates jobs take on this machine, from ended jobs and `TRUST`
+        seconds at the shipped rates.
+
+        ``elapsed``: rule → seconds of each running job. A running job counts only once it has exceeded its rate.
+        """
         late = [
             (seconds, self.rate(rule))
             for rule, times in elapsed.items()
@@ -117,26 +123,30 @@ class Progress:
         return (measured + TRUST) / (expected + TRUST)
 
     def _each(self, rule: str, speed: float, longest: float) -> float:
-        """Return the seconds of a job of a rule: the mean of measured ones and of the shipped rate at this machine's
-        speed.
+        """Return the expected seconds of a job of a rule: the mean of ended jobs and of one job at the shipped rate
+        times ``speed``.
 
-        Until one has ended, it is at least the time that a running one has taken.
+        Until one has ended, it is at least ``longest``, the seconds that a running job has taken.
         """
         mean = (self.seconds[rule] + JOBS * self.rate(rule) * speed) / (self.done[rule] + JOBS)
         return mean if self.done[rule] else max(mean, longest)
 
     def rate(self, rule: str) -> float:
-        """Return the shipped seconds of a job of a rule."""
+        """Return the shipped rate of a rule: the seconds of one of its jobs. Rules that read all results take longer
+        with every method."""
         return RATES.get(rule, SHORT) + (EACH * self.counts.get("metrics", 0) if rule in GATHER else 0.0)
 
     def share(self, now: float) -> float:
-        """Return the elapsed share of the total time, from 0 to 1."""
+        """Return the share of the run's estimated time that has passed, from 0 to 1; 1 once all jobs have ended."""
         passed = now - self.started
         return 1.0 if self.ended >= self.jobs else passed / max(passed + self.left(now), 1e-9)
 
     def line(self, now: float, width: int = 100) -> str:
-        """Return a line such as "[#####-----]  54 %  31 of 62 jobs, about 30 s left: unlearn salun", no wider than
-        ``width``."""
+        """Return a line such as "[#####-----] 54 % 31 of 62 jobs, about 30 s left: unlearn salun", shorter than
+        ``width``.
+
+        As long as the remaining time is unknown, the line has the share of jobs that have ended, and no time.
+        """
         share = self.share(now) if self.known() else self.ended / max(self.jobs, 1)
         bar = f"[{'#' * int(20 * share):-<20}] {share:4.0%}".replace("%", " %")
         left = f", {spoken(self.left(now))} left" if self.known() and self.ended < self.jobs else ""

@@ -82,7 +82,7 @@ def run(device: str, say: Callable[[Check], None]) -> list[Check]:
 
 
 def methods() -> list[str]:
-    """Return the library's methods, without the adapter for users' files."""
+    """Return the names of the library's methods, without the adapter that runs users' functions."""
     names = registry.names("methods")
     return [name for name in names if not registry.defines("methods", name, None, "ADAPTER")]
 
@@ -104,7 +104,8 @@ def record(checks: list[Check]) -> str:
 def _bank(
     network: tuple[str, dict[str, Any]], device: str, dtype: torch.dtype = torch.float32, **recipe: object
 ) -> Bank:
-    """Return a bank of models of a ``network`` on random images."""
+    """Return a bank of three untrained models of a ``network`` (file in models/, options) on random images. ``recipe``:
+    fields of the training recipe that differ from the self-test's."""
     name, options = network
     architecture = registry.load("models", name)
     rng = np.random.default_rng(0)
@@ -118,7 +119,8 @@ def _bank(
 
 
 def _rows() -> tuple[Rows, Rows, np.ndarray]:
-    """Return each model's rows to forget and to retain, and bool [models, samples] of those to forget."""
+    """Return the rows to forget and those to retain of each model, and bool [models, samples] that is True for the rows
+    to forget. Every model has a random order of samples of its own."""
     orders = [np.random.default_rng(seed).permutation(SAMPLES) for seed in SEEDS]
     forget = np.zeros((len(SEEDS), SAMPLES), bool)
     for model, order in enumerate(orders):
@@ -127,7 +129,7 @@ def _rows() -> tuple[Rows, Rows, np.ndarray]:
 
 
 def _gap(*banks: Bank) -> float:
-    """Return the largest difference between two banks in any weight or statistic."""
+    """Return the largest absolute difference between two banks in any weight or buffer."""
     first, second = (
         {name: value.detach().cpu().double() for name, value in (bank.parameters | bank.buffers).items()}
         for bank in banks
@@ -136,7 +138,8 @@ def _gap(*banks: Bank) -> float:
 
 
 def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) -> tuple[bool, str]:
-    """Check that training on the device gives the processor's weights."""
+    """Train the same models on the processor and on the ``device``; return whether their weights agree, and a sentence
+    on the difference."""
     settings = {"optimiser": optimiser, "schedule": "cosine", "lr": 0.05 if optimiser == "sgd" else 1e-3}
     banks = [_bank(network, place, torch.float64, **settings) for place in ("cpu", device)]
     for bank in banks:
@@ -146,7 +149,8 @@ def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) 
 
 
 def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]:
-    """Check that a method on the device gives the processor's weights."""
+    """Let a method unlearn the same models on the processor and on the ``device``; return whether their weights agree,
+    and a sentence on the difference."""
     module, (forget, retain, mask) = registry.load("methods", name), _rows()
     options = module.Options(**{key: value for key, value in SHORT.items() if key in module.Options.model_fields})
     banks = [_bank(network, place, epochs=1) for place in ("cpu", device)]
@@ -158,7 +162,11 @@ def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tupl
 
 
 def _repeated(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool | None, str]:
-    """Check whether two trainings on the device give the same bits."""
+    """Train the same models twice on the ``device``; return whether their weights are equal to the last bit, and a
+    sentence.
+
+    If they differ and equal bits were not requested, the first value is None, which reports without failing.
+    """
     banks = [_bank(network, device) for _ in range(2)]
     for bank in banks:
         bank.train(_rows()[1])
@@ -169,10 +177,12 @@ def _repeated(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool | 
 
 
 def _lanes(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]:
-    """Check that training frees the card's memory, and report how much it took.
+    """Train a bank on the card; return whether its memory is free again afterwards, and a sentence on how much was
+    taken.
 
-    A lane holds a multiple of its model's weights, so less than those of one model may remain. A first training lets
-    libraries allocate what they keep; their workspaces, one for each stream, are freed.
+    Training runs groups of models side by side (`training.lanes`), each with copies of its weights; after it, less than
+    one model's weights may remain. A first training lets libraries allocate what they keep; their workspaces, one for
+    each stream, are freed.
     """
     bank = _bank(network, device)
     bank.train(_rows()[1])

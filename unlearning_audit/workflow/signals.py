@@ -19,9 +19,10 @@ def candidates(member: Membership) -> np.ndarray:
 
 
 def record(signal: str, answer: Arrays | np.ndarray, rows: np.ndarray, models: int) -> Arrays:
-    """Return the result of a signal's ``read`` for ``rows`` of so many models in the form in which it is stored.
+    """Return the result of a signal's ``read`` in the form in which it is stored: arrays with their own type unchanged,
+    an array [models, rows, …] with its ``rows`` as `BySample`.
 
-    Raises ValueError for a result of the wrong shape.
+    Raises ValueError for an array of another shape. ``models``: the number of models.
     """
     if isinstance(answer, Arrays):
         return answer
@@ -34,7 +35,13 @@ def record(signal: str, answer: Arrays | np.ndarray, rows: np.ndarray, models: i
 def signals(
     data: str, splits: list[str], models: list[str], signals: str, settings: dict[str, Any], place: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write one signal of a batch of models. If there are no models, write the reason instead."""
+    """Compute one signal of a batch of models, write it to the file ``signals``, and return facts for the job's spec.
+
+    ``data``, ``splits`` and ``models``: files of samples, memberships and weights. ``settings``: the ``signal``'s name,
+    further settings of it, and the model. ``place``: the file and the time limit of the user's own model. If training
+    or unlearning failed, the reason is written instead. A signal with a ``RECORD`` is computed for the defender's
+    models only.
+    """
     samples, membership = Data.read(data), Membership.read(splits[0])
     signals = str(Path(signals).absolute())  # a model may change the folder
 

@@ -37,9 +37,10 @@ SECONDS = 20.0
 
 
 def kind(file: str, function: str = "") -> str:
-    """Return the kind of plug-in that a file defines. A ``function`` with another name than unlearn is a method.
+    """Return the kind of plug-in that a file defines, such as "methods", by the names at its top level. If a
+    ``function`` is named, the file is a method.
 
-    Raises ValueError in one sentence for a file that does not define a plug-in.
+    Raises ValueError in one sentence for a missing file or function, and for a file that does not define a plug-in.
     """
     if Path(file).is_dir():
         raise ValueError(registry.no_file(file))
@@ -93,11 +94,11 @@ def name_of(file: str | Path, kind: str = "") -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """The problem on which a file is tried.
+    """A small problem on which a user's file is tried.
 
-    Samples ``x`` [samples, …] with labels ``y`` int64 [samples]; ``rows``: those that models may be trained on;
-    ``build`` and ``recipe``: the network and its training; ``about``: a description in words; ``notes``: further lines
-    of the report.
+    Samples ``x`` [samples, …] with labels ``y`` int64 [samples] of ``classes`` classes; ``rows``: the numbers of the
+    samples that models may be trained on; ``build`` and ``recipe``: the network and its training; ``about``: a
+    description in words; ``notes``: further lines of the report.
     """
 
     x: np.ndarray
@@ -111,7 +112,8 @@ class Setting:
 
     @cached_property
     def sides(self) -> dict[str, np.ndarray]:
-        """The rows int64 [2, …] that each of two models forgets, keeps, and never sees."""
+        """Row numbers int64 [2, …] that each of two models has "forgotten", "kept" or "never seen", drawn at random.
+        Raises ValueError if there are fewer than eight rows."""
         half = min(TRAIN, len(self.rows) // 2)
         if half < 4:
             raise ValueError(f"{self.about}: {len(self.rows)} samples are too few to be divided")
@@ -129,8 +131,8 @@ class Setting:
         return Bank.create(self.build, self.x, self.y, [0, 1], recipe=self.recipe)
 
     def read(self, bank: "Bank") -> dict[str, tuple[float, float]]:
-        """Return the accuracy and mean loss of the models on each of their `sides`. Raises NoAnswerError if logits are
-        not finite."""
+        """Return "forgotten", "kept" and "never seen" → accuracy and mean loss on these rows, over both models. Raises
+        NoAnswerError if logits are not finite."""
         logits = bank.logits().astype(np.float64)
         if not np.isfinite(logits).all():
             raise NoAnswerError("the models answer NaN or infinite logits; choose a smaller lr")
@@ -144,13 +146,17 @@ class Setting:
 
     @property
     def trained(self) -> "Rows":
-        """The rows on which the models are trained."""
+        """The rows on which each of the two models is trained: those to forget and those to keep."""
         from unlearning_audit.training.streams import Rows
 
         return Rows(np.concatenate([self.sides["forgotten"], self.sides["kept"]], 1))
 
     def within(self, seconds: float) -> "Setting":
-        """Return a setting with so few epochs that training two models takes at most ``seconds``."""
+        """Return a setting with so few epochs, at least one, that training two models takes at most ``seconds``.
+
+        One epoch is trained to measure its time. If all epochs fit, or there is only one, the setting is returned
+        unchanged.
+        """
         if self.recipe.epochs == 1:
             return self
         bank = replace(self, recipe=self.recipe.model_copy(update={"epochs": 1})).bank()
@@ -166,8 +172,8 @@ class Setting:
 
 
 def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = None) -> Setting:
-    """Return a setting of digits with random labels, which can only be memorised, as rows or as pictures of that
-    ``shape``.
+    """Return a setting of handwritten digits with random labels, which can only be memorised. Samples are rows of 64
+    numbers or, for a ``shape`` of three numbers, pictures of that shape.
 
     ``build`` maps a shape and the number of classes to a network, by default a multilayer perceptron.
     """
@@ -217,8 +223,8 @@ def setting(plan: Plan, name: str = "") -> Setting:
 
 
 def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
-    """Return the options that a study sets for a user's file (in the scenario ``name``); {} if it does not use the
-    file."""
+    """Return the options that a study sets for a user's ``file`` of data, model or method; {} if it does not use the
+    file. With ``name``, only the scenario of that name is searched."""
     for scenario in plan.study.scenarios:
         for plugin in (scenario.data, scenario.model, *scenario.methods.values()):
             of = plugin.file or plugin.options.get("file")
@@ -228,7 +234,7 @@ def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
 
 
 def takes_pictures(file: str) -> bool:
-    """Return whether a model's file builds a network for pictures but not for rows of numbers."""
+    """Return whether a model's file builds a network for pictures but not for rows of numbers; False if it fails."""
     try:
         return "as pictures" in attempt(file)
     except ValueError:
@@ -236,9 +242,10 @@ def takes_pictures(file: str) -> bool:
 
 
 def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | None = None) -> str:
-    """Try a file on the ``setting`` and return a report of a few lines. ``fields``: options that a study would set.
+    """Try a user's file of data, a model or a method, and return a report of a few lines.
 
-    Raises ValueError, in one sentence with the place, for a file that fails or breaks its contract.
+    ``setting``: the problem, by default one of digits. ``fields``: options that a study would set. The file runs in a
+    process of its own. Raises ValueError, in one sentence with the file's name, if it fails or breaks its contract.
     """
     from unlearning_audit.study import choice
 
@@ -255,7 +262,12 @@ def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | 
 
 
 def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
-    """Report how a method changes accuracy and loss of two models, beside retraining."""
+    """Let a method unlearn two models, and return the lines of a report on their accuracy and loss before, after and by
+    retraining.
+
+    The report warns of a method that changed nothing, or that seems to forget the samples to keep. The training before
+    takes at most about `SECONDS`.
+    """
     from unlearning_audit.training.streams import Rows
     from unlearning_audit.workflow.attempt import run_method
 
@@ -299,7 +311,11 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
 
 
 def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
-    """Report whether a model can be trained, its size and its accuracy."""
+    """Train two networks of a user's file, and return the lines of a report on their size, accuracy and time.
+
+    Without a ``setting``, rows of numbers and pictures of two sizes are tried, and the first that the network takes is
+    used. Raises PluginError if no shape fits.
+    """
     from unlearning_audit.workflow.attempt import check_built, check_model
 
     module = registry.load("models", plugin.name, file)
@@ -345,7 +361,10 @@ def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
 
 
 def _data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
-    """Report the samples and classes that a data source loads, and check that it loads the same twice."""
+    """Load a user's data, and return the lines of a report on samples, classes, copies and time.
+
+    Raises PluginError if a second call loads other samples. Data that take longer than `SECONDS` are loaded only once.
+    """
     from unlearning_audit.data import duplicates, loaded, prepare
 
     module, start = registry.load("data", plugin.name, file), time.perf_counter()
@@ -376,8 +395,8 @@ BRIGHT = 20.0
 
 
 def _brightness(x: np.ndarray, file: str) -> list[str]:
-    """Return a line on float32 images that are not between 0 and 1; [] for others. Raises PluginError if they are far
-    outside."""
+    """Return a line, in a list, on float32 images with values outside 0 to 1; [] for all other data. Raises PluginError
+    if values are beyond `BRIGHT`."""
     if x.ndim != 4 or x.dtype != np.float32 or not x.size:
         return []
     low, high = float(x.min()), float(x.max())
@@ -390,10 +409,11 @@ def _brightness(x: np.ndarray, file: str) -> list[str]:
 
 
 def checkpoints(plan: Plan) -> None:
-    """Check that the state dicts of every population of a plan fit the model named for them, by names and shapes.
+    """Check that the state dicts of every imported population of a plan fit the model that the study names for them, by
+    names and shapes of tensors.
 
-    Those whose data would have to be downloaded are left to their job. Raises ValueError, which names the field, the
-    file and the tensor.
+    If data would have to be downloaded, the check is left to the job that imports the models. Raises ValueError, which
+    names the field, the file and the tensor.
     """
     done: list[dict[str, Any]] = []
     for scenario in plan.study.scenarios:

@@ -31,8 +31,11 @@ def possible() -> bool:
 
 
 def start(folder: str, modules: list[str]) -> str:
-    """Start a server that imports ``modules`` as a script in ``folder`` does, and return its name. It ends with this
-    process."""
+    """Start a server in a process of its own, and return its name. The server ends with this process.
+
+    ``folder``: the folder of scripts; ``modules``: what the server imports in advance, in this order, as a script in
+    that folder would.
+    """
     import secrets
     import subprocess
 
@@ -54,9 +57,10 @@ def prefix(name: str) -> str:
 
 
 def ask(name: str, arguments: list[str]) -> int | None:
-    """Run the script ``arguments`` in a fork of the server, and return its exit status; None if no fork is available.
+    """Run a script in a fork of the server ``name``, and return its exit status; None if no fork is available.
 
-    The fork has the folder, environment and output of this process, and ends with it.
+    ``arguments``: the script's path and its arguments. The fork has the folder, environment and output of this process,
+    and ends with it.
     """
     text = json.dumps([arguments, os.getcwd(), dict(os.environ)]).encode()
     with socket.socket(socket.AF_UNIX) as server:
@@ -84,8 +88,12 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]) -> None:
-    """Import ``modules``, and fork for each request. A request for a script that is among ``modules`` waits for its
-    import."""
+    """Answer requests on ``listening``: run each requested script in a fork of this process. The server ends with its
+    ``parent``.
+
+    Between requests, ``modules`` are imported one after the other; ``folder`` holds the scripts. A request for a script
+    that is among ``modules`` waits for its import.
+    """
     import contextlib
     import gc
     import importlib
@@ -132,8 +140,12 @@ def run(
     place: str,
     environment: dict[str, str],
 ) -> None:
-    """Run the script in a fork, in place of the process that requested it. The fork and its children end with that
-    process."""
+    """Run a script in this fork, send its exit status to ``client`` and end. The fork and its children also end when
+    the process that requested it ends.
+
+    ``files``: that process's standard input, output and error. ``path``: where Python looks for modules. ``arguments``:
+    the script and its arguments. ``place`` and ``environment``: the folder and the variables of that process.
+    """
     import fcntl
     import runpy
     import select
