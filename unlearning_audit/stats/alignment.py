@@ -20,13 +20,27 @@ ROUNDING = 1e-10
 def linear(
     *, x: Float[np.ndarray, "samples features"], y: Float[np.ndarray, "samples others"]
 ) -> tuple[float, Float[np.ndarray, "samples"]]:
-    """Return the unbiased linear CKA of ``x`` and ``y``, and the influence of each sample on it, float64 [samples].
+    """Return the unbiased linear CKA of two representations of the same samples, and the influence of each sample on
+    it.
 
     CKA is HSIC(K, L)/√(HSIC(K, K) HSIC(L, L)) with K = XXᵀ, L = YYᵀ (Kornblith et al. 2019, section 3). HSIC is the
     unbiased estimate (Song et al. 2012, equation 5), so that few samples of many features do not look alike. CKA is 1
     for representations that differ by rotation, reflection, scale and shift, and 0 on average for independent ones. The
-    squares of the influences sum to the variance. The result is NaN where a representation is the same for all samples,
-    or where there are fewer than `LEAST` samples.
+    result is NaN if a representation is equal for all samples, or if there are fewer than `LEAST` samples.
+
+    Parameters
+    ----------
+    x : float [samples, features]
+        One representation.
+    y : float [samples, others]
+        The other representation; its number of features may differ.
+
+    Returns
+    -------
+    value : float
+        The CKA, in [−1, 1].
+    influence : float64 [samples]
+        The influence of each sample. The squares sum to the variance of the value.
     """
     n = len(x)
     if n < LEAST:

@@ -10,12 +10,27 @@ from unlearning_audit.stats.paired import Design, Distances, Layer
 
 
 def mean(parts: Sequence[Distances]) -> Distances:
-    """Return the mean of the same K numbers over several independent audits.
+    """Return the mean of K numbers over several independent audits, with its joint error.
 
-    Variances add up: each of S audits contributes 1/S of its influence and 1/S² of its variances. A layer's degrees of
-    freedom are the fewest of the audits that know them. A sum of squared half-widths with a quantile of its own for
-    each part holds its level (Banerjee 1960), and the fewest degrees of freedom give the widest such sum. Raises
-    ValueError for an empty list, or for different K.
+    Variances add up: each of S audits contributes 1/S of its influence and 1/S² of its variances. The degrees of
+    freedom of models and of units are the fewest of all audits in which they are known. A sum of squared half-widths,
+    each with the quantile of its own degrees of freedom, holds its level (Banerjee 1960). The fewest degrees of freedom
+    give the widest such sum.
+
+    Parameters
+    ----------
+    parts : sequence of Distances
+        The K numbers of each audit, in one order.
+
+    Returns
+    -------
+    Distances
+        K numbers. Units and samples of its design are those of all audits together.
+
+    Raises
+    ------
+    ValueError
+        There is no audit, or audits differ in K.
     """
     if not parts or len({len(part.value) for part in parts}) > 1:
         raise ValueError("a mean needs one audit at least, and equally many numbers in each")
@@ -36,7 +51,11 @@ def mean(parts: Sequence[Distances]) -> Distances:
 
 
 def _layer(layers: list[Layer]) -> Layer:
-    """Return the layer of the mean over independent audits from their ``layers``."""
+    """Return the covariance of the mean over independent audits, from the ``layers`` of the audits: their covariances
+    over models, or over units.
+
+    The degrees of freedom are the fewest above 0; 0 if no audit knows them.
+    """
     square = len(layers) ** 2
     return Layer(
         np.sum([layer.between for layer in layers], axis=0) / square,

@@ -24,7 +24,7 @@ ONE_MODEL = "one model: the interval covers samples only"
 
 @dataclass(frozen=True)
 class PerModel:
-    """One statistic per model and the influence of each sample on it.
+    """A statistic of each model, and the influence of each sample on it.
 
     ``value`` float64 [models], ``influence`` float64 [models, samples] and ``imagined`` float64 [models, k], the
     influence of imaginary samples (see ``stats.mean_influence``).
@@ -39,10 +39,11 @@ class PerModel:
 class Crossed:
     """Several statistics on the same models and samples, averaged over the models of each split.
 
-    ``value`` [statistics, splits], ``influence`` [statistics, splits, samples], ``imagined`` [statistics, splits, k];
-    ``alone`` [statistics, splits], the mean over models of Σ influence² of one model; ``models`` [statistics,
-    statistics], the covariance between models of one split; ``noise`` [statistics], the part of its diagonal that
-    samples explain; ``dof``, the degrees of freedom of both; ``count`` int [splits], models per split.
+    ``value`` float64 [statistics, splits], ``influence`` float64 [statistics, splits, samples], ``imagined`` float64
+    [statistics, splits, k], the influence of imaginary samples; ``alone`` float64 [statistics, splits], the mean over
+    models of Σ influence² of one model; ``models`` float64 [statistics, statistics], the covariance between models of
+    one split; ``noise`` float64 [statistics], how much of the diagonal of ``models`` is noise of samples; ``dof``, the
+    degrees of freedom of ``models`` and ``noise``; ``count`` int64 [splits], models per split.
     """
 
     value: Float[np.ndarray, "statistics splits"]
@@ -57,12 +58,13 @@ class Crossed:
 
 @dataclass(frozen=True)
 class Reading:
-    """Estimates ``value`` [statistics] with what their joint interval needs.
+    """Estimates of several statistics, with all that their joint interval needs.
 
-    ``influence`` [statistics, samples + imaginary samples]; ``models`` [statistics, statistics], the covariance from
-    the choice of models without the noise of samples; ``raw`` [statistics, statistics], that covariance with the noise;
-    ``dof_models``, the degrees of freedom of both. ``units``: the variance between several pairs of splits, which may
-    differ by more than their samples and models; None without several pairs.
+    ``value`` float64 [statistics]; ``influence`` float64 [statistics, samples + imaginary samples]; ``models`` float64
+    [statistics, statistics], the covariance from the choice of models without the noise of samples; ``raw`` float64
+    [statistics, statistics], that covariance with the noise; ``dof_models``, the degrees of freedom of ``models`` and
+    ``raw``, 0 if there is one model. ``units``: the variance between several pairs of splits, which may differ by more
+    than their samples and models; None for a single pair, and for intervals of these very pairs.
     """
 
     value: Float[np.ndarray, "statistics"]
@@ -73,7 +75,7 @@ class Reading:
     units: Units | None = None
 
     def only(self, numbers: list[int]) -> Reading:
-        """Return the estimates of some of the statistics, in the order of ``numbers``."""
+        """Return the estimates of some of the statistics; ``numbers`` are their indices, in the order wanted."""
         pick = np.ix_(numbers, numbers)
         units = self.units and Units(self.units.between[numbers], self.units.shared[numbers], self.units.dof)
         parts = self.value[numbers], self.influence[numbers], self.models[pick], self.raw[pick]
@@ -87,7 +89,7 @@ class Reading:
 
     @property
     def dof(self) -> Float[np.ndarray, "statistics"]:
-        """Return Satterthwaite's degrees of freedom of each variance, float64 [statistics]."""
+        """Return Satterthwaite's degrees of freedom of each variance, float64 [statistics]; inf for a variance of 0."""
         samples = (self.influence**2).sum(axis=1)
         doubt = samples**2 / stats.squares_dof(self.influence)
         if self.dof_models:
@@ -98,10 +100,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Units:
-    """Variance of a mean over units (pairs of splits).
+    """The variance of a mean over units (pairs of splits).
 
-    ``between`` [statistics]: the variance that the spread of the units shows, with ``dof`` degrees of freedom;
-    ``shared`` [statistics]: the variance that samples add because several units have them in common.
+    ``between`` float64 [statistics]: the variance of the mean that the spread of the units shows, with ``dof`` degrees
+    of freedom; ``shared`` float64 [statistics]: the variance that samples add because several units have them in
+    common.
     """
 
     between: Float[np.ndarray, "statistics"]
@@ -116,8 +119,11 @@ def per_model(*, value: Float[np.ndarray, "models samples"], weight: Float[np.nd
 
 
 def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | float = 1.0) -> PerModel:
-    """Return a − slope·b to first order, where a and b rest on different samples; ``slope`` is a number or float64
-    [models]."""
+    """Return the statistic a − slope·b of each model, with influences to first order, where a and b rest on different
+    samples.
+
+    ``slope`` is a number, or float64 [models]. The imaginary samples of b are appended to those of a.
+    """
     slope = np.broadcast_to(slope, a.value.shape)
     return PerModel(
         a.value - slope * b.value,
@@ -127,11 +133,22 @@ def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | fl
 
 
 def combine(statistics: Iterable[PerModel], *, split: Int[np.ndarray, "models"]) -> Crossed:
-    """Average statistics of models over the models of each split; ``split`` int [models] says which models share
-    samples.
+    """Average statistics of models over the models of each split.
 
-    Where no split has two models, models are compared across splits instead. With one model in all, ``dof`` is 0 and
-    the variance of models is unknown.
+    Where no split has two models, the covariance between models is taken across splits instead. With one model in all
+    it is unknown: it is 0 with 0 degrees of freedom.
+
+    Parameters
+    ----------
+    statistics : iterable of PerModel
+        The statistics, on the same models and samples.
+    split : int [models]
+        The split of each model. Models of one split share their samples.
+
+    Returns
+    -------
+    Crossed
+        Its splits are in rising order of their numbers.
     """
     _, group, count = np.unique(split, return_inverse=True, return_counts=True)
     average = (group == np.arange(len(count))[:, None]) / count[:, None]
@@ -157,10 +174,22 @@ def combine(statistics: Iterable[PerModel], *, split: Int[np.ndarray, "models"])
 def read(
     crossed: Crossed, *, share: Float[np.ndarray, "splits"], unit: Int[np.ndarray, "splits"] | None = None
 ) -> Reading:
-    """Return the means of the statistics over splits, each split weighted by ``share`` float64 [splits] (sums to 1).
+    """Return the weighted means of several statistics over splits, with all that their joint interval needs.
 
-    ``unit`` int [splits]: the pair that each split belongs to, if the interval is to hold for other pairs too. The
-    influence of imaginary samples is reduced as much as averaging over models and splits reduces that of real ones.
+    The influence of imaginary samples is reduced as much as averaging over models and splits reduces that of real ones.
+
+    Parameters
+    ----------
+    crossed : Crossed
+        The statistics of each split.
+    share : float64 [splits]
+        The weight of each split; the weights sum to 1.
+    unit : int [splits], optional
+        The pair that each split belongs to, if the interval is to hold for other pairs too.
+
+    Returns
+    -------
+    Reading
     """
     influence = np.einsum("s,asn->an", share, crossed.influence)
     imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
@@ -186,13 +215,33 @@ def mean(
     share: Float[np.ndarray, "splits"] | None = None,
     unit: Int[np.ndarray, "splits"] | None = None,
 ) -> Reading:
-    """Average statistics over models and splits: `read` after `combine`. Without ``share`` all models count equally."""
+    """Average statistics over models and splits, and return the means with all that their joint interval needs.
+
+    Parameters
+    ----------
+    statistics : iterable of PerModel
+        The statistics, on the same models and samples.
+    split : int [models]
+        The split of each model. Models of one split share their samples.
+    share : float64 [splits], optional
+        The weight of each split, in rising order of splits; the weights sum to 1. By default all models count equally.
+    unit : int [splits], optional
+        The pair that each split belongs to, if the interval is to hold for other pairs too.
+
+    Returns
+    -------
+    Reading
+    """
     reduced = combine(statistics, split=split)
     return read(reduced, share=reduced.count / reduced.count.sum() if share is None else share, unit=unit)
 
 
 def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | None:
-    """Return the variance of a mean over units, estimated from how much units differ; None for a single unit."""
+    """Return the variance of a mean over units, estimated from how much units differ; None for a single unit.
+
+    ``share`` float64 [splits]: the weight of each split; ``unit`` int [splits]: the unit of each split. Units without
+    weight are left out.
+    """
     _, number = np.unique(unit, return_inverse=True)
     join = share * (number.reshape(-1) == np.arange(number.max() + 1)[:, None])
     join = join[join.any(axis=1)]
@@ -215,12 +264,23 @@ def averaged(
     *,
     alone: Float[np.ndarray, "statistics"],
 ) -> Float[np.ndarray, "statistics splits k"]:
-    """Return ``imagined`` float64 [statistics, splits, k], reduced as much as averaging has reduced the variance of
-    real samples.
+    """Return the influence of imaginary samples, reduced as much as averaging has reduced the variance of real samples.
 
-    ``influence`` float64 [statistics, samples]: real samples' influence on the means. ``alone`` [statistics]: Σ
-    influence² if no two models had a sample in common or agreed on it. The imaginary variance is added to both, so that
-    nothing is reduced where real samples show no variance.
+    The variance of imaginary samples is added to both variances that are compared, so that nothing is reduced where
+    real samples show no variance.
+
+    Parameters
+    ----------
+    imagined : float64 [statistics, splits, k]
+        The influence of imaginary samples before the reduction.
+    influence : float64 [statistics, samples]
+        The influence of real samples on the means.
+    alone : float64 [statistics]
+        What Σ influence² would be if no two models had a sample in common or agreed on it.
+
+    Returns
+    -------
+    float64 [statistics, splits, k]
     """
     variance = (imagined**2).sum(axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -229,7 +289,7 @@ def averaged(
 
 
 def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> Float[np.ndarray, "statistics"]:
-    """Return the half-width of the interval of each statistic by itself, float64 [statistics]."""
+    """Return the half-width of each statistic's own interval at confidence ``level``, float64 [statistics]."""
     return _widths(reading, (1 + level) / 2)
 
 
@@ -237,9 +297,9 @@ def _widths(reading: Reading, p: float) -> np.ndarray:
     """Return half-widths of intervals that miss the truth with probability 1 − ``p`` on either side, float64
     [statistics].
 
-    They are the larger of two: that by Satterthwaite's degrees of freedom, and the root of a sum of squared half-widths
-    over samples and over units, or over models where units are unknown. The sum holds its level for every ratio of the
-    variances (Banerjee 1960).
+    Each is the larger of two half-widths. The first uses Satterthwaite's degrees of freedom. The second is the root of
+    a sum of squared half-widths over samples and over units, or over models where units are unknown. The sum holds its
+    level for every ratio of the variances (Banerjee 1960).
     """
     square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
     of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
@@ -257,11 +317,13 @@ def _widths(reading: Reading, p: float) -> np.ndarray:
 def joint_half_widths(
     reading: Reading, *, rng: np.random.Generator, level: float = stats.LEVEL, draws: int = DRAWS
 ) -> Float[np.ndarray, "statistics"]:
-    """Return half-widths of intervals that hold for all statistics at once, float64 [statistics].
+    """Return half-widths of intervals that hold for all statistics at once with confidence ``level``, float64
+    [statistics].
 
-    The largest |deviation|/standard error is drawn by the Gaussian multiplier bootstrap. Given the data, its replicates
-    are normal with the estimated covariance, so they are drawn from that normal distribution directly. Each critical
-    value is then transformed to Student's t with the degrees of freedom of its variance.
+    The largest |deviation|/standard error of all statistics is drawn ``draws`` times by the Gaussian multiplier
+    bootstrap. Given the data, its replicates are normal with the estimated covariance, so they are drawn from that
+    normal distribution directly. Each critical value is then transformed to Student's t with the degrees of freedom of
+    its variance.
     """
     error = np.sqrt(np.diag(reading.covariance))
     safe = np.where(error > 0, error, 1.0)
@@ -273,8 +335,10 @@ def joint_half_widths(
 
 
 def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:
-    """Return each statistic, a rate, with its own interval, all in [``low``, 1]; ``n``, the number of samples, goes
-    into the result."""
+    """Return each statistic, a rate, with its own interval, all cut at [``low``, 1].
+
+    ``n``, the number of samples, and ``note`` go into each result. The note also says if there is only one model.
+    """
     note = annotated(reading, note)
     return [
         stats.Estimate(min(max(float(v), low), 1.0), max(float(v - h), low), min(float(v + h), 1.0), n, note)
@@ -283,5 +347,5 @@ def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> 
 
 
 def annotated(reading: Reading, note: str) -> str:
-    """Return the note, with a remark on what the interval does not cover."""
+    """Return ``note``, with a remark if there is only one model, so that the interval does not cover models."""
     return "; ".join(filter(None, [note, "" if reading.dof_models else ONE_MODEL]))

@@ -1,7 +1,8 @@
 """Verdicts with error rates from distances with errors: equivalence within a margin, Holm's correction, classes.
 
-The sign of a distance has a meaning. 0 is retraining. Positive is the side of doing nothing: forgotten samples look
-familiar. Negative is the far side: they look less familiar than samples that were never seen.
+The sign of a distance has a meaning. 0 is retraining. A positive distance points towards doing nothing: forgotten
+samples look familiar. A negative distance is on the far side: they look less familiar than samples that were never
+seen.
 """
 
 from __future__ import annotations
@@ -50,14 +51,15 @@ BETTER, LIKE, WORSE = "better", "like", "worse"
 
 @dataclass(frozen=True)
 class Distance:
-    """Distance of a method from retraining by one metric.
+    """The distance of a method from retraining by one metric.
 
-    ``estimate``: the distance with its interval at 1 − α; ``inner``: the 1 − 2α interval of the two one-sided tests,
-    for a metric that is the largest of several numbers the hull of their intervals; ``margin`` (far < 0, near > 0): the
-    range of distances that count as equivalent; ``p``: the p-value of the hypothesis that the method is retraining,
-    before any correction over methods and metrics; ``far``: whether negative distances mean less familiar than never
-    seen (with F/F₀ they cannot); ``broken``: the loss above which a model counts as broken, for a distance of utility;
-    ``least``: the lower limit of the distance for these very pairs.
+    ``estimate``: the distance with its interval at 1 − α; ``inner``: the 1 − 2α interval of the two one-sided tests.
+    For a metric that is the largest of several numbers, it is the smallest interval that contains those of all numbers;
+    ``margin`` (far < 0, near > 0): the range of distances that count as equivalent; ``p``: the p-value of the
+    hypothesis that the method is retraining, before any correction over methods and metrics; ``far``: whether negative
+    distances mean less familiar than never seen (with F/F₀ they cannot); ``broken``: for a distance of utility, the
+    loss above which a model counts as broken; ``least``: the lower limit of the distance for the audited pairs, not for
+    others.
     """
 
     metric: str
@@ -72,11 +74,11 @@ class Distance:
 
 @dataclass(frozen=True)
 class Decision:
-    """The ``verdict`` on a method.
+    """The ``verdict`` on a method, one of `VERDICTS`.
 
-    ``number``: the deciding distance that determines the verdict, which is the one that differs most clearly, or else
-    the one that exceeds its margin most; ``p_holm``: the adjusted p-value of that distance; ``note``: an explanation in
-    words.
+    ``number``: the index of the deciding distance that determines the verdict. It is the distance that differs most
+    clearly from 0, or else the one that exceeds its margin most; ``p_holm``: the adjusted p-value of that distance;
+    ``note``: an explanation in words.
     """
 
     verdict: str
@@ -133,10 +135,25 @@ def family(
 ) -> Float[np.ndarray, "tests"]:
     """Adjust the p-values of all methods and metrics of a scenario so that any false rejection has probability ≤ α.
 
-    ``p`` float64 [tests], NaN where unknown. ``nothing`` and ``retrained`` bool [tests]: tests of the method that does
-    nothing, and of retraining and its control. The latter get ``share`` of α, divided among them (Bonferroni), because
-    a distinguishable control means that the study is broken. The others get the rest, by Holm. Half of the rest goes to
-    doing nothing at first, since the first question is whether there was anything to forget.
+    Retraining and its control get ``share`` of α, divided equally among their tests (Bonferroni), because a
+    distinguishable control means that the study is broken. All other tests get the rest, by Holm. At first, half of the
+    rest goes to doing nothing, since the first question is whether there was anything to forget.
+
+    Parameters
+    ----------
+    p : float [tests]
+        P-values, NaN where unknown.
+    nothing : bool [tests]
+        Which tests are of the method that does nothing.
+    retrained : bool [tests]
+        Which tests are of retraining or of its control.
+    share : float
+        The share of α for ``retrained``. Without such tests the others get all of α.
+
+    Returns
+    -------
+    float64 [tests]
+        Adjusted p-values, NaN where ``p`` is.
     """
     p, corrected = np.asarray(p, dtype=np.float64), np.full(np.shape(p), np.nan)
     finite = ~np.isnan(p)
@@ -150,10 +167,11 @@ def family(
 
 
 def within(*, inner: tuple[float, float], margin: tuple[float, float]) -> bool:
-    """Return whether the interval ``inner`` lies inside ``margin``. With a 1 − 2α interval this is two one-sided tests
-    at level α.
+    """Return whether the interval ``inner`` lies inside ``margin``, both (low, high); False where a limit of ``inner``
+    is NaN.
 
-    False where a limit is NaN. Source: Schuirmann 1987. Raises ValueError unless the margin holds 0 inside.
+    With a 1 − 2α interval this is two one-sided tests at level α (Schuirmann 1987). Raises ValueError unless the margin
+    holds 0 inside.
     """
     if not margin[0] < 0 < margin[1]:
         raise ValueError(f"a margin must reach to both sides of 0, not from {margin[0]:g} to {margin[1]:g}")
@@ -169,14 +187,7 @@ def classify(
     coarse: Collection[str] = (),
     alpha: float = ALPHA,
 ) -> Decision:
-    """Return the verdict on one method.
-
-    ``deciding``: its distances by every deciding metric. ``p_holm``: their p-values, adjusted over all methods and
-    metrics of the scenario. ``utility``: how much utility models lost against retraining, on retained and test samples.
-    ``failed``: the reason why there is nothing to judge, or "". ``coarse``: metrics that are too coarse to show
-    equivalence, and only decide whether the method is distinguishable.
-
-    The first verdict that applies is given:
+    """Return the verdict on one method: the first of the following that applies.
 
     * *failed*: there is nothing to judge.
     * *broken*: ``least`` of a loss of utility exceeds its ``broken``.
@@ -186,7 +197,31 @@ def classify(
     * *inconclusive*: none of these.
 
     If a distance differs from 0 and lies within its margin, the verdict is *equivalent* and the note names the
-    difference. Raises ValueError unless there is a deciding distance and one p-value for each.
+    difference.
+
+    Parameters
+    ----------
+    deciding : sequence of Distance
+        The distances by every deciding metric, at least one.
+    p_holm : sequence of float
+        The p-value of each deciding distance, adjusted over all methods and metrics of the scenario.
+    utility : sequence of Distance
+        How much utility models lost against retraining, on retained and on test samples.
+    failed : str
+        The reason why there is nothing to judge, or "".
+    coarse : collection of str
+        Metrics that are too coarse to show equivalence, and only decide whether the method is distinguishable.
+    alpha : float
+        The level α.
+
+    Returns
+    -------
+    Decision
+
+    Raises
+    ------
+    ValueError
+        There is no deciding distance, or not one p-value for each.
     """
     if not deciding or len(p_holm) != len(deciding):
         raise ValueError(f"{len(deciding)} deciding distances need as many adjusted p-values, at least one")
@@ -222,10 +257,11 @@ def classify(
 
 
 def against_none(*, closer: Estimate) -> str:
-    """Return whether a method is ``better`` than doing nothing, ``like`` it or ``worse``; "" where nothing is known.
+    """Return whether a method is ``better`` than doing nothing, ``like`` it or ``worse``; "" if a limit of ``closer``
+    is NaN.
 
-    ``closer``: |distance of none| − |distance of the method|, a paired difference with its interval (for a distance d
-    on the far side none + d).
+    ``closer``: |distance of none| − |distance of the method|, a paired difference with its interval. (If the method
+    lies on the far side, d < 0, this is the distance of none + d.)
     """
     if np.isnan(closer.low + closer.high):
         return ""
@@ -233,8 +269,8 @@ def against_none(*, closer: Estimate) -> str:
 
 
 def _reach(distance: Distance) -> float:
-    """Return how far the interval reaches, in units of the margin: above 1 it exceeds the margin; inf where it is
-    unknown."""
+    """Return how far the 1 − 2α interval of a distance reaches, in units of its margin: above 1 it exceeds the margin;
+    inf where a limit is NaN."""
     far, near = distance.margin
     reach = max(distance.inner[0] / far, distance.inner[1] / near)
     return np.inf if np.isnan(reach) else reach

@@ -30,7 +30,7 @@ MOST_CORRELATED = 25
 class Gaps:
     """All differences between two of J numbers.
 
-    ``value`` float64 [K]: number ``first`` int [K] minus number ``second`` int [K], in the order of
+    ``value`` float64 [K]: number ``first`` int64 [K] minus number ``second`` int64 [K], in the order of
     ``np.triu_indices``; ``spread``: the errors of the differences; ``of``: the J numbers.
     """
 
@@ -44,13 +44,18 @@ class Gaps:
         """Return which differences deviate from 0 by more than ``critical`` standard normal deviations, bool [2, K]:
         upwards and downwards.
 
-        ``units``: as in `Distances.half_widths`.
+        ``units`` False: under the hypothesis that units differ by their samples and models only. True: without it.
         """
         half = np.sqrt(self.spread.squares(stats.normal_probability(-critical), units=units))
         return np.stack([self.value > half, -self.value > half])
 
     def draw(self, *, rng: np.random.Generator, draws: int) -> Draws | Deviations:
-        """Draw joint standard normal deviations of all differences, with the correlation of their errors."""
+        """Draw joint standard normal deviations of all differences, with the correlation of their errors over samples
+        and models.
+
+        For few numbers (`MOST_CORRELATED`), return deviations of all differences; for more, draws of the numbers from
+        which these deviations are computed.
+        """
         if len(self.of.value) > MOST_CORRELATED:
             return self.draw_by_number(rng=rng, draws=draws)
         rows = np.eye(len(self.of.value))
@@ -58,8 +63,8 @@ class Gaps:
         return Deviations(simultaneous.deviations(correlation=correlation, rng=rng, draws=draws))
 
     def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> Draws:
-        """Draw joint standard normal deviations of all differences from draws of the J numbers over samples and over
-        models."""
+        """Draw the J numbers over samples and over models, ``draws`` times each, for joint standard normal deviations
+        of all their differences."""
         samples, models = _root(self.of.influence @ self.of.influence.T), _root(self.of.models.between)
         signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))
         variance = (_between(samples, self) ** 2).sum(axis=1) + signal**2 * (_between(models, self) ** 2).sum(axis=1)
@@ -76,8 +81,11 @@ class Deviations:
     values: Float[np.ndarray, "draws K"]
 
     def largest(self, family: Bool[np.ndarray, "2 K"]) -> Float[np.ndarray, "draws"]:
-        """Return the largest deviation of each draw among the differences in ``family`` bool [2, K] (upwards,
-        downwards), float64 [draws]."""
+        """Return the largest deviation of each draw among some of the differences, float64 [draws].
+
+        ``family`` bool [2, K]: which differences count upwards (row 0) and downwards (row 1). Without any, the result
+        is −inf.
+        """
         up, down = family
         highest: np.ndarray = self.values[:, up].max(axis=1, initial=-np.inf)
         lowest = self.values[:, down].min(axis=1, initial=np.inf)
@@ -90,7 +98,8 @@ class Draws:
     """Draws of J numbers from which deviations of their K differences are computed.
 
     ``samples`` and ``models`` float64 [J, draws]: draws over samples and over models; ``scale`` and ``scale_of_models``
-    float64 [K]: the factors by which differences of these draws are multiplied.
+    float64 [K]: the factors that turn differences of the first and of the second into parts of a standard normal
+    deviation.
     """
 
     samples: Float[np.ndarray, "J draws"]
@@ -99,8 +108,11 @@ class Draws:
     scale_of_models: Float[np.ndarray, "K"]
 
     def largest(self, family: Bool[np.ndarray, "2 K"]) -> Float[np.ndarray, "draws"]:
-        """Return the largest deviation of each draw among the differences in ``family`` bool [2, K] (upwards,
-        downwards), float64 [draws]."""
+        """Return the largest deviation of each draw among some of the differences, float64 [draws].
+
+        ``family`` bool [2, K]: which differences count upwards (row 0) and downwards (row 1). Without any, the result
+        is −inf.
+        """
         methods, draws = self.samples.shape
         largest = np.full(draws, -np.inf)
         for start in range(0, draws, AT_A_TIME):
@@ -117,7 +129,7 @@ class Draws:
 
 
 def between(distances: Distances) -> Gaps:
-    """Return all differences between two of the numbers ``distances``, with their errors."""
+    """Return all K = J·(J − 1)/2 differences between two of the J numbers of ``distances``, with their errors."""
     first, second = np.triu_indices(len(distances.value), 1)
     parts = [_spread(distances, first[k : k + AT_A_TIME], second[k : k + AT_A_TIME])
              for k in range(0, len(first), AT_A_TIME)]  # fmt: skip
@@ -158,6 +170,7 @@ def _root(covariance: np.ndarray) -> np.ndarray:
 
 
 def _between(root: np.ndarray, gaps: Gaps) -> np.ndarray:
-    """Return the differences between rows of ``root`` float64 [J, …], one for each of the K differences."""
+    """Return the differences between rows of ``root`` float64 [J, …], one row for each of the K differences: float64
+    [K, …]."""
     difference: np.ndarray = root[gaps.first] - root[gaps.second]
     return difference

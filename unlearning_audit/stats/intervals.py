@@ -14,18 +14,49 @@ if TYPE_CHECKING:
 
 
 def normal_quantile(p: float | Float[np.ndarray, "..."]) -> Any:
-    """Return the quantile of the standard normal distribution, elementwise: a number for a number, an array for an
-    array."""
+    """Return the quantile of the standard normal distribution, elementwise.
+
+    Parameters
+    ----------
+    p : float or float [...]
+        Probabilities in [0, 1].
+
+    Returns
+    -------
+    float64, of the shape of ``p``
+    """
     return scipy.special.ndtri(p)
 
 
 def normal_probability(z: float | Float[np.ndarray, "..."]) -> Any:
-    """Return the probability that a standard normal variable is at most ``z``, elementwise."""
+    """Return the probability that a standard normal variable is at most ``z``, elementwise.
+
+    Parameters
+    ----------
+    z : float or float [...]
+        Limits of the variable.
+
+    Returns
+    -------
+    float64, of the shape of ``z``
+    """
     return scipy.special.ndtr(z)
 
 
 def t_quantile(*, p: float | Float[np.ndarray, "..."], dof: float | Float[np.ndarray, "..."]) -> Any:
-    """Return the quantile of Student's t with ``dof`` degrees of freedom (may be fractional or inf), elementwise."""
+    """Return the quantile of Student's t distribution, elementwise.
+
+    Parameters
+    ----------
+    p : float or float [...]
+        Probabilities in [0, 1].
+    dof : float or float [...]
+        Degrees of freedom above 0, which may be fractional or inf.
+
+    Returns
+    -------
+    float64, of the common shape of both
+    """
     return scipy.special.stdtrit(dof, p)
 
 
@@ -176,10 +207,20 @@ def mean_influence(
 
 
 def squares_dof(influence: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
-    """Return the degrees of freedom of the variance Σ influence² over the last axis, estimated from its fourth moments.
+    """Return the degrees of freedom of the variance Σ influence², estimated from its fourth moments.
 
-    It is Satterthwaite's 2V²/var V with the cautious bound var V ≤ Σ influence⁴. So it is two per event when a few rare
-    events make up the variance, two thirds of n for n normal influences, and inf where all are zero.
+    This is Satterthwaite's 2V²/var V with the cautious bound var V ≤ Σ influence⁴. So it is two per event when a few
+    rare events make up the variance, and two thirds of n for n normal influences.
+
+    Parameters
+    ----------
+    influence : float [..., n]
+        The influence of each sample.
+
+    Returns
+    -------
+    float64 [...]
+        Sums are over the last axis; inf where all influences are zero.
     """
     squares = influence**2
     square, fourth = squares.sum(axis=-1), (squares**2).sum(axis=-1)

@@ -16,8 +16,11 @@ Combine = Callable[..., np.ndarray]
 
 
 def groups_of(models: int, *, groups: int) -> Int[np.ndarray, "models"]:
-    """Return the jackknife group with which each model is left out, int [models]; groups are as equal in size as
-    possible."""
+    """Return the number of the jackknife group that each of so many ``models`` is left out with, int64 [models].
+
+    There are ``groups`` groups, or as many as models if these are fewer. Groups are of consecutive models and as equal
+    in size as possible.
+    """
     return np.arange(models) * min(groups, models) // models
 
 
@@ -41,15 +44,35 @@ def estimate(
 ) -> Estimate:
     """Return a statistic of sample means with an interval over samples and over models.
 
-    ``per_sample`` float64 [1 + groups, K, samples]: K quantities of every sample, from all models first, then without
-    each group of models. ``per_model`` float64 [1 + groups, L]: L further numbers that have no samples. ``combine(k_1,
-    …, k_K, l_1, …, l_L)`` maps the means over samples and these numbers to the statistic, elementwise. ``n`` and
-    ``note`` go into the result, ``bounds`` clip the limits.
-
     The variance is that over samples (delete one) plus that over models (delete a group), minus what both count: the
     noise that is independent for every (model, sample). A bootstrap over models fails where the statistic is a maximum
     over thresholds: repeated models fake separation. For ε, the percentile interval of a perfect method covers half of
     the time instead of 95 %. Sources: Efron and Stein 1981; Owen 2007 for the two-way decomposition.
+
+    Parameters
+    ----------
+    per_sample : float64 [1 + groups, K, samples]
+        K quantities of every sample: from all models in row 0, then without each group of models.
+    combine : callable
+        ``combine(k_1, …, k_K, l_1, …, l_L)`` maps the means of the K quantities over samples and the L further numbers
+        to
+        the statistic, elementwise on arrays.
+    per_model : float64 [1 + groups, L], optional
+        L further numbers that have no samples, in the same rows.
+    n : int
+        The count that goes into the result.
+    note : str
+        A remark that goes into the result.
+    bounds : (float, float)
+        The smallest and the largest possible statistic, at which the limits are cut.
+    level : float
+        Confidence level of the interval.
+
+    Returns
+    -------
+    Estimate
+        With fewer than two groups the interval is over samples only, and the note says so. With fewer than two samples
+        besides, the limits are NaN.
     """
     rows, _, samples = per_sample.shape
     extra = np.empty((rows, 0)) if per_model is None else per_model

@@ -1,5 +1,5 @@
-"""Kernel two-sample tests of models by squared maximum mean discrepancies (Gretton et al. 2012), and which of two is
-less."""
+"""Kernel two-sample tests of models by squared maximum mean discrepancies (MMD²; Gretton et al. 2012), and the nearer
+of two groups of models."""
 
 from __future__ import annotations
 
@@ -13,11 +13,19 @@ if TYPE_CHECKING:
 
 
 def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "models models"]:
-    """Return the Gaussian kernel exp(−|x − y|²/2h²) of all ``points`` float64 [models, numbers]; h is the median
-    distance.
+    """Return the Gaussian kernel exp(−|x − y|²/2h²) of every two points.
 
-    All points contribute equally to h, so that permutation tests stay exact. The kernel is 1 everywhere if no two
-    points differ.
+    The width h is the median distance between different points. All points contribute equally to h, so that permutation
+    tests stay exact. The kernel is 1 everywhere if no two points differ.
+
+    Parameters
+    ----------
+    points : float [models, numbers]
+        One point for each model.
+
+    Returns
+    -------
+    float64 [models, models]
     """
     apart = distance.pdist(np.asarray(points, dtype=np.float64), "sqeuclidean")
     width = np.median(apart[apart > 0]) if (apart > 0).any() else 1.0
@@ -26,10 +34,23 @@ def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "m
 
 
 def discrepancy(*, kernel: Float[np.ndarray, "n n"], x: Int[np.ndarray, "a"], y: Int[np.ndarray, "b"]) -> float:
-    """Return the unbiased squared MMD between the points numbered ``x`` int [≥ 2] and ``y`` int [≥ 2]; it may be
-    negative.
+    """Return the unbiased squared MMD between two groups of points; it may be negative (Gretton et al. 2012, lemma 6).
 
-    Source: Gretton et al. 2012, lemma 6. Raises ValueError for fewer than two points on a side.
+    Parameters
+    ----------
+    kernel : float64 [n, n]
+        The kernel of every two points, from `gram`.
+    x, y : int [≥ 2]
+        Indices of the points of each group.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        A group has fewer than two points.
     """
     if min(len(x), len(y)) < 2:
         raise ValueError(f"an MMD needs two points on either side, not {len(x)} and {len(y)}")
@@ -47,10 +68,30 @@ def p_value(
     rng: np.random.Generator,
     draws: int,
 ) -> float:
-    """Return the permutation p-value of the hypothesis that ``x`` and ``y`` come from one distribution, exact for any
-    number of points.
+    """Return the permutation p-value of the hypothesis that two groups of points come from one distribution.
 
-    It is (1 + the number of draws whose MMD is at least as large)/(1 + ``draws``). Raises ValueError as `discrepancy`.
+    It is (1 + the number of draws whose MMD is at least as large)/(1 + ``draws``), which is exact for any number of
+    points.
+
+    Parameters
+    ----------
+    kernel : float64 [n, n]
+        The kernel of every two points, from `gram`.
+    x, y : int [≥ 2]
+        Indices of the points of each group.
+    rng : Generator
+        Draws the permutations.
+    draws : int
+        The number of permutations.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        A group has fewer than two points.
     """
     least, points = discrepancy(kernel=kernel, x=x, y=y), np.concatenate([x, y])
     among = kernel[np.ix_(points, points)]
@@ -68,10 +109,26 @@ def p_value(
 def nearer(
     *, kernel: Float[np.ndarray, "n n"], u: Int[np.ndarray, "a"], r: Int[np.ndarray, "b"], o: Int[np.ndarray, "c"]
 ) -> float:
-    """Return how much nearer ``u`` is to ``r`` than to ``o``: (MMD²(u, o) − MMD²(u, r))/MMD²(r, o).
+    """Return how much nearer the points ``u`` are to ``r`` than to ``o``: (MMD²(u, o) − MMD²(u, r))/MMD²(r, o).
 
-    The value is 1 where u is like r, and −1 where u is like o (Bounliphone et al. 2016 test its sign). NaN where r and
-    o do not differ. Raises ValueError as `discrepancy`.
+    The value is 1 where u is like r, and −1 where u is like o (Bounliphone et al. 2016 test its sign).
+
+    Parameters
+    ----------
+    kernel : float64 [n, n]
+        The kernel of every two points, from `gram`.
+    u, r, o : int [≥ 2]
+        Indices of the points of each group, such as unlearned, retrained and original models.
+
+    Returns
+    -------
+    float
+        NaN where MMD²(r, o) is not above 0.
+
+    Raises
+    ------
+    ValueError
+        A group has fewer than two points.
     """
     to_o, to_r, between = (discrepancy(kernel=kernel, x=a, y=b) for a, b in ((u, o), (u, r), (r, o)))
     return (to_o - to_r) / between if between > 0 else float("nan")

@@ -20,12 +20,30 @@ def divergence(
     bins: int = BINS,
     least: float = LEAST,
 ) -> Float[np.ndarray, "samples"]:
-    """Return KL(reference ‖ models) of each sample's binned margins in nats, float64 [samples], at least 0.
+    """Return KL(reference ‖ models) of each sample's binned margins in nats, at least 0 (Georgiev et al., ICLR 2025).
 
-    ``margin`` float [models, samples] and ``reference`` float [others, samples]: logits of the true class against all
-    others (φ). ``bins`` of equal width span both. Every bin has a share of at least ``least`` before normalisation. The
-    value depends on the number of models, so compare only numbers from equally many models. Source: Georgiev et al.,
-    ICLR 2025. Raises ValueError if the two sides have different samples, and for margins that are not finite.
+    A margin is the logit of the true class against all others (φ). Bins of equal width span the margins of both groups
+    of models. The value depends on the number of models, so compare only numbers from equally many models.
+
+    Parameters
+    ----------
+    margin : float [models, samples]
+        Margins by unlearned models.
+    reference : float [others, samples]
+        Margins by retrained models.
+    bins : int
+        The number of bins.
+    least : float
+        The share that every bin has at least, before normalisation.
+
+    Returns
+    -------
+    float64 [samples]
+
+    Raises
+    ------
+    ValueError
+        The two arrays hold different samples, or margins that are not finite.
     """
     first, second = _shares(margin, reference, bins, least)
     divergence: np.ndarray = (second * np.log(second / first)).sum(axis=0)
@@ -35,9 +53,24 @@ def divergence(
 def of_empty_bins(
     *, margin: Float[np.ndarray, "models samples"], reference: Float[np.ndarray, "others samples"]
 ) -> Float[np.ndarray, "samples"]:
-    """Return the part of `divergence` from bins that have reference models but no others, float64 [samples].
+    """Return how much of `divergence` comes from bins with reference models but without others, where `LEAST` replaces
+    a share of 0.
 
-    There `LEAST` replaces a share of 0. Raises ValueError as `divergence`.
+    Parameters
+    ----------
+    margin : float [models, samples]
+        Margins by unlearned models.
+    reference : float [others, samples]
+        Margins by retrained models.
+
+    Returns
+    -------
+    float64 [samples]
+
+    Raises
+    ------
+    ValueError
+        The two arrays hold different samples, or margins that are not finite.
     """
     first, second = _shares(margin, reference, BINS, LEAST)
     empty = (first <= LEAST) & (second > LEAST)
@@ -46,8 +79,8 @@ def of_empty_bins(
 
 
 def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) -> list[np.ndarray]:
-    """Return the shares of the models in each bin, for ``margin`` and for ``reference``, float64 [bins, samples]
-    each."""
+    """Return the shares of the models in each bin, at least ``least`` before normalisation: for ``margin`` and for
+    ``reference``, float64 [bins, samples] each."""
     both = [np.asarray(x, dtype=np.float64) for x in (margin, reference)]
     if both[0].ndim != 2 or both[1].ndim != 2 or both[0].shape[1] != both[1].shape[1]:
         raise ValueError(f"margins must be [models, samples] of the same samples, not {both[0].shape}, {both[1].shape}")

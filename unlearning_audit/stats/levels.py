@@ -29,7 +29,7 @@ def per_model(
 
 
 def less(a: crossed.PerModel, b: crossed.PerModel) -> crossed.PerModel:
-    """Return a − b, where both are statistics of the same samples in the same models."""
+    """Return the difference a − b of two statistics of the same samples in the same models, with its influences."""
     return crossed.PerModel(a.value - b.value, a.influence - b.influence, a.imagined - b.imagined)
 
 
@@ -41,12 +41,25 @@ def level(
     block: Int[np.ndarray, "models"],
     low: float = -math.inf,
 ) -> Estimate:
-    """Return the mean over models of the mean of ``value`` over their ``rows``; all models count equally.
+    """Return the mean over models of the mean of a value over samples; all models count equally.
 
-    ``value`` float64 and ``rows`` bool [models, samples]; ``split`` and ``block`` int [models] (models that share both
-    are repeats of one another); ``low``: the smallest possible value. The interval is over samples, the same ones in
-    all models together, and over models (`stats.crossed`). ``n`` of the result counts samples. NaN with the reason
-    where no model has two rows.
+    The interval is over samples, each of which counts once in all models together, and over models (`stats.crossed`).
+
+    Parameters
+    ----------
+    value : float64 [models, samples]
+        The value of each sample in each model.
+    rows : bool [models, samples]
+        Which samples each model's mean is taken over. Models with fewer than two are left out.
+    split, block : int [models]
+        The split and the block of each model; models that share both are repeats of one another.
+    low : float
+        The smallest possible value.
+
+    Returns
+    -------
+    Estimate
+        ``n`` counts samples. NaN with the reason where no model has two rows.
     """
     enough = rows.sum(axis=1) > 1
     if not enough.any():
@@ -69,7 +82,9 @@ def of(
     """Return the mean over models of a statistic of each model, with its interval, cut at the ``bounds`` of possible
     means.
 
-    ``n`` and ``note`` go into the result. ``units``: the interval also holds for other blocks, such as pairs of splits.
+    ``split`` and ``block`` int [models]: the split and the block of each model; models that share both are repeats of
+    one another. ``n`` and ``note`` go into the result. ``units``: the interval also holds for other blocks, such as
+    pairs of splits.
     """
     places, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reading = crossed.mean([statistic], split=group.ravel(), unit=places[0] if units else None)

@@ -1,4 +1,4 @@
-"""Two numbers from logits and a label: the logit-scaled confidence phi, and the lead over the next class."""
+"""Two numbers from logits and a label: the logit-scaled confidence φ, and the lead over the next class."""
 
 from __future__ import annotations
 
@@ -75,7 +75,11 @@ def lead(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."
 
 
 def _apart(logits: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logits of the labels, float64 [..., 1], and all logits with −∞ in place of those, [..., classes]."""
+    """Return the logits of the labels, float64 [..., 1], and all logits with −∞ in place of the labels', float64 [...,
+    classes].
+
+    Raises ValueError for fewer than two classes, and for a label outside of them.
+    """
     rest = np.array(logits, dtype=np.float64)
     classes = rest.shape[-1]
     y = np.asarray(y)

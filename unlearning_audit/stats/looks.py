@@ -9,13 +9,29 @@ ALPHA = 0.05
 
 
 def levels(*, looks: Sequence[int], alpha: float = ALPHA) -> list[float]:
-    """Return the level of each interim analysis; the levels add up to ``alpha``.
+    """Return the level of each interim analysis of a study that grows; the levels add up to ``alpha``.
 
-    ``looks``: the number of pairs at each analysis. The probability of any false rejection is at most ``alpha`` for any
-    dependence between the analyses (Bonferroni). The part of α that is spent up to an analysis grows as 2 − 2Φ(z/√t),
-    where t is its share of the final number of pairs and z the normal quantile of ``alpha``. So little is spent early
-    and most at the end (Lan and DeMets 1983, after O'Brien and Fleming). Raises ValueError unless looks are numbers
-    above 0 that grow.
+    The probability of any false rejection is at most ``alpha`` for any dependence between the analyses (Bonferroni).
+    Let t be the share of the final number of pairs that an analysis has. Up to that analysis, 2 − 2Φ(z/√t) of α is
+    spent, where z is the normal quantile of 1 − α/2. So little is spent early and most at the end (Lan and DeMets 1983,
+    after O'Brien and Fleming).
+
+    Parameters
+    ----------
+    looks : sequence of int
+        The number of pairs at each analysis.
+    alpha : float
+        The level of all analyses together.
+
+    Returns
+    -------
+    list of float
+        One level for each analysis.
+
+    Raises
+    ------
+    ValueError
+        There are no looks, or they are not numbers above 0 that grow.
     """
     sizes = list(looks)
     if not sizes or sizes[0] < 1 or any(later <= size for size, later in pairwise(sizes)):

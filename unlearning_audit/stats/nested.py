@@ -20,14 +20,33 @@ ALONE = "all models came from one original: what training varies by is not shown
 def deviations(
     *, value: Float[np.ndarray, "models"], original: Int[np.ndarray, "models"], level: float = LEVEL
 ) -> tuple[Estimate, Estimate]:
-    """Return the standard deviations of ``value`` over training seeds and over unlearning seeds, with intervals.
+    """Return the standard deviations of a value over training seeds and over unlearning seeds, with intervals.
 
-    ``value`` float64 [models]; ``original`` int [models]: models with the same number are unlearned from the same
-    original. The method is a one-way analysis of variance with random effects. The mean square within originals is
-    S_w². That between them is S_b² = n₀·σ² + S_w² in expectation, where n₀ is the number of models of an original (for
-    unequal numbers that of Snedecor and Cochran). The interval over unlearning seeds is that of χ²; the one over
-    training seeds is that of Ting et al. (1990), at least 0. NaN with the reason where the design cannot show a source.
-    Raises ValueError for values that are not finite.
+    The method is a one-way analysis of variance with random effects. Let S_w² be the mean square within originals, and
+    S_b² that between them. In expectation S_b² = n₀·σ² + S_w², where σ is the deviation over training seeds. n₀ is the
+    number of models of an original (for unequal numbers see Snedecor and Cochran). The interval over unlearning seeds
+    is from χ². The interval over training seeds is that of Ting et al. (1990), at least 0.
+
+    Parameters
+    ----------
+    value : float [models]
+        The value of each unlearned model.
+    original : int [models]
+        The original that each model was unlearned from.
+    level : float
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    training : Estimate
+        The deviation over training seeds; NaN with the reason if there is one original.
+    unlearning : Estimate
+        The deviation over unlearning seeds. Both are NaN with the reason if no original has two models.
+
+    Raises
+    ------
+    ValueError
+        A value is not finite.
     """
     value = np.asarray(value, dtype=np.float64)
     if not np.isfinite(value).all():
@@ -52,7 +71,9 @@ def deviations(
 
 def _limits(between: float, within: float, upper: int, lower: int, level: float) -> tuple[float, float]:
     """Return the limits of the expected difference ``between`` − ``within`` of two mean squares (Ting et al. 1990).
-    They have ``upper`` and ``lower`` degrees of freedom."""
+
+    ``upper`` and ``lower`` are the degrees of freedom of the first and of the second.
+    """
     tails = (1 - level) / 2, (1 + level) / 2
 
     def quantile(p: float, dfn: float, dfd: float) -> float:

@@ -1,4 +1,4 @@
-"""One-run audit: a fair coin chooses which canary of each pair is forgotten, and an attack guesses it.
+"""One-run audit: a fair coin chooses which sample (canary) of each pair is forgotten, and an attack guesses it.
 
 A model that is like a retrained one knows nothing of the coins, so the number of right guesses W of r pairs is Bin(r,
 ½) exactly. Pairs whose two scores are equal abstain. Given which pairs abstain, the other coins are still fair, so r
@@ -30,8 +30,8 @@ STEPS = 60  # bisections of a probability
 class Guesses:
     """The number of ``right`` guesses among ``pairs`` whose two scores differ.
 
-    ``attacks``: from how many attacks the best was chosen, on these guesses; 1 for one that was chosen without them;
-    ``ties``: how many further pairs have equal scores.
+    ``attacks``: from how many attacks the best was chosen by these guesses; 1 for an attack that was chosen without
+    them; ``ties``: how many further pairs have equal scores.
     """
 
     right: int
@@ -43,9 +43,22 @@ class Guesses:
 def guess(
     *, forgotten: Float[np.ndarray, "... pairs"], heldout: Float[np.ndarray, "... pairs"]
 ) -> Int[np.ndarray, "... pairs"]:
-    """Return whether the larger score is that of the forgotten sample: int8 [..., pairs], 1 yes, −1 no, 0 for a tie.
+    """Return for each pair whether the sample with the larger score is the forgotten one, as an attack guesses.
 
-    ``forgotten`` and ``heldout`` float [..., pairs]: scores of the two samples of each pair. Raises ValueError for NaN.
+    Parameters
+    ----------
+    forgotten, heldout : float [..., pairs]
+        Scores of the two samples of each pair.
+
+    Returns
+    -------
+    int8 [..., pairs]
+        1 where the guess is right, −1 where it is wrong, 0 for a tie.
+
+    Raises
+    ------
+    ValueError
+        A score is NaN, there are no pairs, or shapes differ.
     """
     forgotten, heldout = np.asarray(forgotten, dtype=np.float64), np.asarray(heldout, dtype=np.float64)
     if forgotten.shape != heldout.shape or not forgotten.size:
@@ -62,7 +75,10 @@ def count(*, guesses: Int[np.ndarray, "pairs"]) -> Guesses:
 
 @lru_cache(maxsize=1 << 16)  # an audit reads few counts thousands of times
 def log_tail(*, right: int, pairs: int, chance: float = 0.5) -> float:
-    """Return ln Pr[Bin(pairs, chance) ≥ right], which is exact even where the probability itself would round to 0."""
+    """Return ln Pr[Bin(pairs, chance) ≥ right], which is exact even where the probability itself would round to 0.
+
+    Raises ValueError unless 0 ≤ right ≤ pairs.
+    """
     if not 0 <= right <= pairs:
         raise ValueError(f"{right} right guesses of {pairs} pairs are impossible")
     if right == 0:
@@ -86,10 +102,10 @@ def p_value(*, guesses: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> fl
 def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA, models: int = 1) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − ``alpha``.
 
-    The bound is max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). ``models``: how many models, each with coins of its own,
-    the counts were added over. Each of them needs that ε, so the bound is divided by their number (δ = 0 only). The
-    upper limit is inf, because one run bounds ε from below only. Raises ValueError unless 0 ≤ δ < α/attacks, and for δ
-    > 0 with several models.
+    The bound is max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). The upper limit is inf, because one run bounds ε from
+    below only. ``models``: over how many models, each with coins of its own, the ``guesses`` were counted. Each of them
+    needs that ε, so the bound is divided by their number (δ = 0 only). Raises ValueError unless 0 ≤ δ < α/attacks, and
+    for δ > 0 with several models.
     """
     if not 0 <= delta < alpha / guesses.attacks or (models > 1 and delta > 0):
         raise ValueError(
@@ -101,12 +117,12 @@ def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPH
 
 
 def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
-    """Return a lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other; 0 if
-    nothing is shown.
+    """Return a lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other, with
+    confidence 1 − ``alpha``; 0 if nothing is shown.
 
-    It is the largest ε for which (ε, δ) would give as many right guesses with probability ≤ α/attacks. For δ = 0 that
-    is the log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most f(W) + 2·m·δ·max_i (f(W −
-    i) − f(W))/i. Here f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v], and m counts all pairs, including those that abstain
+    The bound is the largest ε for which (ε, δ) would give as many right guesses with probability ≤ α/attacks. For δ = 0
+    it is the log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most f(W) + 2·m·δ·max_i
+    (f(W − i) − f(W))/i. Here f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v], and m counts all pairs, including those that abstain
     (Steinke, Nasr and Jagielski 2023, theorem 5.2). Raises ValueError unless 0 ≤ δ ≤ 1.
     """
     if not 0 <= guesses.right <= guesses.pairs:
@@ -126,8 +142,8 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPH
 
 
 def _likely(guesses: Guesses, chance: float, delta: float) -> float:
-    """Return an upper bound on the probability of so many right guesses under (ε, δ), with ``chance`` = e^ε/(1 +
-    e^ε)."""
+    """Return an upper bound on the probability of at least as many right ``guesses`` under (ε, δ)-differential privacy,
+    with ``chance`` = e^ε/(1 + e^ε)."""
     step = np.arange(1, guesses.right + 1)
     tail = special.bdtrc(guesses.right - 1.0, guesses.pairs, chance)
     less = np.where(step < guesses.right, special.bdtrc(guesses.right - step - 1.0, guesses.pairs, chance), 1.0)
@@ -135,12 +151,12 @@ def _likely(guesses: Guesses, chance: float, delta: float) -> float:
 
 
 def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
-    """Return a lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, as budgets of
-    DP-SGD are stated.
+    """Return a lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, with confidence
+    1 − ``alpha``. Budgets of DP-SGD are stated so.
 
     The bound is ln((1 + e^ε)/2) with the ε of `epsilon_replace`. If the distributions of two outputs both lie within
     e^ε of a third, the smaller one holds a share e^−ε of it. So at most 1 − e^−ε/2 of the guesses can be right. Raises
-    ValueError as `epsilon_replace`.
+    ValueError unless 0 ≤ δ ≤ 1.
     """
     both = epsilon_replace(guesses=guesses, delta=delta, alpha=alpha)
     bound = float(np.logaddexp(0.0, both.value) - np.log(2))
@@ -148,8 +164,11 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA
 
 
 def detectable(*, pairs: int, attacks: int = 1, alpha: float = ALPHA, power: float = 0.8) -> float:
-    """Return the least share of right guesses that ``pairs`` detect with this ``power``; NaN where no count is
-    significant."""
+    """Return the least true share of right guesses that a test on ``pairs`` pairs detects with this ``power``; NaN
+    where no count is significant.
+
+    ``attacks``: from how many attacks the best is chosen on these pairs.
+    """
     least = next(
         (v for v in range(pairs // 2, pairs + 1) if attacks * np.exp(log_tail(right=v, pairs=pairs)) <= alpha), None
     )
@@ -162,9 +181,9 @@ def e_value(*, guesses: Guesses) -> float:
     """Return the evidence against retraining as an e-value: its mean is ≤ 1 under retraining, so e-values of
     independent audits may be multiplied.
 
-    It is the likelihood ratio of shares between ½ and 1, all equally likely, against ½, divided by ``attacks``. At or
-    above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021). It is at most the largest double, so
-    that a product with 0 is a number.
+    The e-value is the likelihood ratio of shares between ½ and 1, all equally likely, against ½, divided by
+    ``attacks``. At or above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021). It is at most the
+    largest double, so that its product with 0 is a number.
     """
     right, wrong = guesses.right, guesses.pairs - guesses.right
     # Pr[Beta(right + 1, wrong + 1) > ½] = Pr[Bin(pairs + 1, ½) > wrong]
@@ -175,8 +194,8 @@ def e_value(*, guesses: Guesses) -> float:
 
 
 def right_share(*, guesses: Guesses, level: float = LEVEL) -> Estimate:
-    """Return the share of right guesses with its exact interval (½: no trace); corrected for several attacks by
-    Bonferroni."""
+    """Return the share of right guesses with its exact interval (½: no trace), corrected for several attacks by
+    Bonferroni; NaN with the reason if all pairs are ties."""
     if not guesses.pairs:
         return stats.empty(n=0, note="no pair has different scores")
     return stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=1 - (1 - level) / guesses.attacks)
@@ -186,9 +205,21 @@ def best_of(*, guesses: Int[np.ndarray, "attacks pairs"], two_sided: bool = Fals
     """Choose the attack with the least p-value; return its number, and its count, to be corrected for all attacks
     (Bonferroni).
 
-    ``guesses`` int8 [attacks, pairs] from `guess`. P-values are compared, because attacks may abstain on different
-    pairs. ``two_sided``: each attack may also be reversed (forgotten samples look less familiar) and counts as two; the
-    number of the reversed attack k is ~k.
+    P-values are compared, because attacks may abstain on different pairs.
+
+    Parameters
+    ----------
+    guesses : int8 [attacks, pairs]
+        The guesses of each attack, from `guess`.
+    two_sided : bool
+        Whether each attack may also be reversed (forgotten samples look less familiar) and counts as two.
+
+    Returns
+    -------
+    number : int
+        The index k of the attack, or ~k if it is reversed.
+    count : Guesses
+        Its right guesses, after the reversal if there is one.
     """
     counts = [count(guesses=row) for row in guesses]
     candidates = counts + [replace(row, right=row.pairs - row.right) for row in counts] * two_sided
@@ -198,10 +229,11 @@ def best_of(*, guesses: Int[np.ndarray, "attacks pairs"], two_sided: bool = Fals
 
 
 def p_of_all(*, guesses: Int[np.ndarray, "attacks pairs"]) -> Float[np.ndarray, "attacks"]:
-    """Return p-values of all attacks together, each in the direction that fits it better (Bonferroni): float64
+    """Return p-values of all attacks, corrected for their number and for both directions (Bonferroni): float64
     [attacks].
 
-    The least of them is the p-value of `best_of` in both directions.
+    ``guesses`` int8 [attacks, pairs], from `guess`. Each attack is taken in the direction that fits it better. The
+    least of the p-values is that of the attack which `best_of` chooses in both directions.
     """
     counts = [count(guesses=row) for row in guesses]
     tails = [min(log_tail(right=right, pairs=row.pairs) for right in (row.right, row.pairs - row.right))
@@ -216,8 +248,28 @@ def chosen_on_half(
     """Choose the attack, and its direction, that is best on a random half of the pairs; return its number, and its
     count on the other half.
 
-    Arguments and the number of the attack are those of ``best_of``. No correction is needed, because the coins of the
-    other half did not influence the choice. Raises ValueError below two pairs.
+    No correction is needed, because the coins of the other half did not influence the choice.
+
+    Parameters
+    ----------
+    guesses : int8 [attacks, pairs]
+        The guesses of each attack, from `guess`.
+    rng : Generator
+        Draws the half.
+    two_sided : bool
+        Whether attacks may also be reversed.
+
+    Returns
+    -------
+    number : int
+        The index k of the attack, or ~k if it is reversed.
+    count : Guesses
+        Its right guesses on the other half, after the reversal if there is one.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two pairs.
     """
     pairs = guesses.shape[1]
     if pairs < 2:
@@ -236,10 +288,24 @@ def likelihood_ratio(
 ) -> Guesses:
     """Learn a likelihood ratio on a random half of the pairs; return the count of its guesses on the other half.
 
-    ``forgotten`` and ``heldout`` float64 [features, pairs]: scores of one or more attacks. Two Gaussians per feature
-    are fitted, one to the forgotten and one to the held-out samples of the first half (a quadratic discriminant with
-    independent features). So a shift to either side or a different spread is found. Raises ValueError below four pairs
-    and as ``guess``.
+    Two Gaussians per feature are fitted, one to the forgotten and one to the held-out samples of the first half (a
+    quadratic discriminant with independent features). So a shift to either side or a different spread is found.
+
+    Parameters
+    ----------
+    forgotten, heldout : float [features, pairs] or [pairs]
+        Scores of the two samples of each pair, by one or more attacks.
+    rng : Generator
+        Draws the half.
+
+    Returns
+    -------
+    Guesses
+
+    Raises
+    ------
+    ValueError
+        There are fewer than four pairs, or a score is NaN.
     """
     forgotten, heldout = (np.atleast_2d(np.asarray(x, dtype=np.float64)) for x in (forgotten, heldout))
     pairs = forgotten.shape[1]
@@ -263,10 +329,10 @@ def likelihood_ratio(
 
 
 def pooled(*, counts: list[Guesses]) -> Guesses:
-    """Add the counts of several models whose coins were drawn independently.
+    """Add the counts of one attack on several models whose coins were drawn independently.
 
     Models that share coins (repeats of one split) count once: average their scores of each sample before guessing.
-    Raises ValueError where a count was corrected for several attacks.
+    Raises ValueError for no counts, and where a count was corrected for several attacks.
     """
     if not counts or any(guesses.attacks != 1 for guesses in counts):
         raise ValueError("counts add up for one attack that is the same on all models")
@@ -275,7 +341,7 @@ def pooled(*, counts: list[Guesses]) -> Guesses:
 
 
 def _half(pairs: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a random half of the pairs, bool [pairs]."""
+    """Draw a random half of the pairs, rounded down: bool [pairs]."""
     learn = np.zeros(pairs, dtype=bool)
     learn[rng.permutation(pairs)[: pairs // 2]] = True
     return learn

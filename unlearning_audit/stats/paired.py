@@ -36,12 +36,12 @@ STEPS = 60  # bisections of a p-value, to 1e-15 of its logarithm
 
 @dataclass(frozen=True)
 class Layer:
-    """The covariance of K numbers that one kind of replicates (models or units) shows.
+    """The covariance of K numbers that replicates of one kind (models or units) show.
 
-    ``between`` float64 [K, K]: the covariance of their means over replicates, if only replicates varied; ``shared`` [K,
-    K]: the covariance that samples add because replicates have them in common; ``dof``: the degrees of freedom of
-    ``between`` (0: it is unknown); ``known`` [K, K]: the part of ``between`` that is known, not estimated (None: all is
-    estimated).
+    ``between`` float64 [K, K]: the covariance of the means over replicates, if only replicates varied; ``shared``
+    float64 [K, K]: the covariance that samples add because replicates have them in common; ``dof``: the degrees of
+    freedom of ``between`` (0: it is unknown); ``known`` float64 [K, K]: the part of ``between`` that is known, not
+    estimated (None: all is estimated).
     """
 
     between: np.ndarray
@@ -50,7 +50,8 @@ class Layer:
     known: np.ndarray | None = None
 
     def of(self, matrix: Float[np.ndarray, "C K"]) -> Layer:
-        """Return the layer of linear combinations of the numbers, one for each row of ``matrix`` float64 [C, K]."""
+        """Return the covariance of linear combinations of the K numbers, one for each row of ``matrix`` float64 [C,
+        K]."""
         known = None if self.known is None else matrix @ self.known @ matrix.T
         return Layer(matrix @ self.between @ matrix.T, matrix @ self.shared @ matrix.T, self.dof, known)
 
@@ -61,7 +62,7 @@ class Layer:
 
     @property
     def of_known(self) -> Float[np.ndarray, "K K"]:
-        """Return ``known``, or zeros where it is None."""
+        """Return ``known``, or zeros where it is None, float64 [K, K]."""
         return np.zeros_like(self.between) if self.known is None else self.known
 
 
@@ -90,7 +91,11 @@ class Spread:
     layers: tuple[tuple[int, np.ndarray, np.ndarray, np.ndarray], ...]
 
     def squares(self, tail: np.ndarray | float, *, units: bool = True) -> np.ndarray:
-        """Return squared half-widths, float64 [K], of intervals that miss with probability ``tail`` on either side."""
+        """Return squared half-widths, float64 [K], of intervals that miss with probability ``tail`` on either side.
+
+        ``tail``: a number or float64 [K]. ``units`` False: under the hypothesis that units differ by their samples and
+        models only.
+        """
         of_samples = stats.t_quantile(p=tail, dof=self.dof) ** 2
         square: np.ndarray = of_samples * self.sampled
         for dof, between, shared, known in self.layers[: 1 + units]:
@@ -119,7 +124,7 @@ class Distances:
     """K numbers from the same models and samples, with their joint error.
 
     ``value`` float64 [K]; ``influence`` float64 [K, samples] of samples on the means over units, imaginary samples
-    included; ``models`` and ``units``: the layers above samples; ``design``: the size of the study.
+    included; ``models`` and ``units``: the covariances that models and units show; ``design``: the size of the study.
     """
 
     value: Float[np.ndarray, "K"]
@@ -129,7 +134,8 @@ class Distances:
     design: Design
 
     def of(self, matrix: Float[np.ndarray, "C K"]) -> Distances:
-        """Return linear combinations of the numbers, one for each row of ``matrix`` float64 [C, K]."""
+        """Return linear combinations of the K numbers, one for each row of ``matrix`` float64 [C, K], with their joint
+        error."""
         matrix = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         return Distances(
             matrix @ self.value, matrix @ self.influence, self.models.of(matrix), self.units.of(matrix),
@@ -137,25 +143,26 @@ class Distances:
         )  # fmt: skip
 
     def of_samples(self) -> Distances:
-        """Return the numbers with errors from samples only: given the models, over random draws of which samples are
-        forgotten."""
+        """Return the numbers with errors from samples only: given the models, what varies is which samples are drawn to
+        be forgotten."""
         nothing = Layer(np.zeros_like(self.models.between), np.zeros_like(self.models.shared), 0)
         return Distances(**{**vars(self), "models": nothing, "units": nothing})
 
     def minus(self, constant: float | np.ndarray) -> Distances:
-        """Subtract a known ``constant`` from the numbers, such as the theoretical value of retraining: a number or
+        """Return the numbers minus a known ``constant``, such as the theoretical value of retraining: a number or
         float64 [K]."""
         return Distances(**{**vars(self), "value": self.value - constant})
 
     @property
     def sampled(self) -> Float[np.ndarray, "K"]:
-        """Return A, the variance over samples alone: float64 [K]."""
+        """Return the variance over samples alone (A of the module docstring), float64 [K]."""
         variance: np.ndarray = (self.influence**2).sum(axis=1)
         return variance
 
     @property
     def errors(self) -> Float[np.ndarray, "K"]:
-        """Return standard errors over samples, models and units, float64 [K]."""
+        """Return standard errors over samples, models and units, float64 [K]: the largest that samples, models or units
+        show."""
         variance = self.sampled
         for layer in (self.models, self.units):
             between, shared = layer.variances
@@ -164,7 +171,7 @@ class Distances:
         return errors
 
     def half_widths(self, *, level: float | np.ndarray = LEVEL, units: bool = True) -> Float[np.ndarray, "K"]:
-        """Return half-widths of intervals at ``level`` (a number or float64 [K]), float64 [K].
+        """Return half-widths of intervals of single numbers at ``level`` (a number or float64 [K]), float64 [K].
 
         ``units`` False: under the hypothesis that units differ by their samples and models only.
         """
@@ -173,17 +180,17 @@ class Distances:
 
     @property
     def spread(self) -> Spread:
-        """Return the variances from which half-widths are computed."""
+        """Return the variances over samples, models and units from which half-widths are computed."""
         dof = np.minimum(stats.squares_dof(self.influence), 1e9)
         layers = tuple((layer.dof, *layer.variances, np.diag(layer.of_known)) for layer in (self.models, self.units))
         return Spread(self.sampled, dof, layers)
 
     def p_values(self, *, units: bool = False) -> Float[np.ndarray, "K"]:
-        """Return two-sided p-values of 0, float64 [K]: the level at which the interval stops containing 0, at least
-        1e-15.
+        """Return two-sided p-values of the hypothesis that a number is 0, float64 [K], at least 1e-15: 1 minus the
+        level at which the interval stops containing 0.
 
-        By default the hypothesis is that the method is retraining (module docstring). With ``units`` it is only that
-        its mean distance is 0.
+        By default the hypothesis is that the method is retraining, so that units differ by their samples and models
+        only. With ``units`` it is only that the method's mean distance is 0.
         """
         low, high = np.full(len(self.value), np.log(0.5e-15)), np.full(len(self.value), np.log(0.5))
         square, spread = self.value**2, self.spread
@@ -194,14 +201,18 @@ class Distances:
         return np.where(square > 0, np.minimum(2 * np.exp(high), 1.0), 1.0)
 
     def estimates(self, *, level: float = LEVEL, units: bool = True, note: str = "") -> list[Estimate]:
-        """Return each number with its interval at ``level``; ``n`` of the results counts samples."""
+        """Return each number with its own interval at ``level``; ``n`` of the results counts samples.
+
+        ``units`` False: under the hypothesis that units differ by their samples and models only. ``note`` goes into the
+        results, with a remark on what the intervals do not cover.
+        """
         half = self.half_widths(level=level, units=units)
         note, n = "; ".join(filter(None, (note, self.note))), self.design.samples
         return [Estimate(float(v), float(v - h), float(v + h), n, note) for v, h in zip(self.value, half, strict=True)]
 
     @property
     def note(self) -> str:
-        """Return a remark on what the intervals do not cover, or ""."""
+        """Return a remark if the intervals do not cover other models, or do not cover other units; else ""."""
         return ONE_UNIT * (self.design.units == 1) if self.models.dof else crossed.ONE_MODEL
 
     @property
@@ -230,16 +241,33 @@ def distances(
 ) -> Distances:
     """Average K numbers per model over units, and return the means with their joint error.
 
-    ``value`` float64 [K, models]. ``influence`` float64 [K, models, samples]: how each sample moves it (a sample's
-    deviation over the number of samples, 0 where the model was not queried; no columns for numbers without samples).
-    ``unit`` int [models]: models of different units share nothing but samples. ``split`` int [models]: models of one
-    unit and one split repeat each other (None: all models of a unit do). Models of different methods that stand in the
-    same place must share unit, split and, where it matters, the original.
+    Units count equally, within a unit its splits, within a split its models. Models of different methods at one index
+    must share unit, split and, where it matters, the original. A difference between two methods is then
+    ``distances(...).of([1, -1])``.
 
-    Units count equally, within a unit its splits, within a split its models. ``imagined`` float64 [K, models, k]:
-    influence of imaginary samples (``stats.mean_influence``), so that no variance is 0 by chance; it is averaged as in
-    ``crossed.read``. A difference between two methods is ``distances(...).of([1, -1])``. Raises ValueError for shapes
-    that differ and numbers that are not finite.
+    Parameters
+    ----------
+    value : float [K, models]
+        The numbers of each model.
+    influence : float [K, models, samples]
+        How each sample moves each number: a sample's deviation over the number of samples, 0 where the model was not
+        queried. There are no columns for numbers without samples.
+    unit : int [models]
+        The unit of each model. Models of different units share nothing but samples.
+    split : int [models], optional
+        The split of each model. Models of one unit and one split repeat each other; by default all models of a unit do.
+    imagined : float [K, models, k], optional
+        The influence of imaginary samples (``stats.mean_influence``), so that no variance is 0 by chance. It is reduced
+        as much as averaging reduces the variance of real samples (``crossed.averaged``).
+
+    Returns
+    -------
+    Distances
+
+    Raises
+    ------
+    ValueError
+        Shapes do not match, or a number is not finite.
     """
     value, influence = np.asarray(value, dtype=np.float64), np.asarray(influence, dtype=np.float64)
     _check(value, influence, unit, split)
@@ -281,10 +309,22 @@ def independent(
     influence: Float[np.ndarray, "K replicates samples"],
     sampled: Float[np.ndarray, "K K"],
 ) -> Layer:
-    """Return the layer of replicates that share nothing but samples.
+    """Return the covariance of means over replicates that share nothing but samples.
 
-    ``value`` [K, replicates] and ``influence`` [K, replicates, samples] of each replicate; ``sampled`` [K, K], the
-    covariance over samples.
+    With fewer than two replicates it is unknown: 0 with 0 degrees of freedom.
+
+    Parameters
+    ----------
+    value : float64 [K, replicates]
+        The numbers of each replicate.
+    influence : float64 [K, replicates, samples]
+        The influence of each sample on them.
+    sampled : float64 [K, K]
+        The covariance of the means over samples.
+
+    Returns
+    -------
+    Layer
     """
     count = value.shape[1]
     if count < 2:
@@ -298,14 +338,18 @@ def independent(
 
 
 def products(influence: Float[np.ndarray, "K replicates samples"]) -> Float[np.ndarray, "K K"]:
-    """Sum the products of two numbers' influences [K, replicates, samples] over replicates and samples: [K, K]."""
+    """Return the sum over replicates and samples of the products of every two numbers' influences, float64 [K, K].
+
+    ``influence`` float64 [K, replicates, samples].
+    """
     flat = influence.reshape(len(influence), -1)
     sums: np.ndarray = flat @ flat.T
     return sums
 
 
 def _check(value: np.ndarray, influence: np.ndarray, unit: np.ndarray, split: np.ndarray | None) -> None:
-    """Raise ValueError for arrays whose shapes do not fit, or whose values are not finite."""
+    """Raise ValueError if the shapes of the arguments of `distances` do not match, or a value or influence is not
+    finite."""
     models = value.shape[-1]
     if value.ndim != 2 or influence.ndim != 3 or influence.shape[:2] != value.shape:
         raise ValueError(

@@ -1,6 +1,6 @@
-"""Influences of units, models and samples on numbers that are not means, as pseudo-values of a two-way jackknife.
+"""Influences of groups of models and of samples on numbers that are not means, as pseudo-values of a two-way jackknife.
 
-``paired.distances`` takes them as it takes the contributions of a mean.
+``paired.distances`` takes them in place of the contributions of a mean.
 """
 
 from __future__ import annotations
@@ -20,18 +20,36 @@ def of_means(
     combine: Callable[..., Float[np.ndarray, "..."]],
     per_model: Float[np.ndarray, "folds M"] | None = None,
 ) -> tuple[Float[np.ndarray, "groups"], Float[np.ndarray, "groups samples"]]:
-    """Return ``value`` [groups] and ``influence`` [groups, samples] of a statistic of means over samples.
-
-    ``per_sample`` float64 [1 + groups, L, samples], ``per_model`` [1 + groups, M] and ``combine`` are as in
-    ``jackknife.estimate``: row 0 is from all models, each other row leaves out one group. A group is a unit of
-    ``paired.distances``. The mean of ``value`` is the statistic of all models, without the jackknife's correction of
-    bias.
+    """Return the values of a statistic of means over samples by groups of models, and each sample's influence on them.
 
     A sample's influence on one group is its pseudo-value in all models, plus how that pseudo-value changes without the
     group (two jackknives, Efron and Stein 1981). For a mean over groups and samples this is exactly the value that is
     averaged. In a two-way jackknife, the mean of pseudo-values over groups is corrected for bias. Where a statistic
-    jumps as models are left out (the best of many thresholds), it carries groups times the noise. Here samples add
-    their influence on the statistic itself. Raises ValueError for fewer than two groups or samples.
+    jumps as models are left out (the best of many thresholds), this mean carries groups times the noise. Here samples
+    add their influence on the statistic itself.
+
+    Parameters
+    ----------
+    per_sample : float64 [1 + groups, L, samples]
+        L quantities of every sample: from all models in row 0, then without each group of models.
+    combine : callable
+        ``combine(l_1, …, l_L, m_1, …, m_M)`` maps the means of the L quantities over samples and the M further numbers
+        to the statistic, elementwise on arrays.
+    per_model : float64 [1 + groups, M], optional
+        M further numbers that have no samples, in the same rows.
+
+    Returns
+    -------
+    value : float64 [groups]
+        A value of each group, which is a unit of ``paired.distances``. The mean is the statistic of all models, without
+        the jackknife's correction of bias.
+    influence : float64 [groups, samples]
+        The influence of each sample on each value.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two groups or samples.
     """
     rows, _, samples = per_sample.shape
     groups = rows - 1

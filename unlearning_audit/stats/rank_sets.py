@@ -22,11 +22,31 @@ def rank_sets(
     units: bool = True,
     draws: int = simultaneous.DRAWS,
 ) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
-    """Return the best and the worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest
-    number.
+    """Return the best and the worst rank that each of J methods may have; rank 1 has the largest number.
 
-    With probability ``level`` every method's true rank (1 + how many are truly better) lies in its set. Arguments and
-    errors are those of `proven`.
+    With probability ``level`` every method's true rank (1 + how many are truly better) lies in its set.
+
+    Parameters
+    ----------
+    distances : Distances
+        The methods' numbers, larger is better, from the same units, models and samples.
+    rng : Generator
+        Draws the joint deviations of all differences.
+    level : float
+        The probability that all sets hold.
+    units : bool
+        Whether the sets are to hold for other units too; else units differ by their samples and models only.
+    draws : int
+        The number of draws.
+
+    Returns
+    -------
+    best, worst : int64 [J]
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two methods.
     """
     larger = proven(distances=distances, rng=rng, level=level, units=units, draws=draws)
     return 1 + larger.sum(axis=0), len(larger) - larger.sum(axis=1)
@@ -40,12 +60,33 @@ def proven(
     units: bool = True,
     draws: int = simultaneous.DRAWS,
 ) -> Bool[np.ndarray, "J J"]:
-    """Return whether method i (row) is proven to have a larger number than method j (column), bool [J, J].
+    """Return whether method i (row) is proven to have a larger number than method j (column).
 
-    ``distances``: the methods' numbers, larger is better, from the same units, models and samples. With probability
-    ``level`` every proven comparison is true. All J·(J − 1) one-sided comparisons are tested at once in steps: proven
-    ones leave the family, which lowers the critical value of the rest (Romano and Wolf 2005; Mogstad, Romano, Shaikh
-    and Wilhelm 2024). ``units`` is as in ``Distances.half_widths``. Raises ValueError below two methods.
+    With probability ``level`` every proven comparison is true. All J·(J − 1) one-sided comparisons are tested at once
+    in steps: proven ones leave the family, which lowers the critical value of the rest (Romano and Wolf 2005; Mogstad,
+    Romano, Shaikh and Wilhelm 2024).
+
+    Parameters
+    ----------
+    distances : Distances
+        The methods' numbers, larger is better, from the same units, models and samples.
+    rng : Generator
+        Draws the joint deviations of all differences.
+    level : float
+        The probability that all proven comparisons are true.
+    units : bool
+        Whether they are to be true of other units too; else units differ by their samples and models only.
+    draws : int
+        The number of draws.
+
+    Returns
+    -------
+    bool [J, J]
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two methods.
     """
     methods = len(distances.value)
     if methods < 2:

@@ -69,7 +69,11 @@ def kendall(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: floa
 
 
 def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
-    """Return a correlation with its interval, symmetric in artanh; an interval of ±1 includes that end."""
+    """Return a correlation ``value`` of ``n`` pairs with its interval, which is symmetric in artanh, where it has this
+    ``variance``.
+
+    An interval of ±1 includes that end. Limits are NaN if ``variance`` is.
+    """
     if np.isnan(variance):
         return Estimate(value, np.nan, np.nan, n, f"{n} pairs are too few for an interval")
     half = normal_quantile((1 + level) / 2) * np.sqrt(variance)
@@ -79,6 +83,6 @@ def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
 
 
 def _mean_ranks(values: np.ndarray) -> np.ndarray:
-    """Return the rank of each value, from 1; equal values get their mean rank."""
+    """Return the rank of each value, from 1, float64 [n]; equal values get the mean of their ranks."""
     _, group, count = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
     return (np.cumsum(count) - (count - 1) / 2)[group]

@@ -17,15 +17,45 @@ NEVER = -1  # the prediction of a model that gave no number
 
 
 def predicted(logits: Float[np.ndarray, "... classes"]) -> Int[np.ndarray, "..."]:
-    """Return the class with the largest logit, int64 [models, samples]; of equal logits the first, −1 where a logit is
-    NaN."""
+    """Return the class with the largest logit; of equal logits the first.
+
+    Parameters
+    ----------
+    logits : float [..., classes]
+        Logits, such as [models, samples, classes].
+
+    Returns
+    -------
+    int64 [...]
+        −1 where a logit is NaN.
+    """
     return np.where(np.isnan(logits).any(axis=-1), NEVER, logits.argmax(axis=-1))
 
 
 def per_model(
     labels: Int[np.ndarray, "... samples"], shape: tuple[int, int], name: str
 ) -> Int[np.ndarray, "models samples"]:
-    """Return labels [samples] or [models, samples] as [models, samples]. Raises ValueError for any other shape."""
+    """Return labels of samples for each model, of the given ``shape`` (models, samples).
+
+    Parameters
+    ----------
+    labels : int [samples] or [models, samples]
+        Labels that all models share, or one row for each model.
+    shape : (int, int)
+        The numbers of models and samples.
+    name : str
+        What the error message calls the labels.
+
+    Returns
+    -------
+    int [models, samples]
+        A view, not a copy.
+
+    Raises
+    ------
+    ValueError
+        The labels have another shape.
+    """
     if labels.shape not in (shape, shape[1:]):
         raise ValueError(f"{name} must be [samples] or [models, samples] = {shape}, not {labels.shape}")
     return np.broadcast_to(labels, shape)
@@ -38,11 +68,23 @@ def rate(
     split: Int[np.ndarray, "models"],
     block: Int[np.ndarray, "models"],
 ) -> stats.Estimate:
-    """Return the mean over models of the share of their ``rows`` that are a ``hit``; all models count equally.
+    """Return the mean over models of the share of their samples that are a hit; all models count equally.
 
-    ``hit`` and ``rows`` bool [models, samples], ``split`` and ``block`` int [models] (models that share both are
-    repeats of one another). The interval is over samples and models (`crossed`); ``n`` counts samples. NaN with the
-    reason when no model has rows; models without any are left out and counted in the note.
+    The interval is over samples, each of which counts once in all models together, and over models (`stats.crossed`).
+
+    Parameters
+    ----------
+    hit : bool [models, samples]
+        Which samples are a hit in each model.
+    rows : bool [models, samples]
+        Which samples each model's share is taken over. Models without any are left out and counted in the note.
+    split, block : int [models]
+        The split and the block of each model; models that share both are repeats of one another.
+
+    Returns
+    -------
+    Estimate
+        ``n`` counts samples. NaN with the reason when no model has rows.
     """
     return _mean([hit], rows, split, block, low=0.0)
 
@@ -55,11 +97,24 @@ def gap(
     split: Int[np.ndarray, "models"],
     block: Int[np.ndarray, "models"],
 ) -> stats.Estimate:
-    """Return the rate of the hits ``of`` minus that of the hits ``to``, from two populations of models on the same
-    ``rows``; in [−1, 1].
+    """Return the rate of hits in one population of models minus that in another, on the same samples; in [−1, 1].
 
-    ``of``, ``to`` and ``rows`` bool [models, samples]; the other arguments are as in `rate`. A sample counts once, in
-    both populations together. The i-th models of both share a split and are compared as a pair.
+    A sample counts once, in both populations together. The i-th models of both share a split and are compared as a
+    pair.
+
+    Parameters
+    ----------
+    of, to : bool [models, samples]
+        Which samples are a hit in each model of the first and of the second population.
+    rows : bool [models, samples]
+        Which samples each pair of models is compared on. Pairs without any are left out and counted in the note.
+    split, block : int [models]
+        The split and the block of each model; models that share both are repeats of one another.
+
+    Returns
+    -------
+    Estimate
+        ``n`` counts samples. NaN with the reason when no model has rows.
     """
     return _mean([of, to], rows, split, block, low=-1.0)
 
@@ -67,7 +122,10 @@ def gap(
 def _mean(
     hits: list[np.ndarray], rows: np.ndarray, split: np.ndarray, block: np.ndarray, *, low: float
 ) -> stats.Estimate:
-    """Return the rate of the first hits, minus that of the second if there are two; at least ``low``."""
+    """Return the rate of the first of ``hits``, minus that of the second if there are two, cut at [``low``, 1].
+
+    ``hits``, bool [models, samples] each, and the other arguments are as in `rate`.
+    """
     has_rows: np.ndarray = np.any(rows, axis=1)
     if not has_rows.any():
         return stats.empty(n=0, note="no model has samples in this role")

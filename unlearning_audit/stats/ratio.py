@@ -16,19 +16,36 @@ UNBOUNDED = "the share has no interval: in other pairs doing nothing may leave n
 def share_closed(
     *, distances: Distances, level: float = LEVEL, significant: bool | None = None, factor: float = 1.0
 ) -> Estimate:
-    """Return ρ with an interval after Fieller (1954): the λ for which distance(method) = λ·distance(none) is not
-    rejected.
+    """Return the share of traces removed, ρ = 1 − distance(method)/distance(none), with an interval after Fieller
+    (1954).
 
-    ``distances``: two numbers, those of the method and of none, in this order. A negative ρ means that the method is
-    further away than none. ``significant``: whether none is significantly distinguishable. If it is None, it is decided
-    by whether the interval of none lies above 0. If it is given, both distances are sizes, at least 0, so that ρ is at
-    most 1. NaN with the reason where none is not significant. Where none is significant and its interval contains 0, no
-    λ is excluded on one side: limits are NaN, with the reason.
+    The interval holds every 1 − λ for which distance(method) = λ·distance(none) is not rejected. A negative ρ means
+    that the method is further away than none.
 
-    ``factor`` ≥ 1: how much wider the interval of the method's distance must be towards 0 if it is the largest of
-    several distances that have a joint band. The largest of ten attacks that see nothing lies above 0 by chance.
-    Without the factor, the interval of ρ covered the truth, 1, in .64 of simulated audits. Raises ValueError unless
-    there are two numbers.
+    Parameters
+    ----------
+    distances : Distances
+        Two numbers: the distances of the method and of none, in this order.
+    level : float
+        Confidence level of the interval.
+    significant : bool, optional
+        Whether none is significantly distinguishable. By default it is if the interval of its distance lies above 0. If
+        it is given, both distances are sizes, at least 0, so that ρ is at most 1.
+    factor : float
+        At least 1: how much wider the interval of the method's distance must be towards 0 if it is the largest of
+        several distances that have a joint band. The largest of ten attacks that see nothing lies above 0 by chance.
+        Without the factor, the interval of ρ covered the truth, 1, in .64 of simulated audits.
+
+    Returns
+    -------
+    Estimate
+        NaN with the reason where none is not significant. Where it is, but its interval contains 0, no λ is excluded on
+        one side: the limits are NaN, with the reason.
+
+    Raises
+    ------
+    ValueError
+        There are not two numbers.
     """
     if distances.value.shape != (2,):
         raise ValueError(f"a share needs the distances of a method and of none, not {len(distances.value)} numbers")
@@ -43,7 +60,7 @@ def share_closed(
         return Estimate(value, np.nan, np.nan, n, note)
 
     def outside(angle: np.ndarray) -> np.ndarray:
-        """Return whether cos(angle)·method − sin(angle)·none differs from 0; λ = tan(angle)."""
+        """Return whether cos(angle)·method − sin(angle)·none differs from 0, for each angle; λ is tan(angle)."""
         rows = distances.of(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
         wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)
         significant: np.ndarray = np.abs(rows.value) > wider * rows.half_widths(level=level)

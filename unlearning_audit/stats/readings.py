@@ -1,4 +1,4 @@
-"""Accuracy, AUC and TPR at small FPR of a test on many targets and samples."""
+"""Accuracy, AUC and TPR at small FPR of a membership test on many target models and samples."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """One membership test on all target models.
+    """A membership test on all target models.
 
     ``score`` float64 [targets, samples], a log-likelihood ratio or log-odds (above 0 means positive); ``positive`` and
-    ``negative`` bool [targets, samples]; ``missing``: why it could not be run, or ""; ``unit`` int [targets]: the pair
-    of splits of each target, if intervals are to hold for other pairs too.
+    ``negative`` bool [targets, samples]; ``missing``: why the test could not be run, or ""; ``unit`` int [targets]: the
+    pair of splits of each target, if intervals are to hold for other pairs too.
     """
 
     score: Float[np.ndarray, "targets samples"]
@@ -32,10 +32,11 @@ class Question:
 
 
 def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estimate]:
-    """Return ``accuracy``, ``auc`` and ``tpr_at_…pct_fpr`` of a test: means over targets, or NaN with the reason.
+    """Return ``accuracy``, ``auc`` and ``tpr_at_…pct_fpr`` of a test, by name: means over targets, or NaN with the
+    reason.
 
-    Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
-    together can, one threshold is used for all of them.
+    ``fpr``: the false positive rates, between 0 and 1. Targets without positive or without negative samples are left
+    out. If one target cannot resolve an FPR but all together can, one threshold is used for all of them.
     """
     sides = _sides(test)
     n = _count(test)
@@ -52,7 +53,11 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
 
 
 def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
-    """Return the TPR of a test at each ``fpr``, or NaN with the reason, as `readings` computes it."""
+    """Return the TPR of a test at each ``fpr``, by FPR: the mean over targets, or NaN with the reason.
+
+    Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
+    together can, one threshold is used for all of them.
+    """
     sides = _sides(test)
     if isinstance(sides, str):
         return dict.fromkeys(fpr, stats.empty(n=_count(test), note=sides))
@@ -65,10 +70,10 @@ def _count(test: Question) -> int:
 
 
 def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | str:
-    """Return score, positive and negative of the targets that have both sides, float64 [targets, samples] each, and
-    their unit.
+    """Return score, positive and negative of the targets that have both kinds of samples, float64 [targets, samples]
+    each, and the pair of splits of each target, int [targets], or None.
 
-    Returns the reason instead if no target has both sides.
+    Returns the reason instead if the test could not be run, or no target has both kinds.
     """
     usable = test.positive.any(axis=1) & test.negative.any(axis=1)
     if test.missing or not usable.any():
@@ -85,9 +90,11 @@ def tpr_name(fpr: float) -> str:
 def over_models(
     statistics: Sequence[crossed.PerModel], *, n: int, unit: Int[np.ndarray, "models"] | None = None
 ) -> list[stats.Estimate]:
-    """Return the means over models of statistics of [models, samples], with intervals over samples and over models.
+    """Return the mean over models of each statistic, with an interval over samples and over models.
 
-    ``unit`` int [models]: the pair that each model belongs to, if the intervals are to hold for other pairs too.
+    ``statistics``: each with one value per model, all on the same models and samples; ``n``: the number of samples,
+    which goes into the results; ``unit`` int [models]: the pair that each model belongs to, if the intervals are to
+    hold for other pairs too.
     """
     return crossed.estimates(crossed.mean(statistics, split=np.arange(len(statistics[0].value)), unit=unit), n=n)
 
@@ -99,8 +106,16 @@ def balanced_accuracy(
 ) -> crossed.PerModel:
     """Return ½(TPR + TNR) of each model; with equally many positives and negatives this is the accuracy.
 
-    ``decision`` bool; ``positive`` and ``negative`` float64: the weights of positive and negative samples (0
-    elsewhere); all [models, samples].
+    Parameters
+    ----------
+    decision : bool [models, samples]
+        Which samples each model's test calls positive.
+    positive, negative : float64 [models, samples]
+        The weights of positive and of negative samples, 0 elsewhere.
+
+    Returns
+    -------
+    PerModel
     """
     advantage = crossed.difference(
         crossed.per_model(value=decision.astype(np.float64), weight=positive),
@@ -120,8 +135,23 @@ def mean_tpr(
 ) -> stats.Estimate:
     """Return the mean over models of the TPR at ``fpr``, as `tpr_at` computes it; models are repeats of one another.
 
-    ``score`` float64; other arguments are those of ``balanced_accuracy`` and ``over_models``. NaN with the reason when
-    all negatives together are too few.
+    Parameters
+    ----------
+    score : float64 [models, samples]
+        Scores, larger for positives, without NaN.
+    positive, negative : float64 [models, samples]
+        The weights of positive and of negative samples, 0 elsewhere.
+    unit : int [models], optional
+        The pair that each model belongs to, if the interval is to hold for other pairs too.
+    fpr : float
+        The false positive rate.
+    n : int
+        The number of samples, which goes into the result.
+
+    Returns
+    -------
+    Estimate
+        NaN with the reason when all negatives together are too few.
     """
     rate = tpr_at(score, positive, negative, fpr=fpr)
     if isinstance(rate, str):
@@ -159,7 +189,20 @@ def tpr_at(
 
     If the negatives of one model are too few, one threshold serves all models. Then a model's number is its own TPR
     minus what its own excess of false alarms over ``fpr`` has added to it. So the numbers of models vary as their
-    pooled TPR does. ``score`` float64 without NaN; other arguments are those of ``balanced_accuracy``.
+    pooled TPR does.
+
+    Parameters
+    ----------
+    score : float64 [models, samples]
+        Scores, larger for positives, without NaN.
+    positive, negative : float64 [models, samples]
+        The weights of positive and of negative samples, 0 elsewhere.
+    fpr : float
+        The false positive rate.
+
+    Returns
+    -------
+    Tpr or str
     """
     sides = {"score": score, "positive": positive, "negative": negative}
     fewest = separation.effective_count(negative).min()

@@ -72,10 +72,22 @@ def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[n
 def simes(
     *, p: Float[np.ndarray, "records"], group: Shaped[np.ndarray, "records"]
 ) -> tuple[Shaped[np.ndarray, "groups"], Float[np.ndarray, "groups"]]:
-    """Return the groups of records (persons, documents), sorted, and a p-value for each group, float64 [groups].
+    """Return the groups of records (persons, documents), sorted, and a p-value for each group (Simes 1986).
 
-    The hypothesis is that none of a group's records is recognised. ``p`` float [records], ``group`` [records]. The
-    p-value is min over the group's m sorted p-values of m·p_(i)/i (Simes 1986).
+    The hypothesis is that none of a group's records is recognised. The p-value is the minimum of m·p_(i)/i over the
+    group's m sorted p-values.
+
+    Parameters
+    ----------
+    p : float [records]
+        P-values of single records, such as those of `conformal`.
+    group : int or str [records]
+        The group of each record.
+
+    Returns
+    -------
+    groups : of the dtype of ``group`` [groups]
+    p : float64 [groups]
     """
     names = np.unique(group)
     combined = np.empty(len(names))
@@ -88,15 +100,27 @@ def simes(
 def against_retrained(
     *, audited: Float[np.ndarray, "models records"], retrained: Float[np.ndarray, "others records"]
 ) -> Float[np.ndarray, "records"]:
-    """Return p-values of the hypothesis that models are at most as sure of each record as retrained ones, float64
-    [records].
+    """Return p-values of the hypothesis that models are at most as sure of each record as retrained ones.
 
     Use it where forgotten and held-out records are not a random draw, so that held-out records cannot serve as a
-    reference. ``audited`` float64 [models, records] and ``retrained`` float64 [others ≥ 2, records]: numbers that are
-    about normal over models, such as φ (Carlini et al. 2022). The test is Student's t of the difference of means, with
-    others − 1 degrees of freedom. The variance is that of the retrained models times 1/models + 1/others; each record
-    is compared with itself. Raises ValueError for fewer than two retrained models, whose spread is unknown, and for
-    numbers that are not finite.
+    reference. The test is Student's t of the difference of means, with others − 1 degrees of freedom. The variance is
+    that of the retrained models times 1/models + 1/others; each record is compared with itself.
+
+    Parameters
+    ----------
+    audited : float [models, records]
+        Numbers that are about normal over models, such as φ (Carlini et al. 2022).
+    retrained : float [others, records]
+        Those numbers by retrained models, at least two.
+
+    Returns
+    -------
+    float64 [records]
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two retrained models, so that their spread is unknown, or a number is not finite.
     """
     audited, retrained = np.asarray(audited, np.float64), np.asarray(retrained, np.float64)
     models, references = len(audited), len(retrained)

@@ -1,8 +1,8 @@
 """Power of a study, and of a larger one: variance components, half-widths, least detectable distances.
 
 se² = σ²_pair/p + σ²_model/(p·m) + σ²_sample/n for p pairs (units), m models per split and n samples. The noise of a
-sample in one pair or one model falls with n too and is kept apart: σ²_pair = pair + pair_noise/n and σ²_model = model +
-model_noise/n.
+sample in one pair or one model falls with n too. So σ²_pair = pair + pair_noise/n and σ²_model = model + model_noise/n,
+each with two components.
 """
 
 from dataclasses import dataclass, replace
@@ -22,12 +22,13 @@ PAIRS, MODELS, SAMPLES = DIMENSIONS = ("pairs", "models", "samples")
 
 @dataclass(frozen=True)
 class Components:
-    """Variance components of one number, each for a single pair, model or sample; at least 0.
+    """The variance components of one number, each for a single pair, model or sample; at least 0.
 
-    ``design``: that of the study from which they are estimated; the ``splits`` of a unit are taken as fixed.
-    ``events``: degrees of freedom of the variance over samples, which grow with the number of samples. With one unit
-    ``pair`` is 0, because it cannot be estimated. ``of_samples``: half-widths cover the variation over samples alone,
-    as in ``Distances.of_samples``.
+    ``pair``, ``model`` and ``sample`` are of pairs, models and samples; ``pair_noise`` and ``model_noise`` of a sample
+    in one pair and in one model. ``design``: the study from which they are estimated; its ``splits`` in a unit are
+    taken as fixed. ``events``: degrees of freedom of the variance over samples, which grow with the number of samples.
+    With one unit ``pair`` is 0, because it cannot be estimated. ``of_samples``: half-widths cover the variation over
+    samples alone.
     """
 
     pair: float
@@ -65,23 +66,27 @@ def components(*, distances: Distances) -> list[Components]:
 
 
 def planned(design: Design, *, dimension: str, times: float) -> Design:
-    """Return a design with ``times`` as many ``dimension`` (of ``DIMENSIONS``), rounded to whole numbers."""
+    """Return ``design`` with ``times`` as many pairs, models or samples, rounded to a whole number.
+
+    ``dimension``: which of the three, one of `DIMENSIONS`.
+    """
     field = {PAIRS: "units", MODELS: "models", SAMPLES: "samples"}[dimension]
     return replace(design, **{field: round(getattr(design, field) * times)})
 
 
 def error(*, of: Components, design: Design) -> float:
-    """Return the standard error that a study of this ``design`` would have."""
+    """Return the standard error that a number with the components ``of`` would have in a study of this ``design``."""
     terms = _terms(of, design)
     return float(np.sqrt(terms.sample + terms.crossed + terms.noise + terms.model + terms.pair))
 
 
 def half_width(*, of: Components, design: Design, level: float = LEVEL, units: bool = True) -> float:
-    """Return the half-width that the interval of ``paired.Distances`` would have on average in a study of this
-    ``design``.
+    """Return the half-width that the interval of a number with the components ``of`` would have on average in a study
+    of this ``design``, by the intervals of ``paired.Distances``.
 
     The variances over models and units are estimates with few degrees of freedom, so the half-width is averaged over
-    their distribution.
+    their distribution. ``level``: the confidence level; ``units`` False: under the hypothesis that units differ by
+    their samples and models only.
     """
     terms = _terms(of, design)
     tail = (1 - level) / 2
@@ -110,18 +115,19 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
 def least_distance(
     *, of: Components, design: Design, level: float = LEVEL, power: float = POWER, chance: Components | None = None
 ) -> float:
-    """Return the distance from retraining that would be detected at ``level`` with this ``power``.
+    """Return the least distance from retraining that a study of this ``design`` would detect at ``level`` with this
+    ``power``.
 
-    ``chance``: the components of the distance if its true value is 0 (None: ``of``).
+    ``of``: the components of the distance; ``chance``: its components if its true value is 0 (None: ``of``).
     """
     bar = half_width(of=chance or of, design=design, level=level, units=False)
     return bar + float(stats.normal_quantile(power)) * error(of=of, design=design)
 
 
 def room_needed(*, of: Components, design: Design, level: float = LEVEL, power: float = POWER) -> float:
-    """Return how far inside its margin a distance must lie to be shown equivalent by two one-sided tests at 1 −
-    ``level``.
+    """Return how far inside its margin a distance must lie for a study of this ``design`` to show it equivalent.
 
+    This is by two one-sided tests at 1 − ``level`` each, with this ``power``; ``of``: the components of the distance.
     With a distance of 0 both tests may fail, so each gets half of the missing power. Where the distance is not 0, one
     test also gets only half of it, which is cautious.
     """
@@ -140,9 +146,10 @@ def decides(
     chance: Components | None = None,
 ) -> str:
     """Return how a study of this ``design`` would decide if the true distance were ``distance``: "distinguishable",
-    "equivalent", or "".
+    "equivalent", or "" for neither.
 
-    ``chance``: as in `least_distance`.
+    ``of``: the components of the distance; ``margin`` (far < 0, near > 0): the distances that count as equivalent;
+    ``chance``: the components of the distance if its true value is 0 (None: ``of``).
     """
     if abs(distance) >= least_distance(of=of, design=design, level=level, power=power, chance=chance):
         return "distinguishable"
@@ -152,7 +159,10 @@ def decides(
 
 @dataclass(frozen=True)
 class _Terms:
-    """The parts of a squared standard error under one design."""
+    """The five terms of a squared standard error under one design, each a variance component over its count.
+
+    ``sample``, ``noise`` (of a sample in one model), ``crossed`` (of a sample in one pair), ``model`` and ``pair``.
+    """
 
     sample: float
     crossed: float
@@ -162,13 +172,13 @@ class _Terms:
 
 
 def _terms(of: Components, design: Design) -> _Terms:
-    """Return the parts of the squared standard error that the components ``of`` give under ``design``."""
+    """Return the terms of the squared standard error that the components ``of`` give under ``design``."""
     p, m, n = design.units, design.models, max(design.samples, 1)
     return _Terms(of.sample / n, of.pair_noise / (p * n), of.model_noise / (p * m * n), of.model / (p * m), of.pair / p)
 
 
 def _chances(dof: float) -> np.ndarray:
-    """Return χ²/dof at equally likely quantiles, float64 [POINTS]."""
+    """Return χ²/dof at `POINTS` equally likely quantiles, float64 [POINTS], over which half-widths are averaged."""
     from scipy.special import gammaincinv
 
     chances: np.ndarray = 2 * gammaincinv(dof / 2, (np.arange(POINTS) + 0.5) / POINTS) / dof

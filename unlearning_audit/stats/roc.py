@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def placements(
     *, score: Float[np.ndarray, "n"], positive: Bool[np.ndarray, "n"], weight: Float[np.ndarray, "n"] | None = None
 ) -> Float[np.ndarray, "n"]:
-    """Return the placement value of each row: the share of the other side that it beats; ties count half.
+    """Return the placement value of each row: the share of rows of the other label that it is on the right side of;
+    ties count half.
 
     For a positive it is the share of negatives with a lower score, for a negative the share of positives with a higher
     one. Both average to the AUC. Source: DeLong et al. 1988.
@@ -37,7 +38,7 @@ def placements(
     Raises
     ------
     ValueError
-        A score is NaN, or one side is empty or weighs nothing.
+        A score is NaN, or positives or negatives are missing or weigh nothing.
     """
     score, positive, weight = _two_sides(score, positive, weight)
     value = np.empty(len(score))
@@ -127,7 +128,10 @@ def cut_at_fpr(
 
 
 def unresolved(*, negatives: float, fpr: float) -> str:
-    """Return why the TPR at ``fpr`` cannot be given: not one of so few ``negatives`` may be accepted; "" if one may."""
+    """Return the reason why the TPR at ``fpr`` cannot be given, or "" if it can.
+
+    It cannot if there are so few ``negatives``, a count that may be fractional, that not one of them may be accepted.
+    """
     if fpr * negatives >= 1 - 1e-9:
         return ""
     return f"{negatives:.0f} negatives cannot resolve a false positive rate of {fpr:g}"
@@ -172,10 +176,11 @@ def best_threshold(
 def _two_sides(
     score: np.ndarray, positive: np.ndarray, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the arguments as float64 scores, bool labels and float64 weights, [n] each; None as weights means equal
+    """Return the arguments as float64 scores, bool labels and float64 weights, [n] each; weights of None become equal
     ones.
 
-    Raises ValueError for shapes that do not match, NaN scores, negative weights, and a side without weight.
+    Raises ValueError for shapes that do not match, NaN scores, negative weights, and if positives or negatives have no
+    weight.
     """
     score, positive = np.asarray(score, dtype=np.float64), np.asarray(positive)
     if score.ndim != 1 or positive.shape != score.shape or positive.dtype != bool:

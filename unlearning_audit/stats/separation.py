@@ -1,4 +1,4 @@
-"""Separation of forgotten and held-out samples by a score in many models: AUC and TPR at small FPR, one value per
+"""Separation of positive and negative samples by a score in many models: AUC and TPR at small FPR, one value per
 model."""
 
 from __future__ import annotations
@@ -24,11 +24,20 @@ def auc(
     positive: Float[np.ndarray, "models samples"],
     negative: Float[np.ndarray, "models samples"],
 ) -> crossed.PerModel:
-    """Return the AUC of positive against negative samples for each model, ties count half.
+    """Return the AUC of positive against negative samples for each model; ties count half.
 
-    ``score`` float64 [models, samples], without NaN on either side; ``positive`` and ``negative`` float64 [models,
-    samples]: the weights of positive and negative samples (0 elsewhere). The influences are the placement values
-    (DeLong et al. 1988).
+    The influences are the placement values (DeLong et al. 1988).
+
+    Parameters
+    ----------
+    score : float64 [models, samples]
+        Scores, larger for positives, without NaN where a sample is positive or negative.
+    positive, negative : float64 [models, samples]
+        The weights of positive and of negative samples, 0 elsewhere.
+
+    Returns
+    -------
+    PerModel
     """
     placement = np.zeros(score.shape)
     for m in range(len(score)):
@@ -51,13 +60,27 @@ def tpr_at_fpr(
     negative: Float[np.ndarray, "models samples"],
     fpr: float,
 ) -> tuple[crossed.PerModel, Float[np.ndarray, "models"]]:
-    """Return the largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism float64 [models];
-    inputs are those of ``auc``.
+    """Return the largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism.
 
     Influence: to first order, the threshold moves the TPR by the slope of the ROC curve, measured over the spread of
     the FPR itself. Optimism: the threshold lies just above a negative, number j = ⌊n·fpr⌋ + 1 of n from the top. Of new
     negatives an expected share j/(n + 1) > fpr lies above it, so the TPR is too high by the slope times j/(n + 1) −
     fpr.
+
+    Parameters
+    ----------
+    score : float64 [models, samples]
+        Scores, larger for positives, without NaN where a sample is positive or negative.
+    positive, negative : float64 [models, samples]
+        The weights of positive and of negative samples, 0 elsewhere.
+    fpr : float
+        The false positive rate.
+
+    Returns
+    -------
+    tpr : PerModel
+    optimism : float64 [models]
+        How much too high each TPR is expected to be.
     """
     accepted, slope, optimism = np.zeros(score.shape), np.zeros(len(score)), np.zeros(len(score))
     for m in range(len(score)):
@@ -80,6 +103,9 @@ def tpr_at_fpr(
 
 
 def effective_count(weight: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:
-    """Return Kish's effective number of samples over the last axis; with equal weights this is their number."""
+    """Return Kish's effective number of samples, float64 [...]; with equal weights this is their number.
+
+    ``weight`` float64 [..., n]: the weights of samples, on the last axis.
+    """
     count: np.ndarray = weight.sum(axis=-1) ** 2 / (weight**2).sum(axis=-1)
     return count

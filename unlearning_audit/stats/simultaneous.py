@@ -31,11 +31,22 @@ def deviations(
 
 
 def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) -> Float[np.ndarray, "K"]:
-    """Return p-values of K numbers adjusted for choosing the largest, float64 [K]: P(largest deviation ≥ that of this
-    p).
+    """Return p-values of K numbers adjusted for choosing the largest, float64 [K].
 
-    ``p`` float64 [K], two-sided; ``largest`` float64 [draws], the largest |deviation| of each draw. The result never
-    exceeds Bonferroni's, which it equals where there are too few draws. Source: Westfall and Young 1993, single step.
+    The adjusted p-value is the probability that the largest deviation of all is at least the deviation of this p. It
+    never exceeds Bonferroni's, which it equals where there are too few draws. Source: Westfall and Young 1993, single
+    step.
+
+    Parameters
+    ----------
+    p : float64 [K]
+        Two-sided p-values of single numbers.
+    largest : float64 [draws]
+        The largest |deviation| of each draw under the hypothesis.
+
+    Returns
+    -------
+    float64 [K]
     """
     deviation = -stats.normal_quantile(np.asarray(p, dtype=np.float64) / 2)
     beyond = len(largest) - np.searchsorted(np.sort(largest), deviation, "left")
@@ -44,7 +55,8 @@ def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) 
 
 
 def level_of_each(*, largest: Float[np.ndarray, "draws"], count: int, level: float) -> float:
-    """Return the level that each of ``count`` intervals needs so that all hold together at ``level``.
+    """Return the level that each of ``count`` intervals needs so that all hold together at ``level``, at most
+    Bonferroni's.
 
     ``largest`` float64 [draws]: the largest |deviation| of each draw.
     """
@@ -55,13 +67,14 @@ def level_of_each(*, largest: Float[np.ndarray, "draws"], count: int, level: flo
 
 @dataclass(frozen=True)
 class Together:
-    """K distances with intervals that hold for all of them together, as when an adversary is the best of several.
+    """The intervals and p-values of K distances that hold for all of them together, as when an adversary is the best of
+    several attacks.
 
-    ``half`` float64 [K]: half-widths, if units may differ. ``alone`` [K]: half-widths by the errors from which ``p`` is
-    computed. By default these are errors of the mean over these very units, from their samples and models. ``p`` [K]:
-    adjusted p-values of the hypothesis that all distances are 0. A distance with p ≤ α lies further from 0 than
-    ``alone`` is wide. ``inner`` [K]: half-widths of each distance's own interval at 1 − 2α. All distances are within a
-    margin if the hull of these intervals is (an intersection–union test).
+    ``half`` float64 [K]: half-widths, if units may differ. ``alone`` float64 [K]: half-widths by the errors from which
+    ``p`` is computed. By default these are errors of the mean over these very units, from their samples and models.
+    ``p`` float64 [K]: adjusted p-values of the hypothesis that all distances are 0. A distance with p ≤ α lies further
+    from 0 than ``alone`` is wide. ``inner`` float64 [K]: half-widths of each distance's own interval at 1 − 2α. All
+    distances are within a margin if all these intervals are (an intersection–union test).
     """
 
     half: Float[np.ndarray, "K"]

@@ -26,24 +26,41 @@ def advantage(
     heldout: Float[np.ndarray, "models samples"],
     share: float = SHARE,
 ) -> crossed.PerModel:
-    """Return the share of forgotten samples above the (1 − ``share``) quantile of held-out scores, minus ``share``, per
-    model.
-
-    ``score`` float64 [models, samples]; ``forget`` and ``heldout`` float64 [models, samples]: the weights of forgotten
-    and held-out samples (0 elsewhere). Raises ValueError for scores of forgotten or held-out samples that are NaN.
+    """Return the share of forgotten samples above the (1 − ``share``) quantile of held-out scores, minus ``share``, for
+    each model.
 
     Value: the i-th largest of n held-out scores is exceeded by an exchangeable score with probability i/(n + 1). So the
     result interpolates between the two ranks nearest to i = ``share``·(n + 1), the largest score and infinity included.
     A score that equals e held-out ones takes each of the e + 1 ranks among them with the same probability. So the mean
     is exactly 0 where the forgotten samples are a random draw, for any number of held-out samples and any ties.
 
-    Influence: a forgotten sample adds to the share above. A held-out sample adds to the share of its side, times the
-    slope of the ROC curve there. The slope is the mean over models, because that of one model rests on few samples. It
-    is at least 1, the slope under a random draw. So a sample that is forgotten in one split and held out in the other
-    has two influences that partly cancel.
+    Influence: a forgotten sample adds to the share of forgotten samples above the threshold. A held-out sample adds to
+    the share of held-out samples above it, times the slope of the ROC curve there. The slope is the mean over models,
+    because that of one model rests on few samples. It is at least 1, the slope under a random draw. So a sample that is
+    forgotten in one split and held out in the other has two influences that partly cancel.
 
-    Imaginary samples: if one side varies less than under a random draw (`by_chance`), an imaginary sample has the rest
-    of the variance. Few or no samples above the threshold hardly show how many there might have been.
+    Imaginary samples: if forgotten or held-out samples vary less than under a random draw (`by_chance`), an imaginary
+    sample has the rest of the variance. Few or no samples above the threshold hardly show how many there might have
+    been.
+
+    Parameters
+    ----------
+    score : float [models, samples]
+        Scores, larger for samples that look more familiar.
+    forget, heldout : float64 [models, samples]
+        The weights of forgotten and of held-out samples, 0 elsewhere. All positive weights of ``heldout`` count
+        equally.
+    share : float
+        The share of held-out samples above the threshold.
+
+    Returns
+    -------
+    PerModel
+
+    Raises
+    ------
+    ValueError
+        A score of a forgotten or held-out sample is NaN.
     """
     score = np.asarray(score, dtype=np.float64)
     if np.isnan(score[(forget > 0) | (heldout > 0)]).any():
@@ -72,12 +89,12 @@ def advantage(
 
 
 def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
-    """Return the variance of what a forgotten sample adds to the share above, and the covariance of two, under a random
-    draw.
+    """Return the variance, under a random draw, of what one forgotten sample adds to the share above the threshold, and
+    the covariance of what two of them add.
 
-    Of n = ``heldout`` scores, the i-th largest is exceeded by one other score with probability i/(n + 1), and by two
-    with i·(i + 1)/((n + 1)·(n + 2)). One exceeds it and the other the next largest with probability i·(i + 2)/((n +
-    1)·(n + 2)).
+    ``heldout``: the number n of held-out samples; ``share``: the share of them above the threshold. Of n scores, the
+    i-th largest is exceeded by one other score with probability i/(n + 1), and by two with i·(i + 1)/((n + 1)·(n + 2)).
+    One exceeds it and the other the next largest with probability i·(i + 2)/((n + 1)·(n + 2)).
     """
     rank = share * (heldout + 1)
     low = int(rank)
@@ -88,7 +105,11 @@ def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
 
 
 def _places(values: np.ndarray, ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many of the ``ordered`` scores are above each of ``values``, and how many equal it."""
+    """Return how many of the ``ordered`` scores are above each of ``values``, and how many equal it, int64 [values]
+    each.
+
+    ``ordered`` float64 [n]: scores in rising order.
+    """
     left, right = (np.searchsorted(ordered, values, side=end) for end in ("left", "right"))
     return len(ordered) - right, right - left
 

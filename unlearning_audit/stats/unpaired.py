@@ -1,9 +1,9 @@
 """Differences between audited and reference models that do not form pairs, for any numbers on the same samples.
 
 One audited model may be compared with ten retrained ones. If it is like them, it differs from their mean as they differ
-from each other: by s·√(1 + 1/n) with n − 1 degrees of freedom, whatever the samples are. Where both sides have models
-in the same (pair, split), differences are taken there first and then averaged. The level is exact for normal numbers;
-for numbers of Student's t with three degrees of freedom it is at most .08.
+from each other: by s·√(1 + 1/n) with n − 1 degrees of freedom, whatever the samples are. Where audited and reference
+models have the same (pair, split) combinations, differences are taken within each of them first and then averaged. The
+level is exact for normal numbers; for numbers of Student's t with three degrees of freedom it is at most .08.
 
 One retrained model suffices where the standard deviation σ over retrained models is known. σ² then replaces their
 estimated variance, and a normal quantile replaces Student's. If m audited models are like retrained ones, they differ
@@ -31,11 +31,11 @@ KNOWN = 10**9
 
 @dataclass(frozen=True)
 class Models:
-    """K numbers of some models.
+    """K numbers of each of some models, with the influence of each sample on them.
 
     ``value`` float64 [K, models], ``influence`` float64 [K, models, samples] and ``imagined`` float64 [K, models, k],
-    as `stats.paired.distances` takes them; ``unit`` and ``split`` int [models]; ``covariance`` float64 [K, K]: the
-    known covariance between models, for models that do not repeat each other (None: unknown).
+    the influence of imaginary samples; ``unit`` and ``split`` int [models]: where each model belongs; ``covariance``
+    float64 [K, K]: the known covariance between models, for models that do not repeat each other (None: unknown).
     """
 
     value: Float[np.ndarray, "K models"]
@@ -52,15 +52,30 @@ class Models:
 
 
 def differences(*, audited: Models, reference: Models) -> tuple[Distances, Distances]:
-    """Return audited − reference of K numbers twice: with the errors that both sides show, and with those if both are
-    alike.
+    """Return audited − reference of K numbers twice: with the errors that both groups of models show, and with those if
+    both are alike.
 
-    The first has variance S_audited/m + S_reference/n in each (unit, split), each side's from its own models, with the
-    smaller of both degrees of freedom (Welch's lie between that and their sum). A side without repeats is assumed to
-    vary as the other. Differences between units and splits add to this variance. The second is for a test:
-    S_reference·(1/m + 1/n), from the reference alone if it has repeats. Where no side has repeats, the variance of
-    models is unknown and ``dof`` is 0, unless a ``covariance`` is given. Raises ValueError for sides that do not hold
-    the same numbers of the same samples.
+    Let S be the variance between models of one (unit, split), and m and n the numbers of audited and reference models
+    there. The first result, for intervals, has variance S_audited/m + S_reference/n. Its degrees of freedom are the
+    smaller of both (Welch's lie between that and their sum). A group without repeats is assumed to vary as the other.
+    Differences between units and splits add to this variance. The second result, for tests, has S_reference·(1/m +
+    1/n), from the reference alone if it has repeats. If neither group has repeats, the variance of models is unknown
+    and ``dof`` is 0, unless a ``covariance`` is given.
+
+    Parameters
+    ----------
+    audited, reference : Models
+        The two groups, with the same K numbers of the same samples.
+
+    Returns
+    -------
+    shown, alike : Distances
+        K differences each.
+
+    Raises
+    ------
+    ValueError
+        The groups differ in their numbers or samples.
     """
     if audited.value.shape[0] != reference.value.shape[0] or audited.influence.shape[2] != reference.influence.shape[2]:
         raise ValueError("both sides must hold the same numbers of the same samples")
@@ -91,8 +106,8 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
 
 
 def _placed(side: Models, places: list[tuple[int, int]], shared: bool) -> np.ndarray:
-    """Return the number of each model's (unit, split) in ``places``, int64 [models]; all 0 if places are not
-    ``shared``."""
+    """Return the index in ``places`` of each model's (unit, split), int64 [models]; all 0 unless both groups of models
+    have the same ones (``shared``)."""
     if not shared:
         return np.zeros(len(side.unit), np.int64)
     number = {place: at for at, place in enumerate(places)}
@@ -100,7 +115,10 @@ def _placed(side: Models, places: list[tuple[int, int]], shared: bool) -> np.nda
 
 
 def _means(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, ...]:
-    """Return the means of value, influence and imagined over the models of each (unit, split)."""
+    """Return the means of ``value``, ``influence`` and ``imagined`` over the models of each (unit, split).
+
+    ``group`` int64 [models]: the index of each model's (unit, split), of ``places`` in all.
+    """
     average = (group == np.arange(places)[:, None]) / np.bincount(group, minlength=places)[:, None]
     return side.value @ average.T, average @ side.influence, average @ side.imagined
 
@@ -108,8 +126,12 @@ def _means(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, ..
 def _moved(
     influence: np.ndarray, imagined: np.ndarray, share: np.ndarray, **sides: tuple[Models, np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Return the influence of samples, imaginary ones last, on the means over (unit, split): float64 [K, samples +
-    …]."""
+    """Return the influence of samples, imaginary ones last, on the means over (unit, split): float64 [K, samples + …].
+
+    ``influence`` and ``imagined`` float64 [K, places, …]: of the difference in each (unit, split), whose weights are
+    ``share`` float64 [places]. ``sides``: for audited and reference models, the models, the index of each one's (unit,
+    split), int64 [models], and the number of models in each (unit, split), int64 [places].
+    """
     moved = np.einsum("p,kps->ks", share, influence)
     alone = np.zeros(len(moved))
     for side, group, count in sides.values():
@@ -119,8 +141,12 @@ def _moved(
 
 
 def _spread(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the covariance between models of one (unit, split), float64 [K, K]; its part that single samples in single
-    models explain, [K, K]; its degrees of freedom."""
+    """Return the covariance between models of one (unit, split), float64 [K, K]; how much of it is noise of single
+    samples in single models, float64 [K, K]; and its degrees of freedom.
+
+    Where no two models repeat each other, the known covariance is returned, or zeros with 0 degrees of freedom.
+    ``group`` int64 [models]: the index of each model's (unit, split), of ``places`` in all.
+    """
     dof = int((np.bincount(group, minlength=places) - 1).clip(0).sum())
     if not dof:
         nothing = np.zeros((len(side.value),) * 2)
@@ -133,7 +159,12 @@ def _spread(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, n
 def _layers(
     spread: list[tuple[np.ndarray, np.ndarray, int]], scale: list[float], sampled: np.ndarray
 ) -> tuple[Layer, Layer]:
-    """Return two layers of models: with the variances that both sides show, and with those if both sides are alike."""
+    """Return the covariance over models of the difference twice: as both groups of models show it, and as it is if both
+    are alike.
+
+    ``spread``: for audited and reference models, the results of `_spread`; ``scale``: the factors that turn these
+    variances between models into variances of a mean; ``sampled`` float64 [K, K]: the covariance over samples.
+    """
     audited, reference = spread
     if not audited[2] and not reference[2]:
         nothing = Layer(np.zeros_like(sampled), sampled, 0)
@@ -147,5 +178,5 @@ def _layers(
 
 
 def _met(audited: Models, reference: Models) -> int:
-    """Count the samples that influence some number of either side."""
+    """Count the samples that influence some number of the audited or of the reference models."""
     return int(((audited.influence != 0).any(axis=(0, 1)) | (reference.influence != 0).any(axis=(0, 1))).sum())
