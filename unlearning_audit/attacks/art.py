@@ -65,10 +65,10 @@ def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
 
 
 def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
-    """Choose the rows from which ART learns, int64 [rows]: members, then non-members. A side is shuffled only if not
-    all of it is taken.
+    """Choose the rows from which ART learns: return their numbers, int64 [rows], members before non-members.
 
-    ``member`` bool [n] says which rows of the reference are members.
+    ``member`` bool [n] says which rows of the reference are members. Members and non-members are drawn at random if
+    there are more than ``options`` allow, and keep their order otherwise.
     """
     sides = [np.flatnonzero(member), np.flatnonzero(~member)]
     most = min(map(len, sides)) if options.balanced else max(map(len, sides))

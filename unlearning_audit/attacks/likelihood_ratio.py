@@ -42,10 +42,11 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 
 def _fit(phi: np.ndarray, label: np.ndarray, separate: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
-    """Fit centre and spread of phi for each class, float64 [classes] each, on the members or the non-members.
+    """Fit the Gaussians of φ of members, or of non-members: return centre and spread for each class, float64 [classes]
+    each.
 
-    ``phi`` and ``label`` [n] of that side; ``separate`` bool [classes]: classes that get values of their own instead of
-    the pooled ones.
+    ``phi`` and ``label`` [n] of these rows. ``separate`` bool [classes]: the classes that get values of their own; the
+    others get those of all rows.
     """
     middle = np.median if options.centre == "median" else np.mean
     centre = np.full(len(separate), middle(phi))

@@ -98,7 +98,7 @@ def offline(
 
 
 def _gaussian(pool: np.ndarray, mask: np.ndarray, centre: Centre, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
-    """Return centre and spread of the values ``pool`` of each sample over the models in ``mask``, float64 [samples]
-    each."""
+    """Return centre and spread of each sample's φ over the reference models in ``mask``, float64 [samples] each.
+    ``pool`` float64 and ``mask`` bool [reference models, samples]."""
     middle = per_sample.median if centre == "median" else per_sample.mean
     return middle(pool, mask), per_sample.spread(pool, mask, kind=spread)

@@ -105,12 +105,15 @@ class Prior:
 
     @property
     def of_all(self) -> np.ndarray:
-        """Return p(x) over all models, float64 [samples]."""
+        """p(x) over all reference models, float64 [samples]."""
         return self._joined(self.out.value, None if self.inside is None else self.inside.value)
 
     def without(self, p: np.ndarray, member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
-        """Return p(x) over all models but one, float64 [samples]. ``p`` float64, ``member`` and ``nonmember`` bool,
-        each [samples], are the confidence and the membership of the one that is left out."""
+        """Return p(x) over all reference models but one, float64 [samples]; so a model is not compared with itself.
+
+        ``p`` float64, ``member`` and ``nonmember`` bool, each [samples], are the confidence and the membership of the
+        one that is left out.
+        """
         inside = None if self.inside is None else self.inside.without(p, member)
         return self._joined(self.out.without(p, nonmember), inside)
 
@@ -124,8 +127,8 @@ class Prior:
 
 
 def learned(counts: Iterable[np.ndarray], z: np.ndarray, member: np.ndarray, nonmember: np.ndarray) -> float:
-    """Return the threshold that best separates members and non-members (`stats.best_threshold`) over the scores of all
-    models together.
+    """Return the threshold of scores that best separates members from non-members of all reference models together
+    (`stats.best_threshold`).
 
     ``counts`` yields int [samples] for one model after the other: how many samples of ``z`` bool [samples] each sample
     dominates. ``member`` and ``nonmember`` bool [models, samples]. Scores are counted in tables and not kept, to save

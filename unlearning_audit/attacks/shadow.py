@@ -56,7 +56,7 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 
 def features(logits: np.ndarray, y: np.ndarray, labels: str) -> np.ndarray:
-    """Return what the classifier sees, float64 [n, classes + 1 (+ classes)].
+    """Return the inputs of the classifier, float64 [n, classes + 1 (+ classes)].
 
     Each row holds the log-probabilities from the largest to the smallest, then phi, all cut at ``BOUND``. If ``labels``
     is "one_hot", the label follows, one-hot.

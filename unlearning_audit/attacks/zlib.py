@@ -50,5 +50,6 @@ def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> 
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray) -> np.ndarray:
-    """Return the zlib score of each text with the mean log p of its tokens, float64 [...]."""
+    """Return the zlib score of each text, float64 [models, samples]: the mean log p of its tokens over its bytes after
+    zlib. NaN for samples without tokens."""
     return ratio(tokens, compressed, mean=True)

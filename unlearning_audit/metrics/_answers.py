@@ -40,7 +40,8 @@ def overlap(case: Evaluation, files: list[str]) -> np.ndarray:
 
 
 def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Read the generated answers of all models in these files, in the form that `overlap_of` takes."""
+    """Read the generated answers of all models in these files: for each model, the samples int64 [rows], −1 for none,
+    and the tokens of its answers int32 [rows, new]."""
     parts = [Generations.read(path) for path in files]
     return [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
 

@@ -30,11 +30,8 @@ class Toss:
 
 
 def tossed(member: Membership, seed: int) -> list[Toss]:
-    """Return the coins of the models: those of the pairs of canaries, if the protocol drew pairs, else those of
-    `at_random`.
-
-    ``seed``: the random seed of the pairs in the second case.
-    """
+    """Return the coins of the models: those of the pairs of canaries, if the protocol drew such pairs, else those of
+    pairs that are drawn at random by ``seed`` (`at_random`)."""
     if member.pair is None:
         return at_random(member, seed)
     first, second = np.argsort(member.pair, kind="stable")[-(member.pair >= 0).sum() :].reshape(-1, 2).T

@@ -81,7 +81,8 @@ def _difference(top: np.ndarray, null: np.ndarray) -> np.ndarray:
 
 
 def _deciding(both: _Sides, options: _null.Options) -> np.ndarray:
-    """Return KLOM in few bins of the unlearned and of retrained models: float64 [1 + groups, 2, samples]."""
+    """Return the KLOM of unlearned and of retrained models in the few bins on which verdicts rest, from all models,
+    then without each group of them: float64 [1 + groups, 2, samples]."""
     audited, reference, control, _ = both
     return np.stack([_left_out(side, reference, options, **DECIDING) for side in (audited, control)], axis=1)
 
@@ -119,12 +120,14 @@ def _capped(u: np.ndarray, r: np.ndarray, per_sample: np.ndarray) -> str:
 
 
 def _left_out(u: np.ndarray, r: np.ndarray, options: _null.Options, **bins: Any) -> np.ndarray:
-    """Return the divergence of all models, then without each group: float64 [1 + groups, samples]."""
+    """Return the KLOM of each sample between models with phi ``u`` and with phi ``r``, from all models, then without
+    each group of them: float64 [1 + groups, samples]. ``bins``: further arguments of `klom.divergence`."""
     return _null.replicated(lambda a, b: klom.divergence(margin=a, reference=b, **bins), u, r, options)
 
 
 def _mean(per_sample: np.ndarray, note: str) -> Estimate:
-    """Return the mean over samples with its jackknife interval; ``per_sample`` float64 [1 + groups, samples]."""
+    """Return the mean over samples of ``per_sample`` float64 [1 + groups, samples], with a jackknife interval over
+    groups."""
     return jackknife.estimate(
         per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, np.inf)
     )

@@ -40,7 +40,8 @@ class Population:
 
 
 def clipped(population: Population, probability: float | None) -> Population:
-    """Return the population with phi clipped as by `_reference.clip`."""
+    """Return the population with phi cut where p_y falls below ``probability`` or exceeds its complement; unchanged if
+    ``probability`` is None."""
     phi = {
         name: None if value is None else _reference.clip(value, probability)
         for name, value in vars(population).items()

@@ -17,7 +17,11 @@ ALONE = True
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return AUC of φ, 1 minus it, and TPR, as means over splits of the target models."""
+    """Return AUC of φ for forgotten against held-out samples, 1 minus this AUC (the MIA score), and TPR, as means over
+    splits of the target models.
+
+    If a model has no held-out samples, the rows of AUC and MIA score have this reason in place of a number.
+    """
     member = case.membership[case.target]
     if not member.heldout.any(axis=1).all():
         return [nothing(metric, "a model has no heldout samples", "phi") for metric in ("auc", "mia_score")]

@@ -62,14 +62,19 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `of` for the audited models."""
+    """Return the numbers that published scores and values of the audited models give: AUC and TPR of attacks, means of
+    values, and aggregates."""
     assert case.published is not None
     return of(case.published, options.fpr)
 
 
 def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
-    """Return AUC and TPR of every attack, the mean of every value by part of the data, and how many printed numbers
-    agree."""
+    """Return AUC and TPR of every attack, the mean of every value for each role of samples (such as "forget"),
+    aggregates, and how many printed numbers agree with recomputed ones.
+
+    An attack without scores of forgotten or of held-out samples for some model has one row with this reason. A mean is
+    left out where a model has no value.
+    """
     lines = []
     if published.step >= 0:
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
@@ -92,7 +97,8 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
 
 
 def _sides(published: Published, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return which samples are forgotten, and which held out, with a finite score: bool [models, samples] each."""
+    """Return which samples of each model are forgotten, and which held out, among those with a finite ``score``: bool
+    [models, samples] each."""
     finite = np.isfinite(score)
     return published.forget & finite, published.heldout & finite
 
@@ -107,7 +113,8 @@ def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, published: 
 
 
 def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float) -> stats.Estimate:
-    """Return the mean over models of each model's own TPR, without an interval."""
+    """Return the mean over models of each model's own TPR at the false positive rate ``rate``, without an interval. The
+    estimate has no value if some model has fewer than 1/rate held-out samples."""
     least = int(heldout.sum(axis=1).min())
     if rate * least < 1:
         return stats.empty(n=least, note=f"{least} held-out samples do not resolve a false positive rate of {rate:g}")

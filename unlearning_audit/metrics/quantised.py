@@ -112,5 +112,5 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def _places(coarse: Relearned, options: Options) -> list[int]:
-    """Return the position of each of the ``bits`` in the record."""
+    """Return the position of each of the option's ``bits`` in the record's axis of bits."""
     return [coarse.bits.tolist().index(bits) for bits in options.bits]

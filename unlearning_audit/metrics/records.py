@@ -81,7 +81,11 @@ def records(case: Evaluation, options: Options) -> list[Line]:
 
 
 def _lists(case: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
-    """Return the lines of all records, and the never-seen samples of each list."""
+    """Return a line for each forgotten record, and (pair, split) → the samples that its models never saw, with scores.
+
+    The latter is empty if records are compared with retrained models, because held-out samples are missing or not a
+    random draw.
+    """
     member = case.membership[case.target]
     if not (case.fair and member.heldout.any(axis=1).all()):
         return by_retraining(case, options.rate), {}
@@ -90,8 +94,8 @@ def _lists(case: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
 
 
 def by_retraining(case: Evaluation, rate: float) -> list[Line]:
-    """Return the lines of `against_retrained` for the target models; [] without retrained models of the same
-    samples."""
+    """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
+    are none of the same samples, or if retraining failed."""
     retraining = case.retraining()
     if retraining is None:
         return []
@@ -105,7 +109,8 @@ def by_retraining(case: Evaluation, rate: float) -> list[Line]:
 
 
 def usable(case: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
-    """Return φ, and the scores of the attacks that are finite on all forgotten and held-out samples."""
+    """Return name → scores float64 [models, samples], by which records may be recognised: φ, and every attack whose
+    scores are finite on all forgotten and held-out samples. The random control is left out."""
     sides = member.forget | member.heldout
     scores = {PHI: phi}
     for (attack, form), (score, _) in (case.scores if case.scores_file else {}).items():
@@ -115,8 +120,12 @@ def usable(case: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
 
 
 def against_heldout(case: Evaluation, member: Membership, scores: Scores, rate: float) -> tuple[list[Line], Unseen]:
-    """Return the lines of `records` where forgotten samples are a random draw, and the held-out samples of each
-    list."""
+    """Return a line for each forgotten record, compared with held-out samples of the same models, and (pair, split) →
+    these samples with scores.
+
+    This is for forgotten samples that are a random draw. ``scores``: name → float64 [models, samples]. ``rate``: the
+    expected share of the list that is false.
+    """
     splits = []
     for block, split in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):
         models = (member.block == block) & (member.split == split)
@@ -139,8 +148,8 @@ def against_heldout(case: Evaluation, member: Membership, scores: Scores, rate: 
 def against_retrained(
     case: Evaluation, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray, rate: float
 ) -> list[Line]:
-    """Return the lines of `records` where forgotten samples are not a random draw: every record is compared with the
-    answers of retrained models.
+    """Return a line for each forgotten record, whose φ is compared with that of retrained models. This is for forgotten
+    samples that are not a random draw.
 
     ``phi`` float64 [models, samples]: of the audited models; ``retrained`` float64 [others, samples]: of others, which
     were trained on ``training`` bool [others, samples]. Only models that never saw a forget set are compared with it. A
@@ -160,7 +169,12 @@ def against_retrained(
 
 
 def lines_of(case: Evaluation, place: Line, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[Line]:
-    """Return the lines of one split: ``samples`` int64 [records] with ``score`` and ``p`` float64 [records]."""
+    """Return a line for each of the records ``samples`` int64 [records] of one split, with ``score`` and ``p`` float64
+    [records].
+
+    ``place``: column → value of what all of these lines share. If the data say whose samples are, lines also name the
+    person, with Simes' p-value of all records of the person.
+    """
     data = case.data
     of_person: list[Line] = [{}] * len(samples)
     if data.subject is not None:
@@ -180,9 +194,11 @@ def lines_of(case: Evaluation, place: Line, samples: np.ndarray, score: np.ndarr
 
 
 def listed(lines: list[Line], rate: float) -> list[Line]:
-    """Mark the recognised records in the lines of all splits together, so that ``rate`` holds for the whole list.
+    """Return the lines of all splits with the column "recognised", and "person_recognised" if lines name persons.
+    ``rate`` is the expected share of the whole list that is false.
 
-    A list of each split would be false in every tenth split, and nearly always in one of twenty.
+    One list covers all splits. Separate lists at this rate would nearly always include a false record if there are
+    many.
     """
     marks = record_stats.discoveries(p=np.array([line["p"] for line in lines]), rate=rate)
     people = {_person(line): line["p_person"] for line in lines if "person" in line}
@@ -242,7 +258,8 @@ def _strongest(part: _Split, splits: list[_Split]) -> tuple[str, int]:
 
 
 def summary(lines: list[Line], rate: float) -> list[Row]:
-    """Return the rows of all lines, then of those of each pair."""
+    """Return the rows of the shares of records and of people that are recognised, over all lines, then over those of
+    each pair if there are several; [] without lines."""
     if not lines:
         return []
     pairs = sorted({line["pair"] for line in lines})

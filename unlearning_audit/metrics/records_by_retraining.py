@@ -14,7 +14,8 @@ DEFAULT = "one_forget_set"
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `metrics.records`, by `stats.records.against_retrained`; [] without two retrained models."""
+    """Return the shares of forgotten records and of people that are recognised by comparison with retrained models; []
+    without two retrained models."""
     return lists.summary(lists.by_retraining(case, options.rate), options.rate)
 
 

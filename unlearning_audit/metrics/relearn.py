@@ -76,8 +76,12 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the area between the curves of these models and of retrained ones, the steps until accuracy is back, and
-    the curve."""
+    """Return how much more of what they forgot these models relearn than retrained ones ("relearn_area…"), how many
+    steps they need in comparison ("relearn_steps"), and their accuracy after each number of steps ("relearn_accuracy").
+
+    Language models also have the area in nats per token. Without other retrained models, all but the accuracies have no
+    number, but the reason.
+    """
     audited = stacked(case.relearned_files)
     member = case.membership[case.target]
     weighed = member.forget[:, audited.index] & ~audited.taught
@@ -114,12 +118,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def stacked(files: list[str]) -> Relearned:
-    """Join the records of all batches, on the rows of all of them. Raises NoAnswerError if a method left no models."""
+    """Join the records of relearning of all batches along the models, on the samples that any batch has; a value is 0
+    where a batch does not have the sample. Raises NoAnswerError if a method left no models."""
     parts = [Relearned.read(path) for path in files]
     index = np.unique(np.concatenate([part.index for part in parts]))
 
     def spread(part: Relearned, name: str) -> np.ndarray:
-        """Return the field ``name`` of one batch on the rows of all batches; 0 for rows that the batch does not
+        """Return the field ``name`` of one batch on the samples of all batches; 0 for samples that the batch does not
         have."""
         values: np.ndarray = getattr(part, name)
         if name.endswith("rounded") and not len(part.bits):

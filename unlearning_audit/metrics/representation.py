@@ -49,7 +49,8 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `probed`, of `compared`, and the similarity to the models before unlearning.
+    """Return the AUC of a new last layer ("probe_auc"), and the similarity of last hidden layers to those of retrained
+    models ("cka_retrained", "cka_gap") and of the models before unlearning ("cka_original").
 
     Raises NoAnswerError where there are no models.
     """
@@ -80,10 +81,11 @@ def compared(case: Evaluation) -> list[Row]:
 
 
 def likeness(case: Evaluation, files: list[str], counterparts: list[str]) -> crossed.PerModel:
-    """Return linear CKA of the forgotten samples between each target model and its counterpart, with influences
-    [models, samples].
+    """Return the linear CKA of the last hidden layers of forgotten samples between each target model and its
+    counterpart, with influences [models, samples].
 
-    NaN where it is undefined. Raises NoAnswerError where models of either side failed.
+    ``files`` and ``counterparts``: files of logits, with which hidden layers are found. NaN where CKA is undefined.
+    Raises NoAnswerError where target models or counterparts failed.
     """
     forget, influence = case.membership[case.target].forget, []
     value: list[float] = []
@@ -149,15 +151,16 @@ def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.nda
 
 
 def _layers(case: Evaluation, files: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield for each target model the numbers of its samples int64 [rows], and its last hidden layer for them, float32
-    [rows, width]."""
+    """Yield for each target model the numbers of the queried samples int64 [rows], and its last hidden layer for them,
+    float32 [rows, width]. ``files``: the models' files of logits."""
     for batch in case.features(files):
         for features, index in zip(batch.features, batch.index, strict=True):
             yield index[index >= 0], features[index >= 0]
 
 
 def _row(case: Evaluation, metric: str, part: crossed.PerModel) -> Row:
-    """Return the mean over models, with an interval over samples, models and pairs."""
+    """Return the row of a ``metric``: its mean over models, with an interval over samples, models and pairs; without a
+    number where a model's value is NaN."""
     if np.isnan(part.value).any():
         why = f"a model has the same features for all forgotten samples, or fewer than {alignment.LEAST} of these"
         return nothing(metric, why, role="forget")

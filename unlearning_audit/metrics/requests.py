@@ -88,7 +88,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def _audit(case: Evaluation, part: Membership) -> list[Row]:
-    """Return the rows of the one-run audit of one request's canaries."""
+    """Return the rows of the one-run audit of one request's canaries, which are those of ``part``."""
     return _one_run.evaluate(
         scores=_one_run.scores_of(case),
         tosses=_coins.tossed(part, case.seed),
@@ -99,7 +99,8 @@ def _audit(case: Evaluation, part: Membership) -> list[Row]:
 
 
 def _accuracies(case: Evaluation, part: Membership) -> list[Row]:
-    """Return the accuracy on the forgotten and on the held-out samples of one request."""
+    """Return the rows of accuracy on the forgotten and on the held-out samples of one request, which are those of
+    ``part``."""
     guess = case.answers(case.unlearned_files).predicted(case.target)
     right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
     return [

@@ -41,7 +41,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `evaluate` for the target models; without retrained models to compare with there is no gap."""
+    """Return how well retained samples are distinguished from held-out ones by φ after unlearning ("retained_auc"), and
+    by how much better than before unlearning and than in retrained models.
+
+    The last row, "retained_risk_gap", is left out without retrained models to compare with, the one before it without
+    models before unlearning.
+    """
     member, labels = case.membership[case.target], case.labels_of(case.target)
     phi = {"after": case.unlearned_files, "before": case.originals, "retrained": case.compared_files}
     values: dict[str, Any] = {}
@@ -64,11 +69,13 @@ def evaluate(
     split: np.ndarray,
     block: np.ndarray,
 ) -> list[Row]:
-    """Return rows retained_auc, retained_risk and retained_risk_gap.
+    """Return the row "retained_auc", the AUC of retained against held-out samples by φ after unlearning, and its
+    differences from the AUC before unlearning ("retained_risk") and in retrained models ("retained_risk_gap").
 
     ``after``, ``before`` and ``retrained`` float64 [models, samples]: φ of the models after unlearning, before it, and
-    of retrained ones; ``retain`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models].
-    Differences are paired by models and samples; intervals cover both.
+    of retrained ones; without one of the latter two, its difference is left out. ``retain`` and ``heldout`` bool
+    [models, samples]; ``split`` and ``block`` int [models]. Differences are paired by models and samples; intervals
+    cover both. One row without a number is returned if a model has no retained or no held-out samples.
     """
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():
         empty = stats.empty(n=0, note="a model keeps no sample, or has seen all of them")

@@ -84,19 +84,20 @@ CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `evaluate` on the target samples, and on vulnerable and protected ones if there are both
-    kinds.
+    """Return accuracy, AUC and TPR of RULI's tests on all target samples, then on vulnerable and on protected ones
+    (field ``target``) if there are both kinds.
 
     Held-out samples are evaluated on retrained models; if the method itself retrains, on an independent population, if
-    there is one. With a selection, the accuracy on vulnerable samples that were retained follows (table 3), with role
-    retain and target vulnerable. Numbers on one kind of samples have the target vulnerable or protected. Raises
+    there is one. With a selection of samples, the accuracy on vulnerable samples that were retained follows (table 3),
+    with role retain and target vulnerable. If the models do not allow the tests, one row has the reason. Raises
     ValueError without shadow models.
     """
     return or_reason(case, lambda: _rows(case, options), "privacy_auc", "ruli")
 
 
 def _rows(case: Evaluation, options: Options) -> list[Row]:
-    """Return the rows for all target samples and for each kind of them."""
+    """Return the rows of all tests on all target samples, and on each kind of them ("vulnerable", "protected") if the
+    samples are of several kinds; then the accuracy on retained vulnerable samples."""
     columns = _columns(case)
     targets, shadows = populations(case, columns)
     kinds = {"": np.ones(int(columns.sum()), bool)}
@@ -119,8 +120,8 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the AUC of the privacy and the efficacy test by RULI's ratio for each target model; every model is a unit
-    of its own."""
+    """Return the AUC of the privacy and of the efficacy test by RULI's ratio for each target model; every model is a
+    unit of its own. {} without shadow models, or if the tests are not possible."""
     if case.target.all() and not case.imported:
         return {}
     columns = _columns(case)
@@ -128,7 +129,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def _columns(case: Evaluation) -> np.ndarray:
-    """Return which samples are audited, bool [samples]."""
+    """Return which samples are target samples, bool [samples]; all if memberships have no ``weight``."""
     return np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
 
 
@@ -159,13 +160,17 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
 
 
 def populations(case: Evaluation, columns: np.ndarray) -> tuple[Population, Population]:
-    """Return the targets and the shadow models on the samples ``columns`` bool [samples]."""
+    """Return φ and memberships of the targets, and of the shadow models, on the samples ``columns`` bool [samples]."""
     targets, shadows = case.sides()
     return population(targets, columns), population(shadows, columns)
 
 
 def population(side: dict[str, Group | None], columns: np.ndarray) -> Population:
-    """Return φ before and after unlearning, and of retrained models if there are any, on ``columns`` bool [samples]."""
+    """Return φ before and after unlearning, and of retrained models if there are any, with memberships, on the samples
+    ``columns`` bool [samples].
+
+    ``side``: "original", "unlearned" and "retrained" → models, or None if there are no such models.
+    """
     unlearned = side["unlearned"]
     assert unlearned is not None
     parts: dict[str, Any] = {name: None if models is None else models.phi(columns) for name, models in side.items()}
@@ -174,7 +179,8 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
 
 
 def _kept_and_vulnerable(case: Evaluation, vulnerable: np.ndarray) -> list[Row]:
-    """Return the accuracy of the unlearned targets on vulnerable target samples that they retain."""
+    """Return the accuracy of the unlearned targets on vulnerable target samples that they retain, as one row.
+    ``vulnerable`` bool [samples]."""
     member, logits = case.membership[case.target], case.answers(case.unlearned_files).of(case.target, vulnerable)
     estimate = rates.rate(
         hit=rates.predicted(logits) == case.data.y[vulnerable],
@@ -241,15 +247,15 @@ def over_population(rows: list[Row]) -> list[Row]:
 def score(
     *, targets: Population, shadows: Population, options: Options, audited: np.ndarray | None = None
 ) -> dict[tuple[str, str], Question]:
-    """Score every test of table 1, U-LiRA and the population attack: {(attack, metric prefix): Question}.
+    """Score all tests of RULI's table 1, U-LiRA and the attack on all samples together. Return (attack, test) → the
+    scores of target models, with which samples are positives and negatives.
 
     Q_u, Q_h and Q_r are phi of unlearned shadow models that forgot, never saw and retained the sample. Q_i and Q_R are
     phi of original shadow models that did and did not train on it. The tests are:
 
-    * privacy: Q_u against Q_h, on the unlearned target;
-    * efficacy: Q_u against Q_R, on the unlearned target for forgotten and on the retrained one for held-out samples;
-    * trained: Q_i against Q_R, on the original target;
-    * remained: Q_r against Q_h, on the unlearned target.
+    * privacy: Q_u against Q_h, on the unlearned target; * efficacy: Q_u against Q_R, on the unlearned target for
+    forgotten and on the retrained one for held-out samples; * trained: Q_i against Q_R, on the original target; *
+    remained: Q_r against Q_h, on the unlearned target.
 
     U-LiRA is the privacy test with Gaussians of Q_u and Q_R, of one spread if RULI's have. Raises ValueError for shapes
     that do not match, phi that is not finite, a target that is also a shadow model, and samples with too few shadow
@@ -272,7 +278,8 @@ def score(
     retain, remained = (p.train & ~p.forget for p in (targets, shadows))
 
     def ratio(at: np.ndarray, over: Side, under: Side, kind: _reference.Kind = options.density) -> np.ndarray:
-        """Return log p(at | over) − log p(at | under)."""
+        """Return log p(at | over) − log p(at | under), float64 of the shape of ``at``, φ of target models. ``over`` and
+        ``under``: φ of shadow models with the mask and the name of the distribution."""
         numerator, denominator = (
             _reference.log_density(
                 phi, mask, at, side=side, kind=kind, bandwidth=options.bandwidth, minimum=options.minimum
@@ -313,7 +320,8 @@ def score(
 
 
 def _pooled(targets: Population, shadows: Population, options: Options) -> np.ndarray:
-    """Return the log-odds of one logistic regression on the phi of all samples and shadow models together."""
+    """Return the log-odds of having forgotten each sample, float64 [targets, samples], by one logistic regression on
+    the phi of all samples and shadow models together."""
     phi = shadows.unlearned if options.population == "unlearned" else shadows.original
     rows = shadows.forget | shadows.heldout
     model = logistic.fit(phi[rows][:, None], shadows.forget[rows])

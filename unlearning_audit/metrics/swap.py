@@ -45,7 +45,8 @@ def lower_bound(*, epsilon: float, delta: float) -> float:
 
 
 def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
-    """Return Adv̄ = |signed advantage| of each adversary; the lower limit is 0 where the signed interval contains 0."""
+    """Return Adv̄ of each adversary, the absolute value of its signed advantage in ``reading``. The lower limit is 0
+    where the signed interval contains 0. ``n``: the number of samples."""
     size, low, high = _magnitude(reading, crossed.half_widths(reading))
     notes = [crossed.annotated(reading, f"signed {value:+.4f}") for value in reading.value]
     limits = zip(size, low, high, notes, strict=True)
@@ -150,8 +151,8 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `read` on the forgotten samples of the target models, and those of attacks that have both
-    models.
+    """Return the advantages and AUCs of all attacks on forgotten against held-out samples of the target models, Q of
+    each set of attacks, and the AUCs of attacks on the models before and after unlearning.
 
     An attack that could not run has a row with the reason.
     """
@@ -161,11 +162,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: Sequence[float] = FPRS) -> list[Row]:
-    """Return the rows of `evaluate` on the forget and held-out samples of ``target``.
+    """Return advantages, AUCs and Q (the rows of `evaluate`) on the forgotten and held-out samples of the models
+    ``target``.
 
-    Q is over the paper's adversaries, over the adaptive ones and over all but the control. A set of which the study
-    runs no adversary has no rows. A set of which an adversary failed has no Q, because that of the others would be
-    another number under the same name. Models that are not swapped pairs have no Q either.
+    Q is over the paper's adversaries, over the adaptive ones and over all but the random control. A set of which the
+    study runs no adversary has no rows. A set of which an adversary failed has no Q, because that of the others would
+    be another number under the same name. Models that are not swapped pairs have no Q either. Without scores, only the
+    rows that say so are returned.
     """
     unpaired = case.unpaired or ("no attack could be asked" if case.imported and not case.scores else "")
     sets, lost = ({}, [nothing("q", unpaired, attack="adaptive")]) if unpaired else adversaries(case)
@@ -191,7 +194,8 @@ def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: S
 
 
 def adversaries(case: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
-    """Return the sets over which Q takes the maximum, and empty rows for the sets of which an attack failed."""
+    """Return the sets over which Q takes the maximum, name → (attack, form) of each member, and one row without a
+    number for each set of which an attack failed."""
     sets = {
         "paper": [key for key in case.scores if key[0] in case.sets["paper"] and key[1] == "trained"],
         "adaptive": [key for key in case.scores if key[0] in case.sets["adaptive"]],
@@ -235,10 +239,12 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 def advantages(
     scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership
 ) -> dict[str, Contribution]:
-    """Return advantage and tail advantage of each adversary from ``scores``, as `evaluate` takes them.
+    """Return "advantage" and "tail_advantage" → the contributions of each target model and sample, for every adversary
+    but the random control.
 
-    ``phi`` float64 [models, samples]: the φ of the target models, by which the direction of an attack is found;
-    ``target``: their memberships.
+    ``scores``: (attack, form) → score and decision, [models, samples] each. ``phi`` float64 [models, samples]: the φ of
+    the target models, by which the direction of an attack is found; ``target``: their memberships. The tail advantage
+    leaves out attacks with scores that are NaN. {} without adversaries.
     """
     rules = _game.of_models(target)
     sides, parts, tails = target.forget | target.heldout, {}, {}

@@ -54,7 +54,8 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `of` for the audited models."""
+    """Return the numbers that published values of the audited models give: NLL and perplexity, model utility and, with
+    retrained models, their differences from these."""
     retrain = case.group("retrain")
     retrained = None if retrain is None else retrain.published
     assert case.published is not None
@@ -64,10 +65,12 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 def text_readings(
     tokens: np.ndarray, data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> dict[str, np.ndarray]:
-    """Return the values of each sample by name, float64 [models, samples].
+    """Return name → the values of each sample that metrics of texts read, float64 [models, samples]: the probability of
+    its tokens, memorisation, loss, and what compares answers.
 
-    ``tokens`` float64 [models, rows, tokens, 4]: the four numbers of each token, of samples and of their views;
-    ``answers``: for each model, if there are any, as in `rouge.readings`.
+    ``tokens`` float64 [models, rows, tokens, 4]: the four numbers of each token, of samples and of their views
+    (`evaluation.reference`); ``answers``: for each model, the rows int64 [queried] that it answered and the tokens
+    int32 [queried, new] of its answers; empty without answers.
     """
     whole, mean = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)
     columns = of_views(mean, data) | (rouge.readings(data, answers) if answers else {})
@@ -128,7 +131,11 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
 def _utility(
     columns: dict[str, np.ndarray], roles: dict[str, np.ndarray], data: Data, places: dict[str, Any]
 ) -> list[Row]:
-    """Return the row "model_utility"; [] if a term of it is missing."""
+    """Return the row "model_utility" in a list; [] if values of one of its terms are missing or too few.
+
+    ``columns``: name → values [models, samples]; ``roles``: role → bool [models, samples]; ``places``: split and block
+    of each model.
+    """
     if not set(RETAIN_TERMS) | set(TEST_TERMS) <= set(columns):
         return []
     terms = [(columns[name], roles["retain"]) for name in RETAIN_TERMS]
@@ -140,8 +147,11 @@ def _utility(
 
 
 def _partners(published: Published, retrained: Published) -> np.ndarray | None:
-    """Return for each audited model a retrained one with the same forgotten and held-out samples, in turn, int64
-    [models]; None if one has none."""
+    """Return the number of a retrained model for each audited one, int64 [models], with the same forgotten and held-out
+    samples; audited models take these in turn.
+
+    None if an audited model has no such partner, or if the samples differ.
+    """
     if not np.array_equal(published.samples, retrained.samples):
         return None
     partners: list[int] = []
@@ -156,8 +166,12 @@ def _partners(published: Published, retrained: Published) -> np.ndarray | None:
 def _compared(
     columns: dict[str, np.ndarray], of_retrained: dict[str, np.ndarray], published: Published, places: dict[str, Any]
 ) -> list[Row]:
-    """Return the rows that compare audited with retrained models: PrivLeak, distance of truth ratios and forget
-    quality."""
+    """Return the rows that compare audited with retrained models: PrivLeak, the distance of truth ratios and forget
+    quality.
+
+    ``columns`` and ``of_retrained``: name → values [models, samples] of audited and of retrained models. Numbers whose
+    values are missing are left out.
+    """
     forget, heldout, lines = published.forget, published.heldout, []
     if LEAST in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
         audited, retrained = (np.nan_to_num(side[LEAST]) for side in (columns, of_retrained))

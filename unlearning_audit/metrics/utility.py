@@ -101,7 +101,8 @@ def averaged(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerMod
 
 
 def sets(data: Data) -> list[np.ndarray]:
-    """Return the sets of the test part, bool [samples] each; the whole part where there are no such sets."""
+    """Return bool [samples] for each set of the test part (TOFU: real authors and world facts); the whole test part if
+    data have no sets, [] without a test part."""
     test = data.part == 1
     if data.group is None:
         return [test] if test.any() else []

@@ -121,12 +121,12 @@ def role(name: str, *, short: bool = False) -> str | None:
 def assigned(
     parameters: Sequence[Parameter], options: Mapping[str, Any], give: Mapping[str, str], *, more: bool
 ) -> dict[str, str | None]:
-    """Return parameter → its role in `ROLES`, or None if the option of that name is given. Parameters that keep their
-    default are left out.
+    """Decide what each parameter of a published unlearning function receives: return parameter → its role in `ROLES`,
+    or None if it receives the option of its own name. Parameters that keep their default are left out.
 
     ``options``: the function's own options; ``give``: parameter → role, as the study states it; ``more``: whether the
-    function takes further keywords. Raises ValueError for a parameter that is not recognised, and for an option that no
-    parameter takes.
+    function takes further keywords. Raises ValueError for a parameter that is not recognised, for an option that no
+    parameter takes, and for a function that takes no model or no samples.
     """
     for name, place in give.items():
         if place not in ROLES:

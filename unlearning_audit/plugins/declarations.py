@@ -49,14 +49,15 @@ class Protocol:
     such an option and how much more, as in ``("minimum", 1)``. A metric with the offer "imported" in ``DEFAULT``
     reports what a folder lacks in a row without a number.
 
-    ``attacked``: attacks score the models first. ``own_rows``: attacks can be used without shadow models, because each
-    learns from samples of the audited model itself. ``counts``: options that count blocks; they change no block, so
-    that more blocks rename nothing. ``references``: methods whose logits the metrics compare with, retrain and an
-    independent retrain. ``forgets``: False if nothing is unlearned. ``selects``: the metric whose ``select(case,
-    options)`` returns which samples the models memorise. ``system``: the evaluation system to which the protocol
-    belongs, if it is not one by itself. ``figures``: kinds of figures that are drawn for a study that names none.
-    ``targets``: the option that names what is forgotten; ``shadows``: the option that counts the adversary's models,
-    and how many models it counts as one. Settings in papers' tables print both.
+    ``attacked``: a study of this protocol must name attacks, which score the models. ``own_rows``: it may name attacks,
+    each of which learns from other samples of the audited model itself, so that shadow models are not needed.
+    ``counts``: options that state numbers of blocks. They do not change a block, so adding blocks keeps the names of
+    results. ``references``: methods whose logits the metrics compare with, retrain and an independent retrain.
+    ``forgets``: False if nothing is unlearned. ``selects``: the metric whose ``select(case, options)`` returns which
+    samples the models memorise. ``system``: the evaluation system to which the protocol belongs, if it is not one by
+    itself. ``figures``: kinds of figures that are drawn for a study that names none. ``targets``: the option that names
+    what is forgotten; ``shadows``: the option that counts the adversary's models, and how many models it counts as one.
+    Settings in papers' tables print both.
     """
 
     offers: tuple[str, ...] = ("forgotten",)
@@ -77,8 +78,8 @@ class Column:
     """A column of the headline table: its ``place`` from the left, its ``head`` and ``group``, the ``role`` of the rows
     that it shows, and whether it shows their ``interval``.
 
-    ``besides``: left out for swapped pairs that have a Q, because the quantity then belongs to another system, which
-    has its own tables.
+    ``besides``: whether the column is left out for swapped pairs that have a Q. Its quantity then belongs to another
+    system, which has tables of its own.
     """
 
     place: int

@@ -22,7 +22,8 @@ CARD = ("cuda error", "cuda driver", "nvidia driver", "cudnn", "cublas", "hip er
 
 
 class PluginError(ValueError):
-    """An error of a plug-in: it raised an exception, returned something of another form, or ended the process.
+    """An error of a plug-in: it raised an exception, returned something of the wrong type or shape, or ended the
+    process.
 
     The study reports it as a result on the plug-in, and the other jobs continue. ``file`` and ``line`` (0 = unknown)
     locate the error; ``trace`` holds the calls that led there, "" if there are none.

@@ -113,8 +113,12 @@ def adapter(kind: str) -> str | None:
 
 
 def is_function(kind: str, path: Path, function: str) -> bool:
-    """Return whether a file has no Options, but a ``function`` (or the class of "Class.method") that the adapter of its
-    kind runs."""
+    """Return whether a user's file is run by the adapter of its ``kind``, because it defines a plain ``function``
+    ("name" or "Class.method") and no ``Options``.
+
+    Returns False if the function takes the first argument of a plug-in (such as ``bank``) as its first, or if the kind
+    has no adapter.
+    """
     if adapter(kind) is None or "Options" in syntax.defined(path):
         return False
     arguments = syntax.signature(path, function)
@@ -196,8 +200,8 @@ def offering(offer: str) -> str:
 
 
 def lacking(offers: tuple[str, ...], name: str, file: str | None = None) -> tuple[str, ...]:
-    """Return what a metric needs that is not among a protocol's ``offers``. Nothing is lacking if an offer computes the
-    metric by default."""
+    """Return what a metric needs that is not among a protocol's ``offers``; () if one of these offers is in the
+    metric's ``DEFAULT``, so that it is computed anyway."""
     if set(offers).intersection(declared("metrics", name, file, "DEFAULT")):
         return ()
     return tuple(need for need in declared("metrics", name, file) if need in OFFERS and need not in offers)
@@ -205,8 +209,8 @@ def lacking(offers: tuple[str, ...], name: str, file: str | None = None) -> tupl
 
 @functools.cache
 def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the library's metrics that are computed by default with these ``offers``, in the order of the offers that
-    cause it."""
+    """Return the library's metrics that are computed by default with these ``offers``: their ``DEFAULT`` names one of
+    them, and nothing is lacking. They are in the order of these offers."""
     by_offer = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
     places = [(offers.index(offer), name) for name, needs in by_offer.items() for offer in needs if offer in offers]
     return tuple(name for _, name in sorted(places) if not lacking(offers, name))

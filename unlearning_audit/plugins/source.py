@@ -32,8 +32,11 @@ MARKS = {tokenize.INDENT: BEGINS, tokenize.NEWLINE: ENDS, tokenize.DEDENT: "}"}
 
 @functools.cache
 def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
-    """Return the digest of a file's code and the names that it imports, with a point for each level above. ``stamp``
-    makes an edited file a new entry of the cache."""
+    """Return the digest of a file's code and the names of the modules that it imports.
+
+    A name of a relative import begins with a point for each level above. ``stamp``, the file's size and time, makes an
+    edited file a new entry of the cache.
+    """
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     text = _without_records(text, declarations.RECORDS if _ours(path) else ("PROTOCOL", "QUANTITIES"))
     names: list[str] = []
@@ -46,8 +49,8 @@ def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
 
 
 def _without_records(text: str, records: Iterable[str]) -> str:
-    """Return the code without those ``records`` that only planning and display read. A record that the rest of the code
-    uses stays."""
+    """Return the code without the constants named in ``records`` (such as QUANTITIES), which only planning and display
+    read. A constant that the rest of the code uses stays."""
     for name in filter(text.__contains__, records):
         rest = re.sub(RECORD.format(name), "", text, flags=re.MULTILINE)
         text = text if re.search(rf"\b{name}\b", rest) else rest
@@ -84,8 +87,8 @@ def _ours(path: Path) -> bool:
 
 @functools.cache
 def _files(name: str) -> tuple[Path, ...]:
-    """Return the files that Python runs to import a module of the library, the packages around it first; none for other
-    modules."""
+    """Return the files that Python runs to import a module of the library or a script, the packages around it first; ()
+    for other modules."""
     package, *_ = parts = name.split(".")
     folder = LIBRARY if package == LIBRARY_NAME else SCRIPTS
     return tuple(imports.modules_in(folder, parts)) if package else ()
@@ -113,7 +116,11 @@ def modules(*files: Path) -> dict[Path, str]:
 
 
 def _beside(name: str, path: Path, folder: Path) -> list[Path]:
-    """Return the files of a module outside the library that the user's file at ``path`` imports from the ``folder``."""
+    """Return the files that Python runs when the user's file at ``path`` imports the module ``name`` from its own
+    program; [] for a module of the library.
+
+    A name with leading points is searched from ``path``, any other in ``folder``.
+    """
     bare = name.lstrip(".")
     above = [path, *path.parents][len(name) - len(bare)] if bare != name else folder
     return [] if bare.partition(".")[0] == LIBRARY_NAME else imports.modules_in(above, bare.split(".") if bare else [])
@@ -140,8 +147,12 @@ def _name_below(path: Path, folders: list[Path]) -> str:
 
 
 def contents(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]:
-    """Return path → digest of the present content, for `folders.unchanged`: of a user's ``file``, of the modules
-    outside the library that it imports, and of the files that these ``depends`` on."""
+    """Return path → digest of the present content, by which `folders.unchanged` finds files that were edited during a
+    run.
+
+    The paths are those of a user's ``file`` (None: no file), of the modules outside the library that it imports, and
+    those in ``depends``.
+    """
     code = [] if file is None else [path for path in modules(file) if not _ours(path)]
     return {str(path): folders.content(Path(path)) for path in (*code, *depends)}
 

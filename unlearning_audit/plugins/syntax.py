@@ -31,10 +31,10 @@ def defined(path: Path) -> set[str]:
 
 
 def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
-    """Return the parameters that a function, or a class and its method, takes by name, and whether it takes further
-    keywords.
+    """Return the parameters that ``function`` takes by name, and whether it takes further keywords.
 
-    The file is parsed, not run. Returns None if a decorator, a parent class or a missing function leaves this open.
+    ``function``: "name" or "Class.method"; of the latter, the parameters of the constructor come too. The file is
+    parsed, not run. Returns None if a decorator, a parent class or a missing function leaves the parameters open.
     """
     first, _, method = function.partition(".")
     node = next((child for child in statements(path) if getattr(child, "name", None) == first), None)

@@ -19,10 +19,10 @@ def candidates(samples: np.ndarray, data: Data, options: Candidates) -> np.ndarr
 
 
 def draw(allowed: np.ndarray, count: int, options: Candidates, selection: Selection | None) -> np.ndarray:
-    """Return the ``count`` samples among ``allowed`` that are memorised most or least, or all of ``allowed`` if
-    memorisation does not matter; int [n].
+    """Return the ``count`` samples among ``allowed`` (int [n]) that are memorised most or least, as
+    ``options.memorised`` states; all of ``allowed`` if it states neither.
 
-    Raises ValueError if a selection is needed and missing.
+    ``selection``: how strongly samples are memorised. Raises ValueError if it is needed and None.
     """
     if options.memorised is None:
         return allowed

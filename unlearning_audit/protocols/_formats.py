@@ -34,7 +34,8 @@ LOGITS_FROM_TEXT = (".reshape(models, samples, classes)", ", with how many there
 
 
 def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> str:
-    """Return a sentence on the array ``name`` if one of ``folders`` contains it in another format than .npy; else "".
+    """Return a sentence, with the code to convert it, if one of ``folders`` contains the array ``name`` in another
+    format than .npy; "" otherwise.
 
     ``also_text``: whether text files count. A text may be a data set: train.csv need not be the mask.
     """
@@ -81,8 +82,9 @@ def _listed(names: list[str]) -> str:
 
 
 def stranger(root: Path, names: Iterable[str], has_models: Callable[[Path], bool]) -> str:
-    """Return a sentence on a folder in ``root`` whose name is not among ``names``, if it contains models or its name is
-    almost one of them; "" if there is none. Folders of methods, which contain target/, are known."""
+    """Return a sentence on a folder in ``root`` whose name is not among ``names``, if it contains models
+    (``has_models``) or its name is almost one of them; "" if there is none. Folders of methods, which contain target/,
+    are known."""
     names = list(names)
     for folder in sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")):
         if folder.name in names or (folder / "target").is_dir():

@@ -94,8 +94,12 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
 
 
 def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Return all samples of people who are drawn at random, at most ``k`` samples. People who also have samples that
-    are not candidates are left out. Raises ValueError if no person fits."""
+    """Return all samples of people who are drawn at random until no more fit, at most ``k`` samples, int [n].
+
+    ``candidates``: the samples that may be forgotten; ``samples``: all training samples. People who also have samples
+    that are not candidates are left out. Raises ValueError if no person fits, or if the data do not say whose samples
+    are.
+    """
     if data.subject is None:
         raise ValueError("by_subject needs data that say whose each sample is; add the field subject to the file")
     allowed = np.setdiff1d(data.subject[candidates], data.subject[np.setdiff1d(samples, candidates)])

@@ -159,18 +159,19 @@ def _no_strange_arrays(folder: Path, names: tuple[str, ...]) -> None:
 
 
 class LogitFolder(NamedTuple):
-    """One folder of models: the population ``kind`` in it, and its ``files`` by name, some of which may lie
-    elsewhere."""
+    """One folder of models: its population ``kind``, and name → path of its ``files``, some of which may lie in other
+    folders."""
 
     kind: str
     files: dict[str, Path]
 
 
 def populations(options: Options, method: str, names: list[str]) -> dict[str, LogitFolder]:
-    """Return the populations for one of `methods`, by the part they play. ``names``: all methods of the study.
+    """Return role → folder of models, for the evaluation of one of the `methods`. ``names``: all methods of the study.
 
-    "target" are the audited models, which for reference methods are original or retrained ones. "original", "retrain"
-    and "retrain_control" are what these are compared with. Raises ValueError that names the missing or unknown file.
+    "target" are the audited models, which for reference methods are original or retrained ones; "shadow" and
+    "shadow_original" the adversary's. "original", "retrain" and "retrain_control" are compared with. Folders that do
+    not exist are left out. Raises ValueError that names the missing or unknown file.
     """
     root = Path(options.path)
     method_names = [name for name in names if name not in YARDSTICKS]
@@ -196,8 +197,11 @@ _TWO_PARTS = {"original": "original", "shadow": "shadow_original"}
 
 
 def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitFolder]:
-    """Return the populations with the shared population ``kind`` as the audited one. Retrained models are compared with
-    other retrained models only."""
+    """Return role → folder for the evaluation of a reference method, whose audited models are the shared population
+    ``kind``.
+
+    ``shared``: population → folder. Retrained models are compared with other retrained models only.
+    """
     folders = {"target": shared[kind]}
     retrained = [name for name in ("retrain", "retrain_control") if name in shared and name != kind]
     folders |= {part: shared[name] for part, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
@@ -244,8 +248,12 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
-    """Return name → file of one population. What is not in its folder is taken from those above it, or from its
-    donors."""
+    """Return name → file of the population in ``folder``.
+
+    Arrays on samples that it lacks are taken from the first folder in ``above`` that has them, arrays on models from
+    the first in ``donors``, which have the same models. Raises ValueError that names a file which is missing, unknown
+    or not readable.
+    """
     if not folder.is_dir():
         raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and who saw what")
     if (folder / PUBLISHED).is_file():

@@ -122,7 +122,11 @@ def draw(
 
 
 def targets(data: Data, options: Options, seed: int, selection: Selection | None = None) -> list[np.ndarray]:
-    """Return the target samples, int64 [target_size] for each kind; they are equal in all blocks of all populations."""
+    """Return the target samples, int64 [target_size] for each kind in the target set. They are equal in all blocks of
+    all populations.
+
+    Raises ValueError if a selection is needed and None, or if there are too few samples of a kind.
+    """
     if selection is None and selects_from(options) is not None:
         raise ValueError(f"target_set {options.target_set!r} needs a selection; name its scenario in select_from")
     pool = data.part == 0
@@ -144,10 +148,11 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
 
 
 def roles(n: int, block: int, population: str, options: Options, seed: int, kind: int) -> np.ndarray:
-    """Return the roles of ``n`` samples of one kind in the three models of a block, int64 [3, n].
+    """Return the roles (`RETAINED`, `FORGOTTEN` or `OUT`) of ``n`` samples of one kind in the three models of a block,
+    int64 [3, n].
 
-    All models have equally many samples in a role. From block to block, each quarter of the canaries gets the next
-    pattern.
+    All models have equally many samples in a role. Of canaries, each quarter follows one of the patterns `QUARTERS`,
+    and the next one in the next block. ``kind``: the kind's number in the target set.
     """
     canary = options.target_set == "canary"
     size = n // 4 if canary else n
@@ -163,8 +168,12 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
 
 
 def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Selection) -> np.ndarray:
-    """Return samples that are forgotten together with a model's canaries. They are among those that ``joined`` the
-    model and are not vulnerable. Raises ValueError if there are too few."""
+    """Return the samples that a model forgets together with its ``canaries`` (their number), so that these are the
+    share ``canary_rate`` of its forget set.
+
+    They are taken from ``joined``, the other training samples of the model, without vulnerable ones. Raises ValueError
+    if there are too few.
+    """
     count = round(canaries / options.canary_rate) - canaries
     fillers = joined[~selection.vulnerable[joined]][:count]
     if len(fillers) < count:

@@ -89,10 +89,11 @@ def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]
 def split_set(
     samples: np.ndarray, data: Data, options: Options, selection: Selection | None, *key: int | str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw R, F, T with |F| = |T| = k: F and T are uniform among the chosen candidates, R is the rest.
+    """Draw R, F, T (retained, forgotten and held-out samples, int) with |F| = |T| = k: F and T are uniform among the
+    candidates, R is the rest of ``samples``.
 
     k = ⌊α n / (1 + α)⌋, or half of the candidates if these are fewer, rounded down to a multiple of ``requests``.
-    Raises ValueError if k is 0.
+    ``key``: the seed, and what distinguishes this draw from others. Raises ValueError if k is 0.
     """
     alpha, allowed = options.alpha, _candidates.candidates(samples, data, options)
     size = int(alpha * len(samples) / (1 + alpha) + 1e-9)

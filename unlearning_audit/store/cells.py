@@ -32,8 +32,8 @@ def plain(text: str) -> str:
 
 
 def read(path: str | Path) -> list[dict[str, str]]:
-    """Read the rows, column → text, of csv with `inert` cells; None where a line ends too early. Raises ArtifactError
-    for a missing or damaged file."""
+    """Read a csv file with `inert` cells: return column → text for each row. A cell is None where its line ends too
+    early. Raises ArtifactError for a missing or damaged file."""
 
     def load() -> list[dict[str, str]]:
         with Path(path).open(newline="", encoding="utf-8") as file:

@@ -312,7 +312,8 @@ class Check:
     def field(
         self, name: str, kinds: str, shape: tuple[int | None, ...] | None = None, finite: bool = True
     ) -> np.ndarray:
-        """Return the array ``name``, whose dtype kind must be among ``kinds`` and whose shape must fit (None = any)."""
+        """Return the array ``name``. Raises ArtifactError unless its dtype kind is among ``kinds``, its shape fits
+        ``shape`` (None = any size) and, with ``finite``, its values are finite."""
         if name not in self.arrays:
             self.fail(name, f"is missing (the file has {', '.join(sorted(self.arrays)) or 'nothing'})")
         value = self.arrays[name]

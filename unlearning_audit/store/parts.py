@@ -10,9 +10,11 @@ from unlearning_audit.store.files import ArtifactError, record_of
 
 
 def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Find existing parts in folders with the same label as ``folder``: name → the folder of the part, and its record.
+    """Find results of attacks or metrics that earlier jobs wrote: return name → the folder that holds them, and their
+    record from its spec.
 
-    ``keys``: name → key of the part. Names without an existing part are left out.
+    ``folder``: the folder of the present job; folders whose names differ from it in the key alone are searched.
+    ``keys``: name of each attack or metric → the key of its results. Names without results are left out.
     """
     names = {key: name for name, key in keys.items()}
     found: dict[str, tuple[Path, dict[str, Any]]] = {}

@@ -42,9 +42,9 @@ def light_arrow() -> Iterator[ModuleType]:
 def write_scores(path: str | Path, columns: dict[str, np.ndarray], failed: dict[str, str] | None = None) -> None:
     """Write ``scores.parquet``.
 
-    Columns of equal length: ``attack`` and ``form`` (str), ``model`` int32, ``index`` int32, ``role`` (str,
-    one of ROLES), ``score`` float64 (higher = more likely a forgotten member), ``decision`` bool. ``failed``:
-    attack → why it has no scores.
+    Columns of equal length: ``attack`` and ``form`` (str; the form says from which models the attack learned, such as
+    "trained"), ``model`` int32, ``index`` int32 (the sample), ``role`` (str, one of ROLES), ``score`` float64 (higher =
+    more likely a forgotten member), ``decision`` bool. ``failed``: attack → why it has no scores.
     """
     with light_arrow() as arrow, replacing(path) as part:
         arrays = {name: arrow.array(values) for name, values in columns.items()}
@@ -132,7 +132,8 @@ def cell_of(value: object) -> str:
 
 
 def write_rows(path: str | Path, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
-    """Write rows as csv: numbers in full (round-trip) precision, NaN as an empty cell, no formulas."""
+    """Write one line of csv for each row, column → value, with these ``columns``; a value that a row lacks is an empty
+    cell. Numbers are in full (round-trip) precision, NaN is an empty cell, and no cell is a formula."""
     lines = ([cell_of(row.get(column, "")) for column in columns] for row in rows)
     write_lines(path, map(inert, columns), lines)
 

@@ -12,7 +12,7 @@ from unlearning_audit.workflow.plan_scenario import Judged
 
 
 class External(Judged):
-    """The planner of one scenario of imported models, which adds its nodes to a plan."""
+    """The planner of one scenario of imported models, which adds its jobs to a plan."""
 
     def add(self) -> None:
         """Add the jobs that import every method's populations of models, then those of scores and metrics of every
