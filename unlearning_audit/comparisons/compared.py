@@ -14,19 +14,24 @@ from unlearning_audit.stats import Estimate
 
 @dataclass(frozen=True)
 class Compared:
-    """A number of a metric, ``quantity``, and how the meta-evaluation compares it, ``how``."""
+    """A number that a metric declares, ``quantity``, and how the meta-evaluation compares it with other metrics,
+    ``how``."""
 
     quantity: Quantity
     how: Comparison
 
     def goodness(self, value: np.ndarray) -> np.ndarray:
-        """Return the value transformed so that larger means more forgotten."""
+        """Return ``value`` (of any shape) transformed so that larger means more forgotten.
+
+        Where the ideal value may be missed both ways, this is minus the distance from it.
+        """
         if self.how.two_sided:
             return -np.abs(value - self.how.ideal)
         return -value if self.how.falling else value
 
     def reads(self, row: Row | Failure) -> TypeGuard[Row]:
-        """Return whether a row holds a value of this metric."""
+        """Return whether a row of results holds the number of this comparison, with its attack and role; a failure does
+        not."""
         how = self.how
         if not isinstance(row, Row):
             return False
@@ -35,14 +40,15 @@ class Compared:
 
 
 def metrics(quantities: Iterable[Quantity]) -> dict[str, Compared]:
-    """Return every comparison that the ``quantities`` declare, by its name, sorted as in the table."""
+    """Return every comparison that the ``quantities`` of metrics declare, by its name, in the order of the table of the
+    meta-evaluation."""
     comparisons = [Compared(quantity, how) for quantity in quantities for how in quantity.comparisons]
     return {metric.how.name: metric for metric in sorted(comparisons, key=lambda metric: metric.how.place)}
 
 
 @dataclass(frozen=True)
 class ModelCounts:
-    """How many models one method needs in a scenario of ``protocol``.
+    """How many models are made to judge one method in a scenario of ``protocol``.
 
     ``trained`` and ``unlearned``: the defender's models; ``shadow_trained`` and ``shadow_unlearned``: the adversary's.
     """
@@ -55,10 +61,11 @@ class ModelCounts:
 
 
 def model_counts(protocol: str, member: Membership) -> ModelCounts:
-    """Count the models that one method needs in a scenario: trained and unlearned ones, of the defender and of the
-    adversary.
+    """Count the models that are made to judge one method in a scenario: trained and unlearned ones, of the defender and
+    of the adversary.
 
-    ``member``: the memberships of all batches of models. Originals that several models copy are trained once.
+    ``protocol``: the name of the scenario's protocol, which goes into the result; ``member``: the memberships of all
+    models of the scenario. Originals that several models copy are trained once.
     """
     first, _ = member.originals()
     counts = [(int((~shadow).sum()), int(shadow.sum())) for shadow in (member.shadow[first], member.shadow)]
@@ -67,7 +74,11 @@ def model_counts(protocol: str, member: Membership) -> ModelCounts:
 
 
 def models(metric: Compared, count: ModelCounts) -> Estimate:
-    """Return how many models are needed to judge one method by a metric: an exact count, which is its own interval."""
+    """Return how many models are needed to judge one method by a metric: an exact count, so that its limits equal it.
+
+    ``count``: the models of one method in the scenario. The adversary's models count only if the metric trains on them,
+    and retrained ones only if the metric compares with them. The note says how many of each kind there are.
+    """
     adversary = count.protocol in metric.how.shadows
     counts = {
         "trained": count.trained + count.shadow_trained * adversary,

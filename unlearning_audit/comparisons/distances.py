@@ -43,11 +43,11 @@ FAR_SIDE = "what is left lies on the far side: it looks less familiar than what 
 
 @dataclass(frozen=True)
 class Side:
-    """A method's numbers by one metric, ``audited``, and those that they are compared with, ``yardstick``: of retrained
-    models, or None if theory gives the value of retraining.
+    """A method's numbers by one metric, ``audited``, and what they are compared with, ``yardstick``: the numbers of
+    retrained models, or None if theory gives the value of retraining.
 
-    ``source``: where the latter come from; ``spread``: the standard deviation over retrained models, if it is known and
-    there is one of them.
+    ``source``: what the ``yardstick`` is: `RETRAIN`, `CONTROL` or `THEORY`; ``spread``: the standard deviation over
+    retrained models, if it is known and there is one of them.
     """
 
     audited: Contribution
@@ -57,15 +57,17 @@ class Side:
 
     @property
     def retrained(self) -> int:
-        """Return how many retrained models the numbers are compared with."""
+        """Return how many retrained models the numbers are compared with; 0 if theory gives their value."""
         return 0 if self.yardstick is None else len(self.yardstick.unit)
 
     @property
     def paired(self) -> bool:
-        """Return whether every model has a partner on the other side, or needs none.
+        """Return whether every audited model has a retrained partner, or needs none because theory gives the value of
+        retraining.
 
-        Models that repeat a split and stem from different originals have none, because the order in which they are
-        listed does not pair them.
+        Models that repeat a split and stem from different originals have no partners, because the order in which they
+        are listed does not pair them. Models have none either if their units or splits are not those of the retrained
+        ones, or if the ``spread`` is given.
         """
         if self.yardstick is None:
             return True
@@ -73,16 +75,19 @@ class Side:
         return alike and (self.audited.partners or not self.audited.repeats)
 
     def corresponds(self, side: "Side") -> bool:
-        """Return whether the models of the other ``side``, and those it is compared with, have the same units and
-        splits."""
+        """Return whether the models of another method, ``side``, have the same units and splits as these, so that both
+        can be compared jointly.
+
+        The retrained models must correspond too, unless models have partners or theory gives the value of retraining.
+        """
         if not self.audited.alike(side.audited) or self.paired != side.paired:
             return False
         return self.yardstick is None or side.yardstick is None or self.paired or self.yardstick.alike(side.yardstick)
 
     @property
     def constant(self) -> float:
-        """Return the theoretical value of retraining, with the sign of a distance; 0 where retrained models are
-        compared with."""
+        """Return the theoretical value of retraining, with the sign of a distance; 0 if there are retrained models to
+        compare with."""
         return 0.0 if self.yardstick is not None else self.audited.standard.near * self.audited.standard.ideal
 
     @property
@@ -99,11 +104,13 @@ class Side:
 class Read:
     """A method's distance from retraining by one metric.
 
-    ``numbers``: the distances by all attacks; ``chance``: those distances with the errors that they have if the method
-    is retraining; ``together``: intervals and p-values that hold for all of them; ``place``: the number that stands for
-    all; ``margin``: the range that counts as equivalent; ``broken``: the loss above which a model is broken;
-    ``differs``: whether the number differs from 0; ``blind``: numbers that do not decide equivalence; ``outlying``:
-    whether a utility lies outside of retrained models on an unbounded scale.
+    ``numbers``: the distances by all attacks, or the one distance of a metric without attacks; ``chance``: those
+    distances with the errors that they have if the method is retraining; ``together``: intervals and p-values that hold
+    for all of them; ``place``: the index of the distance that stands for all: the largest, or the largest that differs
+    significantly; ``margin``: the range that counts as equivalent; ``broken``: the loss above which a model is broken;
+    ``differs``: whether the distance differs significantly from 0; ``blind`` bool [attacks]: attacks that do not decide
+    equivalence (None: all decide); ``outlying``: whether a utility lies outside of retrained models on an unbounded
+    scale.
     """
 
     side: Side
@@ -120,7 +127,7 @@ class Read:
 
     @property
     def attack(self) -> str:
-        """Return the attack whose number stands for all, "" where there is none."""
+        """Return the attack whose distance stands for all; "" for a metric without attacks."""
         return self.side.audited.names[self.place]
 
     @property
@@ -130,7 +137,8 @@ class Read:
 
     @property
     def disagree(self) -> bool:
-        """Return whether the distance differs from 0 by the test against chance, although its interval contains 0."""
+        """Return whether the distance of a deciding metric differs from 0 by the test against chance, although its
+        interval contains 0."""
         low, high = self._ends(self.together.half[self.place])
         return self.side.audited.standard.deciding and self.differs and low <= 0 <= high
 
@@ -157,7 +165,8 @@ class Read:
     def distance(self) -> Distance:
         """Return the distance that stands for all attacks, with its intervals, margin and notes, for `decide.classify`.
 
-        Its p-value is that of all attacks' numbers together; NaN if no two models repeat each other.
+        Its p-value is that of all attacks together; NaN if no two models repeat each other. Its lower limit ``least``
+        is −inf where a loss of utility beyond its limit may be chance, so that the method does not count as broken.
         """
         low, high = self._ends(self.together.half[self.place])
         least, _ = self._ends(self.together.alone[self.place])
@@ -182,17 +191,18 @@ class Read:
 
     @property
     def _doubt(self) -> str:
-        """Return why a loss of utility beyond its limit does not count as broken."""
+        """Return the remark for a loss of utility that is beyond its limit and does not count as broken."""
         return UNSURE_UNREPEATED if self.unrepeated else UNSURE
 
     def _hull(self, places: np.ndarray | slice) -> tuple[float, float]:
-        """Return the smallest interval that contains the 1 − 2α intervals of some numbers."""
+        """Return the smallest interval that contains the 1 − 2α intervals of the distances at ``places`` (indices, or a
+        mask over attacks), cut at the range of possible distances."""
         value, half = self.numbers.value[places], self.together.inner[places]
         low, high = np.clip([(value - half).min(), (value + half).max()], *self.side.range)
         return float(low), float(high)
 
     def _ends(self, half: float) -> tuple[float, float]:
-        """Return the limits of the interval of the number that stands for all, cut at the range of possible
+        """Return the limits value ± ``half`` of the distance that stands for all attacks, cut at the range of possible
         distances."""
         value = self.numbers.value[self.place]
         low, high = np.clip([value - half, value + half], *self.side.range)
@@ -200,47 +210,54 @@ class Read:
 
     @property
     def factor(self) -> float:
-        """Return how much wider the interval is than that of this number alone."""
+        """Return how many times wider the interval of the distance is, as one of several, than its own would be."""
         return float(self._factors[self.place])
 
     @property
     def factor_of_largest(self) -> float:
-        """Return how much wider intervals are than those of single numbers, averaged with the `weights` of the largest.
+        """Return how many times wider intervals of several distances are than their own, averaged with the `weights` of
+        the largest.
 
-        So it is continuous in the scores.
+        The average makes the factor continuous in the scores.
         """
         return float(np.abs(self.weights) @ self._factors)
 
     @property
     def _factors(self) -> np.ndarray:
-        """Return how much wider the interval of each number is than that of the number alone, float64 [K]."""
+        """Return how many times wider the joint interval of each attack's distance is than its own, float64 [K]; 1
+        where its own has no width."""
         alone = self.numbers.half_widths()
         return np.where(alone > 0, self.together.half / np.where(alone > 0, alone, 1.0), 1.0)
 
     @property
     def factor_of_test(self) -> float:
-        """Return how much further from 0 this number must lie to be significant than if it were the only one."""
+        """Return how many times further from 0 the distance must lie to be significant than if it were the only one."""
         alone = self.chance.half_widths(units=False)[self.place]
         return float(self.together.alone[self.place] / alone) if alone > 0 else 1.0
 
     @property
     def weights(self) -> np.ndarray:
-        """Return how much each number counts towards the largest, with its sign: float64 [K], absolute values sum to
-        1."""
+        """Return how much each attack's distance counts towards the largest, with its sign: float64 [K], absolute
+        values sum to 1.
+
+        Distances within about `SOFT` standard errors of the largest count with it, so that the last bit of a score
+        decides nothing.
+        """
         size, error = np.abs(self.numbers.value), self.numbers.errors.max()
         weight = np.exp((size - size.max()) / (SOFT * error)) if error > 0 else (size == size.max()) * 1.0
         return np.asarray(np.where(self.numbers.value < 0, -1.0, 1.0) * weight / weight.sum())
 
     @property
     def largest(self) -> float:
-        """Return the largest absolute distance of all numbers."""
+        """Return the largest absolute distance of all attacks."""
         return float(np.abs(self.numbers.value).max())
 
     def differing(self, p_holm: float) -> "Read":
-        """Choose the largest of the attacks' numbers that differs significantly from 0, instead of the largest of all.
+        """Return the distance with another attack standing for all: the largest whose number differs significantly from
+        0.
 
-        Returns the distance unchanged if ``p_holm``, the p-value of all numbers together, adjusted over methods and
-        metrics, exceeds α. Each number's own p-value is adjusted by the same factor.
+        The distance is returned unchanged if ``p_holm`` exceeds α. That is the p-value of all attacks together,
+        adjusted over methods and metrics. Each attack's own p-value is adjusted by the same factor.
         """
         if not p_holm <= ALPHA:
             return self
@@ -249,19 +266,19 @@ class Read:
         return replace(self, place=place, differs=True)
 
     def _adjusted(self, p_holm: float) -> np.ndarray:
-        """Return each number's own p-value, float64 [K], multiplied by the factor from the least of them to
+        """Return each attack's own p-value, float64 [K], multiplied by the factor that turns the least of them into
         ``p_holm``."""
         return np.asarray(self.together.p * (p_holm / self.together.p.min()))
 
     def sighted(self, none: "Read", p_none: float, p_holm: float) -> "Read":
-        """Return the distance with ``blind`` set: the attacks that find no difference between doing nothing and
+        """Return the distance with ``blind`` set to the attacks that find no difference between doing nothing and
         retraining.
 
         Equivalence is then shown without these attacks; otherwise the variation of many attacks that find nothing would
         decide. An attack is blind under two conditions: the 1 − 2α intervals of doing nothing and of this method lie
-        within twice the margin, and the attack distinguishes neither from retraining. ``p_none`` and ``p_holm`` are the
-        adjusted p-values of doing nothing and of this method by this metric. If all attacks were blind, or if the
-        metric is coarse, the distance is returned unchanged.
+        within twice the margin, and the attack distinguishes neither from retraining. ``none``: the distance of doing
+        nothing by this metric; ``p_none`` and ``p_holm``: the adjusted p-values of doing nothing and of this method. If
+        no attack is blind or all are, or if the metric is coarse, the distance is returned unchanged.
         """
         far, near = self.margin
         nothing, p_values = none._adjusted(p_none), self._adjusted(p_holm)
@@ -275,7 +292,8 @@ class Read:
         return replace(self, blind=blind) if partly_blind else self
 
     def with_coarse_margin(self) -> "Read":
-        """Return the distance with the margin that holds where the metric is too coarse for its own."""
+        """Return the distance with a margin at least as wide as the one that its metric declares for being too
+        coarse."""
         far, near = self.margin
         wide = self.side.audited.standard.coarse_margin
         return replace(self, margin=(min(far, -wide), max(near, wide)))
@@ -316,9 +334,10 @@ def against(
     be.
 
     They are compared with the value that theory predicts if there is one, else with retrained models. Retraining itself
-    is compared with its control, which are independently retrained models. Numbers that do not vary are not compared.
-    ``contributions``: method → metric → numbers; ``spread``: the known standard deviation over retrained models, used
-    only if there is a single one.
+    is compared with its control, which are independently retrained models. The clause is returned for a missing number,
+    for missing retrained models or such that were queried by other attacks or on other samples, and for numbers that do
+    not vary. ``contributions``: method → metric → numbers; ``spread``: the known standard deviation over retrained
+    models, used only if there is a single one.
     """
     contribution = contributions[method].get(metric)
     if contribution is None:
@@ -339,8 +358,8 @@ def corresponding(sides: Mapping[str, Side]) -> list[str]:
     """Return the methods, keys of ``sides``, whose models have the same units and splits, so that they can be ranked
     together.
 
-    Of several such sets it is the largest, then the one with most methods besides the references (none, retrain and its
-    control), then the first by name. [] if ``sides`` is empty.
+    Of several such sets of methods, return the largest, then the one with most methods besides the references (none,
+    retrain and its control), then the first by name. Return [] if ``sides`` is empty.
     """
     sets: list[list[str]] = []
     for method, side in sides.items():
@@ -357,7 +376,8 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     """Return the distances of several methods from retraining with their joint error; None where their models do not
     correspond.
 
-    ``sides``: each method's numbers, with ``weights`` float64 [K] of the combination of them that is its distance.
+    ``sides``: for each method its numbers by one metric, and ``weights`` float64 [K] of the combination of these K
+    numbers that is its distance.
     """
     first = sides[0][0]
     if not all(side.corresponds(first) for side, _ in sides):
@@ -387,7 +407,7 @@ def distances_of(side: Side) -> Distances:
     """Return the distances of a method from what it is compared with, one for each of its numbers, such as one per
     attack.
 
-    The sign is such that models that forgot nothing have a positive distance.
+    Models that forgot nothing have a positive distance.
     """
     contribution, count = side.audited, len(side.audited.names)
     if side.yardstick is None:
@@ -399,9 +419,10 @@ def distances_of(side: Side) -> Distances:
 
 
 def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances]:
-    """Return the differences between a method's and retrained models that are not paired, twice with different errors.
+    """Return the differences between a method's models and retrained ones without partners, twice with different
+    errors.
 
-    The first are with the errors of both groups as they are; the second with those that hold if both are retrained.
+    The first have the errors that both groups of models show. The second have those that hold if both are retrained.
     """
     covariance = _known(side, np.eye(len(side.audited.names)))
     both = unpaired.differences(
@@ -427,7 +448,11 @@ def _combined(parts: list[Contribution], matrices: Sequence[np.ndarray | None]) 
 
 
 def _read(parts: list[Contribution], matrices: list[np.ndarray | None]) -> Distances:
-    """Return means over units of linear combinations of the numbers of ``parts``, with their joint error."""
+    """Return means over units of linear combinations of the numbers of ``parts``, with their joint error.
+
+    ``matrices`` has one matrix float64 [combinations, numbers] for each of ``parts``; None leaves its numbers
+    unchanged. All parts are of the same models.
+    """
     first = parts[0]
     return paired.distances(**_combined(parts, matrices), unit=first.unit, split=first.split)
 
@@ -435,14 +460,19 @@ def _read(parts: list[Contribution], matrices: list[np.ndarray | None]) -> Dista
 def _models(
     parts: list[Contribution], matrices: Sequence[np.ndarray | None], covariance: np.ndarray | None
 ) -> unpaired.Models:
-    """Return the models of ``parts`` with linear combinations of their numbers, for comparisons without partners."""
+    """Return linear combinations of the numbers of ``parts`` for each model, for comparisons of models without
+    partners.
+
+    ``matrices`` has one matrix float64 [combinations, numbers] for each of ``parts``; None leaves its numbers
+    unchanged. ``covariance``: the known covariance between models, or None.
+    """
     first = parts[0]
     return unpaired.Models(**_combined(parts, matrices), unit=first.unit, split=first.split, covariance=covariance)
 
 
 def _known(side: Side, weights: np.ndarray) -> np.ndarray | None:
-    """Return the covariance over retrained models of combinations of a side's numbers, or None where their spread is
-    unknown.
+    """Return the covariance over retrained models of linear combinations of a method's numbers, float64 [C, C]; None
+    where the spread of retrained models is unknown.
 
     ``weights`` float64 [C, K]. Attacks are assumed independent, which widens intervals that hold for several of them.
     """
@@ -450,7 +480,10 @@ def _known(side: Side, weights: np.ndarray) -> np.ndarray | None:
 
 
 def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
-    """Return the range of distances that count as equivalent, (far, near) around 0, on the scale of the distance."""
+    """Return the range of distances that count as equivalent, (far, near) around 0, on the scale of the distance.
+
+    ``margins``: name of a margin → its size. A metric declares the name of its margin, or a size of its own.
+    """
     name, scale = side.audited.standard.margin, side.audited.standard.scale
     size = margins[name] if name in margins else float(name)
     if scale == "difference":
@@ -462,8 +495,8 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
 
 
 def broken(side: Side, margins: dict[str, float]) -> float:
-    """Return the loss of utility above which a model counts as broken; inf where the number does not measure
-    utility."""
+    """Return the loss of utility above which a model counts as broken, from ``margins``; inf where the number does not
+    measure utility or no such loss is set."""
     size = margins.get(f"broken_{side.audited.standard.margin}")
     if side.audited.standard.deciding or size is None:
         return float("inf")
@@ -471,7 +504,11 @@ def broken(side: Side, margins: dict[str, float]) -> float:
 
 
 def _end(part: Contribution, place: int) -> str:
-    """Return the end of its range, "floor" or "ceiling", that a number is within two standard errors of; "" if none."""
+    """Return the end of the possible range, "floor" or "ceiling", that one number's mean over models is within two
+    standard errors of; "" if neither.
+
+    ``place``: the index of the number.
+    """
     value, error = part.value[place], np.sqrt((part.influence[place].mean(axis=0) ** 2).sum())
     if len(value) > 1:
         error = np.hypot(error, value.std(ddof=1) / np.sqrt(len(value)))
@@ -482,7 +519,8 @@ def _end(part: Contribution, place: int) -> str:
 def _unshrunk(contribution: Contribution) -> float:
     """Return the factor that makes the sum of squared influences an unbiased variance.
 
-    It replaces the n + 2 of `stats.mean_influence` by n − 1.
+    It replaces the divisor n + 2 of `stats.mean_influence` by n − 1, where n is the number of forgotten, or of
+    held-out, samples of a model.
     """
     count = (contribution.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
     return float((count + 2) / np.sqrt(count * (count - 1))) if count > 1 else 1.0
@@ -498,10 +536,12 @@ def read(
     level: float = LEVEL,
     worths: int = 2,
 ) -> Read:
-    """Return a method's distance by one metric; of several attacks the strongest, with a band that holds for all.
+    """Return a method's distance by one metric; of several attacks the strongest, with intervals that hold for all.
 
-    ``worths``: the number of metrics by which a model may be broken. For one, the probability of a false loss is half
-    of what ``level`` leaves, for two it is all of that; with more each gets its part (Bonferroni).
+    ``margins``: name of a margin, or ``broken_`` and that name → size; ``draws``: how often ``rng`` draws the joint
+    deviations; ``level``: the confidence level; ``worths``: the number of metrics by which a model may be broken. For
+    one, the probability of a false loss is half of what ``level`` leaves, for two it is all of that; with more each
+    gets its part (Bonferroni).
     """
     numbers = distances_of(side)
     chance = by_chance(side, numbers)
@@ -524,7 +564,8 @@ def _outlying(side: Side, level: float) -> bool:
 
     Three models that are right on all samples do not show how such models vary: by accuracy alone, a fourth model like
     them would be called broken in up to 13 % of audits. Student's t holds on a scale on which models may be normal.
-    With partners, differences of models of one kind are symmetrical on any scale. True where this cannot be tested.
+    With partners this is not needed, because differences of models of one kind are symmetrical on any scale. Return
+    True where it is not needed or cannot be tested.
     """
     audited, reference = side.audited, side.yardstick
     if reference is None or side.paired or audited.latent is None or reference.latent is None:
@@ -539,29 +580,32 @@ def _outlying(side: Side, level: float) -> bool:
 
 
 def beside_none(method: Read, none: Read) -> Distances | None:
-    """Return the distances of a method and of none, ≥ 0, each the largest of its own numbers; None where they do not
-    share models and samples.
+    """Return the distances of a method and of none, ≥ 0, each the largest of its attacks', with their joint error; None
+    where they do not share models and samples.
 
-    Numbers that come close to the largest count in the interval too, so that both are continuous in the scores.
+    Attacks that come close to the largest count in the interval too, so that it is continuous in the scores.
     """
     both = joint([(method.side, method.weights), (none.side, none.weights)])
     return None if both is None else replace(both, value=np.array([method.largest, none.largest]))
 
 
 def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Estimate:
-    """Return how much closer to retraining a method is than none: distance of none − distance of the method, paired.
+    """Return how much closer to retraining a method is than none: the paired difference of their distances, positive if
+    the method is closer.
 
-    ``factor``: how much wider the upper half of the interval is, as the largest of many distances is large by chance.
+    ``both``: the joint distances of the method and of none, in this order; ``factor``: how many times wider the upper
+    half of the interval is made, because the largest of many distances is large by chance.
     """
     estimate = both.of(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
     return replace(estimate, high=estimate.value + factor * (estimate.high - estimate.value))
 
 
 def closed(both: Distances, method: Read, none: Read) -> Estimate:
-    """Return the share of the distance between doing nothing and retraining that a method removed, at most 1.
+    """Return the share of the distance between doing nothing and retraining that a method removed, at most 1; NaN with
+    the reason if doing nothing is not distinguishable.
 
-    ``both``: the joint distances of the two; ``method`` and ``none``: the distances of the method and of doing nothing
-    by one metric. A note says if the method lies on the far side of retraining, which means that it went too far.
+    ``both``: the joint distances of the method and of doing nothing; ``method`` and ``none``: their distances by one
+    metric. A note says if the method lies on the far side of retraining, which means that it went too far.
     """
     near = bool(none.numbers.value[np.abs(none.numbers.value).argmax()] > 0)
     share = share_closed(distances=both, significant=none.differs and near, factor=method.factor_of_largest)

@@ -62,12 +62,14 @@ def evaluate(
     broken: float,
     counts: dict[str, ModelCounts] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return rows (metric, property, scenario, value, ci_low, ci_high, n, note) from the results of all metrics.
+    """Return rows (metric, property, scenario, value, ci_low, ci_high, n, note) on how good each metric is, from the
+    results of all.
 
-    ``records``: all rows of metrics.csv; ``quantities``: what metrics declare, of which some are compared; ``broken``:
-    the loss of test accuracy against retraining from which a model counts as broken, if the whole interval lies above;
-    ``counts``: scenario → numbers of models, for the cost. A property that the study cannot show is left out. A
-    property that it could show but does not is empty, with the reason.
+    ``records``: all rows of metrics.csv; ``quantities``: the numbers that metrics declare, of which some are to be
+    compared; ``broken``: the loss of test accuracy against retraining from which a model counts as broken, if the whole
+    interval lies above; ``counts``: scenario → numbers of models, for the property "models" (None: it is left out). A
+    property that the study cannot show has no row. A property that it could show but does not has a row with NaN and
+    the reason.
     """
     compared = metrics(quantities)
     properties: list[dict[str, Any]] = []
@@ -97,10 +99,11 @@ def evaluate(
 
 
 def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return (metric, property) → the row of `evaluate` that represents it.
+    """Return (metric, property) → the row that represents it, from the rows of `evaluate`.
 
-    Of all scenarios that show a property, it is the one that shows it for most metrics, so that metrics are compared on
-    the same models. If that scenario lacks the metric, it is the first scenario that has a value of it.
+    For each property this is the row of one scenario, which `common` chooses, so that metrics are compared on the same
+    models. If that scenario lacks the metric, it is the row of the first scenario with a value, or of the first one if
+    none has a value. Agreements between two metrics are left out.
     """
     by_scenario: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in rows:
@@ -115,11 +118,12 @@ def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]
 
 
 def common(rows: list[dict[str, Any]], label: str) -> str:
-    """Return the scenario in which most metrics show power, so that properties are of the same models.
+    """Return the scenario whose rows represent the property ``label``; "" if no scenario shows it.
 
-    Where it does not show the property ``label``, return the scenario in which most metrics show that property; "" if
-    there is none. Of several scenarios it is the first. A row without a value counts only if no row of its property has
-    a value.
+    This is the scenario in which most metrics show power, so that all properties are of the same models. If that
+    scenario does not show ``label``, it is the one in which most metrics show ``label`` (except for "models"). Of
+    equally good scenarios it is the first. A row without a value counts only if no row of its property has a value.
+    ``rows``: rows of `evaluate`.
     """
     with_values = {row["property"] for row in rows if not math.isnan(row["value"])}
     metrics_by_scenario: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
@@ -132,7 +136,10 @@ def common(rows: list[dict[str, Any]], label: str) -> str:
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """Return how a row judges its metric: "good", "bad", or "" where it shows neither."""
+    """Return how a row of `evaluate` judges its metric: "good", "bad", or "" where it shows neither.
+
+    Power and models, and rows without an interval, are never judged.
+    """
     low, high = row["ci_low"], row["ci_high"]
     if math.isnan(low + high) or row["property"] in ("power", "models"):
         return ""
@@ -146,8 +153,11 @@ def verdict(row: dict[str, Any]) -> str:
 
 
 def _between(records: list[Record], compared: dict[str, Compared], scenario: str) -> list[dict[str, Any]]:
-    """Return Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of
-    `evaluate`."""
+    """Return Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of `evaluate`.
+
+    ``compared``: name of a metric → how it is compared. Two metrics are skipped if fewer than three methods have values
+    by both.
+    """
     tables = {}
     for name, metric in compared.items():
         same = [(record, record.row) for record in records if record.scenario == scenario and metric.reads(record.row)]
@@ -168,9 +178,10 @@ def _between(records: list[Record], compared: dict[str, Compared], scenario: str
 
 
 def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> Iterator[tuple[str, Estimate]]:
-    """Yield (name of a property, Estimate) for each property of one metric that the records of one scenario can show.
+    """Yield (name of a property, Estimate) for each property of one metric that the results of one scenario can show.
 
-    ``broken``: the methods that leave broken models there; monotonicity is computed without them.
+    ``records``: the metric's rows there; ``broken``: the methods that leave broken models there; monotonicity is
+    computed without them. Grounding, separation and power need a scenario without axes.
     """
     tables = _by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS)
     plain = {place: table for place, table in tables.items() if not dict(place).keys() & set(SEEDS)}
@@ -195,10 +206,11 @@ Table = dict[str, Row]
 def _by_place(
     records: list[Numbered], *, axes: tuple[str, ...] = (), seeds: tuple[str, ...] = ()
 ) -> dict[tuple[tuple[str, Any], ...], Table]:
-    """Return one table of methods for each combination of ``axes`` and ``seeds``: (name, value) pairs → method → row.
+    """Return the methods' rows for each combination of ``axes`` and ``seeds``: (name, value) pairs → method → row.
 
     ``axes``: names of the study's axes, such as the budget; ``seeds``: fields of a row that tell splits or models
-    apart. Of several rows of a method, the one with the fewest other fields is kept, and of those the last.
+    apart. Of several rows of a method in one combination, the one with the fewest other fields is kept, and of those
+    the last.
     """
     tables: dict[tuple[Any, ...], Table] = defaultdict(dict)
     besides: dict[tuple[Any, ...], int] = {}
@@ -229,7 +241,8 @@ def _se(row: Row) -> float:
 def grounding(metric: Compared, table: Table) -> Estimate:
     """Return the difference of retraining from the ideal score, with its interval, which should contain 0.
 
-    It is empty, with the reason, if the metric has no ideal score or retraining has no value.
+    ``table``: method → row. The result is NaN, with the reason, if the metric has no ideal score or retraining has no
+    value.
     """
     if math.isnan(metric.how.ideal):
         return empty(n=0, note="no value is known for perfect unlearning")
@@ -242,9 +255,10 @@ def grounding(metric: Compared, table: Table) -> Estimate:
 
 
 def separation(metric: Compared, table: Table) -> Estimate:
-    """Return (goodness of retrain − goodness of none) in standard errors of the difference, ± 1.96.
+    """Return how far retraining is from doing nothing: the difference of their goodness in standard errors, ± 1.96.
 
-    It is empty, with the reason, if one of the two has no value, or neither has an interval with a width.
+    ``table``: method → row. The result is NaN, with the reason, if one of the two has no value or no interval, or both
+    intervals have no width.
     """
     both = [table[method] for method in ("retrain", "none") if method in table and not math.isnan(table[method].value)]
     if len(both) < 2:
@@ -260,9 +274,10 @@ def separation(metric: Compared, table: Table) -> Estimate:
 def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     """Return the share of the pairs of methods that a metric distinguishes, each at an error rate of 5 %.
 
-    ``seeds``: the values of single pairs of splits, or of single models. If there are at least three, the test is
-    Student's t on differences of two methods on the same ones, so that what methods share cancels. Otherwise it is 1.96
-    standard errors of a difference of two independent numbers, which is too wide.
+    ``table``: method → row; ``seeds``: such tables of single pairs of splits, or of single models. If two methods have
+    values on at least three of these, the test is Student's t on the differences, so that what methods share cancels.
+    Otherwise it is 1.96 standard errors of a difference of two independent numbers, which is too wide. Pairs of methods
+    without intervals are skipped; the result is NaN, with the reason, if all are.
     """
     rows = {m: r for m, r in table.items() if m not in CONTROLS and not math.isnan(r.value)}
     paired = {m: np.array([t[m].value if m in t else math.nan for t in seeds]) for m in rows}
@@ -291,9 +306,9 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     """Return the mean Kendall τ-b between the rankings of methods in every two ``tables``, with a jackknife interval
     over tables.
 
-    Each table is method → row, of one seed or size. Only methods with a value in all tables are ranked. It is empty,
-    with the reason, for fewer than two tables or three methods, and if a ranking has all methods equal; two tables have
-    no interval.
+    Each table is method → row, of one seed or size. Only methods with a value in all tables are ranked. The result is
+    NaN, with the reason, for fewer than two tables or three methods, and if a ranking has all methods equal. Two tables
+    give a value without an interval.
     """
     candidates = sorted({m for t in tables for m in t} - set(CONTROLS))
     methods = [m for m in candidates if all(m in t and not math.isnan(t[m].value) for t in tables)]
@@ -320,11 +335,13 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
 
 
 def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable[str] = ()) -> Estimate:
-    """Return the mean over methods of Spearman's ρ between budget and goodness; −1 = falls with every step, as theory
-    predicts.
+    """Return the mean over methods of Spearman's ρ between budget and goodness; −1 means that goodness falls with every
+    step, as theory predicts.
 
-    Retraining is left out, because theory predicts no fall there. So are methods that leave ``broken`` models, for
-    which theory predicts nothing. The interval is over methods.
+    ``budgets``: ε → method → row. Retraining is left out, because theory predicts no fall there. So are methods that
+    leave ``broken`` models, for which theory predicts nothing, and methods that lack a value or do not vary. The
+    interval is over methods. The result is NaN, with the reason, for fewer than three budgets, and if no method is
+    left.
     """
     order = sorted(budgets)
     methods = sorted(set.intersection(*(set(t) for t in budgets.values())) - {"retrain", *CONTROLS, *broken})

@@ -37,7 +37,8 @@ def plans(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     """Return rows of half-width and least detectable distance: for the study as it is, and for larger studies.
 
     Larger studies have more pairs, models or samples, as far as these narrow the interval. For models without partners
-    only the row of the present study is given; `requirements` gives what more retrained models bring.
+    only the row of the present study is given; `requirements` gives what more retrained models bring. ``method`` and
+    ``metric`` are names that go into the rows; ``read`` is the method's distance by the metric.
     """
     parts, planned = components(read), designs_of(read)
     designs = [(TODAY, 1.0, parts.design)]
@@ -51,12 +52,13 @@ def plans(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
 
 
 def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrained: float) -> list[dict[str, Any]]:
-    """Return rows of what more training seeds, and more unlearning seeds of each, would bring.
+    """Return rows of what more training seeds, and more unlearning seeds of each, would bring: half-widths of the
+    difference in mean confidence from retraining.
 
-    They hold half-widths of the difference in mean confidence from retraining. ``training`` and ``unlearning``: the
-    rows of the ``metric``, standard deviations over originals and over models of one original; ``of_retrained``: that
-    over retrained models, each of which is trained anew. se² = σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for
-    p originals, each with m models, and as many retrained ones.
+    ``training`` and ``unlearning``: the ``method``'s rows of standard deviations over originals, and over models of one
+    original; ``of_retrained``: the standard deviation over retrained models, each of which is trained anew. se² =
+    σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p originals, each with m models, and as many retrained
+    ones. ``metric``: the name that goes into the rows.
     """
     originals = training.n
     design = Design(originals, 1.0, unlearning.n / originals, 0)
@@ -78,7 +80,9 @@ def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrai
 def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]]:
     """Return the rows of `of_seeds` for every method with separate spreads over training and unlearning seeds.
 
-    ``numbers``: method → rows. They are read for every metric whose file names its two quantities in ``SEEDS``.
+    ``numbers``: method → metric rows. A metric takes part if its file names its two spreads in ``SEEDS``. Retraining
+    and its control, and methods without both spreads, are skipped; so are all methods if the spread of retrained models
+    is not known.
     """
     plans = []
     for metric in registry.defining("metrics", SEEDS):
@@ -101,7 +105,8 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     The estimate is not taken for the true distance. Instead a row says what shows equivalence if the method is
     retraining, or what detects the distance if it is the lower or the upper limit of its interval (``assumed``). For
     models without partners, rows give the fewest retrained models. An outcome that no size would show has no row; a
-    metric whose interval does not narrow has none at all.
+    metric whose interval does not narrow has none at all. ``method`` and ``metric`` are names that go into the rows;
+    ``read`` is the method's distance by the metric.
     """
     if not read.side.audited.standard.narrows:
         return []
@@ -129,7 +134,8 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
 
 
 def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
-    """Return rows of the fewest retrained models that would decide, for models without partners."""
+    """Return the rows of `requirements` for models without partners: the fewest retrained models that would decide on
+    the distance ``read``."""
     parts, today = components(read), read.side.retrained
     yardstick = retrained.Yardstick.of(read)
     return [
@@ -145,7 +151,7 @@ def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
 def least_distance(read: Read) -> float:
     """Return the least true distance from retraining that this study would detect with power .8, on the metric's scale.
 
-    It is of the attack whose number stands for all. inf where no two models show how such models vary.
+    It is of the attack whose distance stands for all; inf if no two models show how such models vary.
     """
     if not read.side.paired:
         return np.inf if read.unrepeated else retrained.Yardstick.of(read).least_distance(retrained.present(read))
@@ -185,8 +191,8 @@ def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
 
 
 def _least(enough: Callable[[float], bool], today: int) -> int:
-    """Return the least whole number for which ``enough(number / today)`` holds; 0 if it exceeds `resolution.MOST` times
-    today's."""
+    """Return the least whole number for which ``enough(number / today)`` holds, searched from ``today``; 0 if it
+    exceeds `resolution.MOST` times ``today``."""
     low = high = today
     while not enough(high / today):
         low, high = high, 2 * high
@@ -234,16 +240,17 @@ def pool_size(*, units: int, per_unit: float, distinct: int) -> float:
 
 
 def _samples_per_unit(read: Read) -> float:
-    """Return the mean number of samples of a unit."""
+    """Return the mean over units of the number of samples that some model of the unit was queried on."""
     contribution = read.side.audited
     met = (contribution.influence != 0).any(axis=0)
     return float(np.mean([met[contribution.unit == unit].any(axis=0).sum() for unit in np.unique(contribution.unit)]))
 
 
 def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknown: list[str]) -> str:
-    """Return a sentence on what to do about a method that is inconclusive by some ``metrics``.
+    """Return a sentence on which study size would decide on a method that is inconclusive by some ``metrics``.
 
-    ``needs``: rows of `requirements`; ``unknown``: metrics without anything to compare with.
+    ``needs``: rows of `requirements`; ``unknown``: metrics that cannot be compared with anything, which the sentence
+    names instead if there are any. If a study of the present size may decide, or no size would, the sentence says so.
     """
     if unknown:
         return f"nothing to hold against: {', '.join(unknown)}"
@@ -268,8 +275,11 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
 
 
 def _counts(rows: list[dict[str, Any]], metrics: Collection[str], *, most: bool) -> str:
-    """Return a phrase such as "12 pairs or 40 models per split": what all ``metrics`` need (``most``), or the one that
-    needs least."""
+    """Return a phrase such as "12 pairs or 40 models per split": the size that decides by all ``metrics`` (``most``),
+    or by the one that needs least; "" if there is none.
+
+    ``rows``: rows of `requirements` with one outcome.
+    """
     clauses = []
     for part in (PAIRS, MODELS, RETRAINED):
         of_part = [row for row in rows if row["what"] == DECIDES + part]
@@ -287,12 +297,13 @@ def count(row: dict[str, Any]) -> str:
 
 
 def components(read: Read) -> Components:
-    """Return the variance components of the distance that is shown."""
+    """Return the variance components of the distance that stands for all attacks."""
     return resolution.components(distances=read.numbers)[read.place]
 
 
 def by_chance(read: Read) -> Components:
-    """Return the variance components that the shown distance would have if the method were retraining.
+    """Return the variance components that the distance which stands for all attacks would have if the method were
+    retraining.
 
     They are widened by the factor that a test of several attacks demands.
     """
@@ -306,7 +317,8 @@ def by_chance(read: Read) -> Components:
 
 
 def _widened(parts: Components, factor: float) -> Components:
-    """Return the components of a band that holds for several attacks: errors that are ``factor`` times as large."""
+    """Return variance components of errors that are ``factor`` times as large, for intervals that hold for several
+    attacks."""
     variances = {name: getattr(parts, name) * factor**2 for name in COMPONENTS}
     return replace(parts, **variances)
 
@@ -328,9 +340,10 @@ def _row(
 
 
 def _count(design: Design, part: str) -> float:
-    """Return the number of pairs, models or samples of a design."""
+    """Return the number of pairs, models or samples (``part``) of a design."""
     return {PAIRS: design.units, MODELS: design.models, SAMPLES: design.samples}[part]
 
 
 def _times(row: dict[str, Any]) -> float:
+    """Return how many times as large as the present one the study of a row is."""
     return float(row["times"])

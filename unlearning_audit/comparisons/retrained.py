@@ -1,8 +1,8 @@
-"""How many retrained models are needed to decide on models that have no partners among them.
+"""How many retrained models are needed to decide on audited models that have no partners among them.
 
-Such models are compared with the variation between retrained ones (`unlearning_audit.stats.unpaired`). With m audited
-and n retrained models the error of a distance is s·√(1/m + 1/n), or that over samples if this is larger. A distance is
-tested by Student's t with n − 1 degrees of freedom.
+Audited models without partners are compared with the variation between retrained ones
+(`unlearning_audit.stats.unpaired`). With m audited and n retrained models the error of a distance is s·√(1/m + 1/n), or
+that over samples if this is larger. A distance is tested by Student's t with n − 1 degrees of freedom.
 """
 
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ class Yardstick:
     """The variances of a distance between audited and retrained models without partners.
 
     ``sampled``: the variance over samples; ``spread``: the variance of one model; ``audited``: the number of audited
-    models; ``band``: how much wider intervals are than those of one number alone; ``known``: whether the spread of one
-    retrained model is given. With more retrained models it is estimated.
+    models; ``band``: how many times wider intervals are than those of one number alone; ``known``: whether the spread
+    of a single retrained model is given. With more retrained models it is estimated.
     """
 
     sampled: float
@@ -37,26 +37,29 @@ class Yardstick:
 
     @classmethod
     def of(cls, read: Read) -> "Yardstick":
-        """Return the variances of the number that stands for all numbers of a metric."""
+        """Return the variances of the distance that stands for all attacks of a metric."""
         audited, retrained = len(read.side.audited.unit), read.side.retrained
         spread = float(read.chance.models.variances[0][read.place]) / (1 / audited + 1 / retrained)
         return cls(float(read.numbers.sampled[read.place]), spread, audited, read.factor, bool(read.given))
 
     def _dof(self, retrained: int) -> int:
-        """Return the degrees of freedom of the variance between so many ``retrained`` models."""
+        """Return the degrees of freedom of the variance between so many ``retrained`` models; practically inf for one
+        of known spread."""
         return KNOWN if self.known and retrained == 1 else retrained - 1
 
     def least_distance(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
-        """Return the distance that is detected with this ``power`` by so many ``retrained`` models.
+        """Return the least distance that is detected with this ``power``, at confidence ``level``, by so many
+        ``retrained`` models.
 
         There must be at least two, or one of known spread.
         """
         return self._reach(retrained, self._dof(retrained), tail=(1 - level) / 2, power=power)
 
     def room_needed(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
-        """Return how far inside its margin a distance must lie to be shown equivalent by two one-sided tests.
+        """Return how far inside its margin a distance must lie to be shown equivalent with this ``power`` by so many
+        ``retrained`` models.
 
-        Each test gets half of the missing power.
+        This is by two one-sided tests, each of which gets half of the missing power.
         """
         dof = self._dof(retrained) if self.audited == 1 else min(self._dof(retrained), self.audited - 1)
         return self._reach(retrained, dof, tail=1 - level, power=(1 + power) / 2)
@@ -77,7 +80,7 @@ class Yardstick:
 
 
 def present(read: Read) -> int:
-    """Return how many retrained models there are, but at least two unless their spread is given.
+    """Return how many retrained models there are, but at least two unless the spread of a single one is given.
 
     With a single retrained model of unknown spread, the audited models show how models vary.
     """
@@ -85,11 +88,11 @@ def present(read: Read) -> int:
 
 
 def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
-    """Return (retrained models, outcome, assumed distance) for the least numbers that decide an inconclusive distance
-    with power .8.
+    """Return (retrained models, outcome, assumed distance) for the fewest retrained models that decide an inconclusive
+    distance with power .8.
 
-    The first shows equivalence if the method is retraining; the others find the distance if it is at either limit of
-    its interval. An outcome that no number of retrained models can give is left out.
+    The first shows equivalence if the method is retraining; the others detect the distance if it is at the lower or at
+    the upper limit of its interval. An outcome that `MOST` retrained models do not give is left out.
     """
     yardstick = Yardstick.of(read)
     room = min(-read.margin[0], read.margin[1])

@@ -41,10 +41,11 @@ DISAGREEING = "two groups of retrained models differ, so neither can be compared
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The ``state`` of a scenario, one of `decide.STATES` or "", and the ``reason`` in one clause.
+    """What a scenario can show: its ``state``, one of `decide.STATES` or "" if it can give verdicts, and the ``reason``
+    in one clause.
 
     ``least``: metric → the lower limit of the distance of doing nothing, where that distance is significant;
-    ``referred``: whether the scenario has the method `none`.
+    ``referred``: whether the scenario has the method `none`, with models that repeat each other.
     """
 
     state: str
@@ -56,10 +57,10 @@ class Sensitivity:
 def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping[str, float]], why: str) -> Sensitivity:
     """Return whether a scenario can show what unlearning does: its state, "" if it can, with the reason.
 
-    It cannot if there is nothing to compare with, if two groups of retrained models differ, or if no metric
-    distinguishes doing nothing from retraining. ``reads`` and ``p_holm``: method → deciding metric → distance and
-    adjusted p-value; ``why``: a sentence on why doing nothing may leave nothing to find (`explanation`). A metric finds
-    doing nothing if its p-value is at most α and the distance is positive.
+    It cannot if there is nothing to compare with, if no two models repeat each other, if two groups of retrained models
+    differ, or if no metric distinguishes doing nothing from retraining. A metric does if the adjusted p-value of doing
+    nothing is at most α and its distance is positive. ``reads`` and ``p_holm``: method → deciding metric → distance and
+    adjusted p-value; ``why``: a sentence on why doing nothing may leave nothing to find (`explanation`).
     """
     none = reads.get(NONE, {})
     near = {metric: read for metric, read in none.items() if read.distance.estimate.value > 0}
@@ -84,19 +85,22 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
 
 
 def condition(note: str) -> str:
-    """Return the clause of a note that states the spread of retrained models, or what it would have to be; "" if there
-    is none."""
+    """Return the clause of a verdict's ``note`` that states the spread of retrained models, or what it would have to
+    be; "" if there is none."""
     return next((clause for clause in note.split("; ") if clause.startswith((BY_CHANCE, GIVEN))), "")
 
 
 def reason(row: dict[str, Any]) -> str:
-    """Return the reason for the state in a line of verdicts.csv with one of `decide.STATES`, without further remarks of
-    its note."""
+    """Return the reason for the state of a scenario from a row of verdicts.csv, without the further remarks of its
+    note.
+
+    ``row``: column → value; its verdict is one of `decide.STATES`.
+    """
     return str(row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0])
 
 
 class Share(NamedTuple):
-    """The share of right predictions: the ``value`` with its interval, from how many ``samples``."""
+    """A share of samples: the ``value`` with its interval, from how many ``samples``."""
 
     value: float
     low: float
@@ -105,9 +109,11 @@ class Share(NamedTuple):
 
 
 def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Share]:
-    """Return accuracies by role of the samples, and the share of the most frequent class under "most_frequent".
+    """Return the accuracy of one method's models for each role of samples ("retain", "forget" …), and the share of the
+    most frequent class under "most_frequent".
 
-    ``numbers``: the metric rows of one method. Rows without a value, and rows of single pairs or models, are skipped.
+    ``numbers``: the metric rows of that method. Failures, rows without a value, and rows of single pairs or models, are
+    skipped.
     """
     names = {"accuracy": "", "majority_share": "most_frequent"}
     return {
@@ -119,8 +125,8 @@ def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Share]:
 
 
 def spread_that_explains(distance: float) -> str:
-    """Return a clause on how much retrained models would have to vary for the ``distance`` of one from another to be
-    chance.
+    """Return a clause on how much retrained models would have to vary for a single model's ``distance`` from one of
+    them to be chance.
 
     Two normal numbers of standard deviation s differ by more than 1.96·√2·s in 5 % of pairs.
     """

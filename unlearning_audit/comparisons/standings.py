@@ -24,7 +24,8 @@ def standings(
     ``distance`` is the method's mean distance in margins, by the first deciding metric that all scenarios have, with
     its 95 % interval ``low`` to ``high``. ``best`` and ``worst`` are the ranks that it may have among all ``methods``,
     at 95 % for all at once. Of several attacks each method's strongest counts, as in a verdict; the sign of a distance
-    does not. Returns [] where scenarios have no common metric or fewer than two common methods.
+    does not. Return [] if scenarios have no common metric or fewer than two common methods. ``margins``: name of a
+    margin → its size; ``draws``: how often joint deviations are drawn, from ``seed``.
     """
     metric = _metric(scenarios)
     if metric is None:
@@ -48,8 +49,9 @@ def standings(
 def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
     """Return the distances of methods from retraining in units of their margins, with their joint error.
 
-    ``sides``: method → its numbers by one metric, of which the strongest attack's is used. Distances to either side of
-    retraining are positive. Raises ValueError if the methods' models do not correspond.
+    ``sides``: method → its numbers by one metric, of which those of the strongest attack are used; ``margins``: name of
+    a margin → its size. Distances on either side of retraining are positive. Raises ValueError if the methods' models
+    do not correspond.
     """
     strongest = []
     for side in sides.values():
@@ -65,7 +67,8 @@ def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
 
 
 def _metric(scenarios: list[Contributions]) -> str | None:
-    """Return the first deciding metric of the first scenario that all others have too; None if there is none."""
+    """Return the first metric of the first scenario that decides, is not coarse, and that all other scenarios have too;
+    None if there is none."""
     names = [
         dict.fromkeys(
             name
@@ -79,8 +82,11 @@ def _metric(scenarios: list[Contributions]) -> str | None:
 
 
 def _sides(contributions: Contributions, metric: str) -> dict[str, Side]:
-    """Return what each method's number is compared with, for methods that have one and whose models correspond to most
-    others."""
+    """Return method → its numbers by ``metric`` and what they are compared with, for the largest set of methods whose
+    models correspond.
+
+    Methods without such numbers are left out.
+    """
     comparisons = {method: distances.against(method, metric, contributions) for method in contributions}
     sides = {method: side for method, side in comparisons.items() if isinstance(side, Side)}
     return {method: sides[method] for method in distances.corresponding(sides)}

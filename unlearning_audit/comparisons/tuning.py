@@ -21,12 +21,13 @@ TIE = 0.01
 
 @dataclass(frozen=True)
 class Trial:
-    """The result of one setting after a round.
+    """The result of one setting of a method after a round.
 
-    ``number``: 0 is the setting that the study names; ``distance`` from retraining, in margins, by the deciding metric
-    with the largest one, with its standard ``error``; that ``metric`` and its ``margin``; ``worth``: the largest loss
-    of utility against retraining, in margins, above 1 it is too much; ``seconds`` of the method alone; ``note``: why
-    there is no number; the distance is then infinite.
+    ``number``: the index of the setting, 0 for the one that the study names; ``options``: the setting; ``pairs``: how
+    many pairs it was tried on; ``distance``: the largest distance from retraining by a deciding metric, in margins,
+    with its standard ``error``; ``metric`` and ``margin``: that metric and its margin; ``worth``: the largest loss of
+    utility against retraining, in margins (above 1 it is too much); ``seconds`` of the method alone; ``note``: why
+    there is no distance, which is then infinite, or "".
     """
 
     number: int
@@ -44,10 +45,12 @@ class Trial:
 def settings(
     study: Mapping[str, Any], space: Mapping[str, Sequence[Any] | Mapping[str, Any]], trials: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Return the ``study``'s options and ``trials`` other settings of the ``space``; fewer where it has no more.
+    """Return the settings to try: the ``study``'s own options, then ``trials`` others of the ``space``; fewer if it has
+    no more.
 
     ``space``: option → list of values, or a mapping with low and high. With log true, values are drawn evenly in their
-    logarithms; they are whole numbers where both ends are.
+    logarithms; they are whole numbers where both ends are. Options that are not in ``space`` keep the study's values.
+    ``seed``: of the Sobol sequence.
     """
     from scipy.stats import qmc
 
@@ -66,10 +69,10 @@ def settings(
 
 
 def rounds(count: int, pairs: int) -> list[tuple[int, int]]:
-    """Return (settings, pairs) of each round, for ``count`` settings, the study's own among them.
+    """Return (settings, pairs) of each round: how many settings are tried, each on how many pairs.
 
-    The first round tries all on one pair. Each further round tries one in `RATE` on twice as many pairs, and at least
-    two settings; the last uses all ``pairs``.
+    The first round tries all ``count`` settings, the study's own among them, on one pair. Each further round tries one
+    in `RATE` on twice as many pairs, and at least two settings; the last uses all ``pairs``.
     """
     plan = [(count, 1)]
     while plan[-1][1] < pairs:
@@ -79,7 +82,8 @@ def rounds(count: int, pairs: int) -> list[tuple[int, int]]:
 
 
 def survivors(trials: Sequence[Trial], count: int) -> list[int]:
-    """Return the numbers of the ``count`` settings that the next round tries, sorted.
+    """Return the numbers of the ``count`` settings that the next round tries, sorted; ``trials`` are the results of
+    this round.
 
     Setting 0, which the study names, is always among them, so that the winner can be compared with it. The others are
     ranked: first the settings whose loss of utility is within its margin, by their distance from retraining; then the
@@ -91,11 +95,11 @@ def survivors(trials: Sequence[Trial], count: int) -> list[int]:
 
 
 def choice(trials: Sequence[Trial]) -> Trial:
-    """Return the setting that is audited, from the ``trials`` of the last round.
+    """Return the result of the setting that is audited, from the ``trials`` of the last round.
 
     It is the nearest to retraining of those whose loss of utility is within its margin; of equal ones the first. The
-    study's own stays unless the nearest is nearer by more than the standard error of their difference, so that noise
-    alone does not replace a published setting. The error treats both as independent, which makes it too large.
+    study's own setting stays unless the nearest is nearer by more than the standard error of their difference, so that
+    noise alone does not replace a published setting. The error treats both as independent, which makes it too large.
     """
     nearest = min(trials, key=_rank)
     study = next((trial for trial in trials if trial.number == 0), nearest)
@@ -105,11 +109,11 @@ def choice(trials: Sequence[Trial]) -> Trial:
 
 
 def flatness(trials: Sequence[Trial]) -> float:
-    """Return the share of settings that cannot be distinguished from the nearest: within the standard error of their
-    difference.
+    """Return the share of settings that cannot be distinguished from the nearest to retraining: within the standard
+    error of their difference.
 
-    ``trials``: those of the first round, which tries all settings. 1 means that no option matters; a small share means
-    that few settings are good. Settings that failed do not count as near; NaN where all failed.
+    ``trials``: the results of the first round, which tries all settings. 1 means that no option matters; a small share
+    means that few settings are good. Settings that failed do not count as near; NaN if all failed.
     """
     best = min(trials, key=_rank)
     near = [

@@ -20,7 +20,10 @@ NOT_BETTER = "not shown to be closer to retraining than {}, a random change of i
 
 @dataclass(frozen=True)
 class Judgement:
-    """The rows of the four tables, with the columns of `unlearning_audit.evaluation.verdicts`."""
+    """The rows of one scenario in the tables of verdicts, distances, ranks and resolution, each column → value.
+
+    `unlearning_audit.evaluation.verdicts` declares the columns.
+    """
 
     verdicts: list[dict[str, Any]]
     distances: list[dict[str, Any]]
@@ -30,10 +33,10 @@ class Judgement:
 
 @dataclass
 class _Judged:
-    """The results for one method.
+    """The distances of one method by all metrics, and what was decided on them.
 
     ``reads``: metric → distance; ``missing``: metric → why there is no distance; ``worths``: the metrics that measure
-    utility; ``failed``: why the method failed, or ""; ``p_holm``: metric → adjusted p-value.
+    utility; ``failed``: why the method failed, or ""; ``p_holm``: deciding metric → adjusted p-value.
     """
 
     reads: dict[str, Read]
@@ -43,7 +46,7 @@ class _Judged:
     p_holm: dict[str, float]
 
     def of(self, deciding: bool) -> dict[str, Read]:
-        """Return the distances by deciding metrics, or those of utility."""
+        """Return metric → distance, for the deciding metrics, or for those of utility if ``deciding`` is false."""
         return {name: read for name, read in self.reads.items() if read.side.audited.standard.deciding == deciding}
 
 
@@ -62,13 +65,36 @@ def compare(
 ) -> Judgement:
     """Compare all methods of one scenario; return the rows of verdicts, distances, ranks and resolution.
 
-    ``contributions``: method → metric → contribution; ``failed``: method → why it has no results; ``damaged``: the
-    methods among them whose models diverged; ``margins``: by the names that standards give; ``draws``: bootstrap draws
-    behind every joint interval; ``accuracies``: those of the models before unlearning (`sensitivity.explanation`);
-    ``spreads``: known standard deviations over retrained models, by metric, by the name of its margin, or for
-    `decide.EVERY` metric; ``shams``: each sham (a random change of the weights) → the method whose change it matches in
-    size, used only for a remark on that method. p-values are adjusted by Holm over methods and deciding metrics,
-    references included (`decide.family`). Margins are reduced where doing nothing leaves less than twice as much.
+    p-values are adjusted by Holm over methods and deciding metrics, references included (`decide.family`). Margins are
+    reduced where doing nothing leaves less than twice as much.
+
+    Parameters
+    ----------
+    contributions : dict
+        Method → metric → the parts of its number.
+    failed : dict
+        Method → why it has no results.
+    margins : dict
+        Name of a margin, which metrics declare, → its size.
+    draws : int
+        Bootstrap draws behind every joint interval.
+    seed : int
+        The seed of these draws.
+    accuracies : mapping, optional
+        Role of samples → accuracy of the models before unlearning, for the sentence on what to change.
+    alpha : float
+        The level of this analysis, below α if there are several interim ones.
+    damaged : collection of str
+        Methods among the failed ones whose models diverged.
+    spreads : mapping, optional
+        Name of a metric, of its margin, or `decide.EVERY` → known standard deviation over retrained models.
+    shams : mapping, optional
+        Each sham (a random change of the weights) → the method whose change it matches in size, used only for a remark
+        on that method.
+
+    Returns
+    -------
+    Judgement
     """
     both = {
         method: _judged(
@@ -111,7 +137,7 @@ def _better(method: _Judged, sham: _Judged) -> bool:
     """Return whether a method is shown to be closer to retraining than its sham by any deciding metric, adjusted by
     Bonferroni.
 
-    True where either failed or has no distances, because nothing can be shown then.
+    Return True if no metric compares the two, because nothing can be shown then.
     """
     mine, other = method.of(True), sham.of(True)
     metrics = [metric for metric in mine if metric in other]
@@ -215,8 +241,8 @@ def _without_blind(judged: dict[str, _Judged]) -> None:
 
 
 def _coarse(judged: dict[str, _Judged]) -> set[str]:
-    """Return the coarse metrics by which retraining itself is not shown to be equivalent; empty if no other metric
-    would be left."""
+    """Return the coarse metrics by which retraining itself is not shown to be equivalent; an empty set if no other
+    deciding metric would be left."""
     reads = [
         (method, metric, read) for method, judgement in judged.items() for metric, read in judgement.of(True).items()
     ]
@@ -231,8 +257,8 @@ def _coarse(judged: dict[str, _Judged]) -> set[str]:
 
 
 def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, float]) -> set[str]:
-    """Set the wide margins of the ``coarse`` metrics in ``judged`` (method → results); return the metrics that have
-    none.
+    """Set the wide margins of the ``coarse`` metrics in ``judged`` (method → results); return the coarse metrics that
+    declare no wide margin.
 
     ``least``: metric → the lower limit of the distance of doing nothing, which reduces these margins as it reduces all.
     """
@@ -248,10 +274,10 @@ def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Ma
 
 
 def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
-    """Return a row of the table of distances for each metric by which ``method`` has one, compared with doing nothing
-    as well.
+    """Return a row of the table of distances for each metric by which ``method`` has a distance, compared with doing
+    nothing as well.
 
-    ``judged``: method → results. The columns on doing nothing are empty for that method itself, for metrics of utility,
+    ``judged``: method → results. The columns on doing nothing are NaN for that method itself, for metrics of utility,
     and where the scenario lacks it.
     """
     rows, none = [], judged.get(NONE)
@@ -283,7 +309,8 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
 
 
 def _printed(p: float, read: Read) -> float:
-    """Return a p-value, raised to the least that can be trusted; that of an exact test is unchanged."""
+    """Return a p-value for a table: raised to `decide.LEAST_P`, the least that can be trusted, or unchanged if the test
+    is exact."""
     return p if read.exact else float(np.maximum(p, decide.LEAST_P))
 
 
@@ -294,12 +321,12 @@ def _verdict(
     scenario: Sensitivity,
     coarse: set[str],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return one method's row of the table of verdicts, and rows of what would decide on it if it is inconclusive, else
-    [].
+    """Return one method's row of the table of verdicts, and rows of the study sizes that would decide on it if it is
+    inconclusive, else [].
 
-    ``beside``: (method, metric) → row of `_distances`; ``scenario``: what the scenario can show; ``coarse``: metrics
-    that are too coarse to decide. A method that failed, or has no distance by a deciding metric, gets a row that says
-    why.
+    ``judgement``: the method's results; ``beside``: (method, metric) → row of `_distances`; ``scenario``: what the
+    scenario can show; ``coarse``: metrics that are too coarse to show equivalence. A method that failed, or has no
+    distance by a deciding metric, gets a row without numbers that says why.
     """
     empty_row = dict.fromkeys(("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm", "share_closed",
                                "share_low", "share_high"), np.nan)  # fmt: skip
@@ -386,18 +413,18 @@ def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[d
 
 
 def _clauses(*notes: str) -> str:
-    """Join notes, without repeated clauses."""
+    """Join notes, whose clauses are separated by semicolons, without empty and repeated clauses."""
     return "; ".join(dict.fromkeys(filter(None, "; ".join(notes).split("; "))))
 
 
 def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]:
-    """Return the class of a method, from its ``verdict`` and the state of its scenario, and a sentence on it.
+    """Return the class of a method, from its ``verdict`` and the state of its scenario, and a sentence on it, or "".
 
-    A method whose models are broken is broken in every state, unless it is retraining. Where no metric tells models
-    before unlearning (`none`) from retrained ones, the other classes are replaced by that state, and the sentence says
-    if the method differs from retraining nonetheless. Where two groups of retrained models differ, that state replaces
-    the classes of both, and of each method that is equivalent or inconclusive. Without `none` in the scenario, an
-    equivalent method is inconclusive.
+    A method whose models are broken is broken in every state, unless it is retraining or its control. Where no metric
+    tells models before unlearning (`none`) from retrained ones, that state replaces all other classes, and the sentence
+    says if the method differs from retraining nonetheless. Where two groups of retrained models differ, that state
+    replaces the classes of both, and of each method that is equivalent or inconclusive. Without `none` in the scenario,
+    an equivalent method is inconclusive.
     """
     if verdict == decide.BROKEN and method not in (RETRAIN, CONTROL):
         return verdict, ""
@@ -413,16 +440,16 @@ def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]
 
 
 def _label(metric: str, read: Read) -> str:
-    """Return the metric with its attack, as one phrase."""
+    """Return the metric with its attack, as one phrase; only the metric if it has no attacks."""
     return " ".join(filter(None, (metric, read.attack)))
 
 
 def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: int) -> list[dict[str, Any]]:
     """Return rows of the ranks that every method may have by each deciding metric; 1 = closest to retraining.
 
-    ``judged``: method → results. Only methods whose models correspond are ranked; a metric with fewer than two such
-    methods is skipped, and so is one without repeated models. ``ahead``: how many methods, without references and
-    ``useless`` ones, are proven to be closer.
+    ``judged``: method → results; ``useless``: methods that failed or left broken models. Only methods whose models
+    correspond are ranked; a metric with fewer than two such methods is skipped, and so is one without repeated models.
+    The column ``ahead`` counts the methods, without references and ``useless`` ones, that are proven to be closer.
     """
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(True)):
