@@ -38,7 +38,8 @@ FAILURE = {"part", "why"}
 
 
 class Bank(Models):
-    """Models that can be trained, edited and written to a file. Every training and unlearning method gets a bank."""
+    """Models that can be trained, edited and written to a file. Every training and unlearning method works on a
+    bank."""
 
     @classmethod
     def create(
@@ -54,9 +55,13 @@ class Bank(Models):
         dtype: torch.dtype = torch.float32,
         alike: bool = False,
     ) -> "Bank":
-        """Return freshly initialised models, each from its own seed.
+        """Return a bank of freshly initialised models, one for each of ``seeds``, whose initial weights depend on that
+        seed alone.
 
-        With ``alike`` all start from the first seed, which saves time if their weights will be loaded afterwards.
+        ``build`` returns an untrained model. ``x`` [samples, …] and ``labels`` int64 [samples] or [models, samples] are
+        the data; ``recipe``: how `train` trains; ``backend``: "stacked", "serial" or "auto", which takes the faster
+        engine. With ``alike`` all models start from the first seed, which saves time if their weights will be loaded
+        afterwards.
         """
         parameters: dict[str, Tensor] = {}
         buffers: dict[str, Tensor] = {}
@@ -80,11 +85,11 @@ class Bank(Models):
     # ------------------------------------------------------------------ training
 
     def train(self, rows: Rows, record: np.ndarray | None = None) -> State | None:
-        """Train every model by the bank's recipe on its ``rows``. Originals, retrained and shadow models are trained
-        so.
+        """Train every model by the bank's recipe on its ``rows``, as originals, retrained and shadow models are.
 
         ``record`` bool [models, samples] marks samples. The sum of the updates of the steps whose batch had a marked
-        sample is kept as ``updates`` and returned. Raises ValueError for a recipe with DP and ``record``.
+        sample is kept as ``updates`` and returned, name → [models, …]; None without ``record``. Raises ValueError for a
+        recipe with DP and ``record``.
         """
         recipe = self.recipe
         checkpoints, self.checkpoints = self.checkpoints, None  # of this training alone
@@ -120,15 +125,46 @@ class Bank(Models):
     ) -> State | None:
         """Train every model by an optimiser on streams of batches.
 
-        An epoch runs the ``passes`` in order. A pass is a Stream, or several that step together: each step has one
-        batch of each; the first stream sets the number of steps, and the others are cycled. All passes share one
-        ``optimiser``, or have one each. Sample order is keyed by ``purpose``. With ``training`` False, batch-norm
-        statistics are frozen. ``only`` names the parameters that are trained (default all). ``mask`` bool [models, …]
-        marks the weights that are trained; all others are restored exactly after every step. ``scale``, name → [models,
-        …], multiplies gradients (not the weight decay). ``penalty(parameters, epoch)`` adds one value per model to the
-        loss. With ``record`` bool [models, samples], the sum of the updates of all steps whose batch had a marked
-        sample is returned. ``steps``, if given, ends training after that many steps in all. ``checkpoints``, for one
-        pass of one stream: where an interrupted training resumes. Raises ValueError for a stream without rows.
+        An epoch runs the ``passes`` in order. All passes share one ``optimiser``, or have one each. If a pass has
+        several streams, each of its steps has one batch of each. The first stream then sets the number of steps, and
+        the others are cycled.
+
+        Parameters
+        ----------
+        passes : Stream or tuple of Stream
+            The streams of each pass.
+        optimiser : Optimiser or tuple of Optimiser
+            The settings for all passes, or one for each.
+        epochs : int
+            How often the passes are run.
+        purpose : str
+            The key of the sample order, beside each model's seed.
+        training : bool
+            If False, batch-norm statistics are frozen.
+        only : collection of str, optional
+            The names of the parameters that are trained; by default all.
+        mask : dict, optional
+            Name → bool [models, …]: the weights that are trained. All others are restored exactly after every step.
+        scale : dict, optional
+            Name → float [models, …]: the factors of gradients (not of the weight decay).
+        penalty : callable, optional
+            ``penalty(parameters, epoch)`` returns one value per model, which is added to the loss.
+        record : bool [models, samples], optional
+            The samples whose steps are recorded.
+        steps : int, optional
+            The number of steps in all after which training ends.
+        checkpoints : Checkpoints, optional
+            Where an interrupted training resumes; for one pass of one stream.
+
+        Returns
+        -------
+        dict or None
+            With ``record``, the sum of the updates of all steps whose batch had a marked sample: name → [models, …].
+
+        Raises
+        ------
+        ValueError
+            A stream has no rows.
         """
         self.model.train(training)
         streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
@@ -154,9 +190,10 @@ class Bank(Models):
         return [name for name in self.parameters if name.startswith(f"{self.final_layer}.")]
 
     def reset_head(self, purpose: str) -> None:
-        """Reinitialise the final layer as ``build`` does, each model's from its own seed and ``purpose``.
+        """Reinitialise the final layer as ``build`` does, for each model from its own seed and ``purpose``.
 
-        If ``build`` reads the final layer from a file of weights, all models get the layer of that file.
+        If ``build`` reads the final layer from a file of weights, all models get the layer of that file. Raises
+        ValueError for a model without a final layer of its own.
         """
         for m, seed in enumerate(self.seeds):
             fresh = dict(initialised(self.build, seed_of(seed, purpose), self.dtype).named_parameters())
@@ -190,11 +227,11 @@ class Bank(Models):
 
     @torch.no_grad()
     def edit(self, change: Callable[[str, Tensor], Tensor]) -> None:
-        """Replace every parameter: ``change(name, value [models, …])`` returns the new value."""
+        """Replace every parameter by ``change(name, value)``, where ``value`` and the result are [models, …]."""
         self.parameters = {k: change(k, v) for k, v in self.parameters.items()}
 
     def copy(self) -> "Bank":
-        """Return a deep copy of the models."""
+        """Return a bank with copies of all weights and recorded updates; data and labels are shared."""
         duplicate = copy.copy(self)
         duplicate.checkpoints = None
         duplicate.parameters = {k: v.clone() for k, v in self.parameters.items()}
@@ -203,8 +240,8 @@ class Bank(Models):
         return duplicate
 
     def take(self, models: np.ndarray) -> "Bank":
-        """Return a bank of the models with the given numbers, int64 [any], in that order. A number may occur more than
-        once."""
+        """Return a bank of some of the models: ``models`` int64 [any] are their numbers, in the order wanted. A number
+        may occur more than once."""
         subset, at = self.copy(), torch.from_numpy(models)
         subset.seeds, subset.initial_seeds = ([s[m] for m in models] for s in (self.seeds, self.initial_seeds))
         for states in (subset.parameters, subset.buffers, subset.updates or {}):
@@ -219,7 +256,8 @@ class Bank(Models):
     # ------------------------------------------------------------------ files
 
     def write(self, path: str | Path) -> None:
-        """Write ``models.safetensors``: one stacked tensor for each parameter, buffer and recorded update."""
+        """Write all models to the file ``path``, a ``models.safetensors``: one stacked tensor for each parameter,
+        buffer and recorded update."""
         from safetensors.torch import save_file
 
         tensors = {k: v.detach().cpu().contiguous() for k, v in self.stored().items()}
@@ -233,10 +271,12 @@ class Bank(Models):
         return {**self.parameters, **self.buffers, **{UPDATE + k: v for k, v in (self.updates or {}).items()}}
 
     def load(self, path: str | Path, finite: bool = True, models: np.ndarray | None = None) -> None:
-        """Read weights and recorded updates from ``models.safetensors``. All must be finite unless ``finite`` is False.
+        """Read weights and recorded updates from the file ``path``, a ``models.safetensors``. All must be finite unless
+        ``finite`` is False.
 
         ``models`` int64: which models of the file this bank takes, by default all. Raises ArtifactError that names file
-        and tensor; then the bank is unchanged.
+        and tensor if tensors are missing or of another model, and NotFiniteError for NaN and infinite values; then the
+        bank is unchanged.
         """
         stored = read_models(path)
         if models is not None:
@@ -268,8 +308,8 @@ class Bank(Models):
 
 
 class Shelf:
-    """A file ``models.safetensors`` of ``count`` models that is written in portions. It is complete when the context
-    ends, with the same bytes as one `Bank.write` of all models."""
+    """A file ``models.safetensors`` of ``count`` models that is written in portions, so that they need not be in memory
+    together. It is complete when the context ends, with the same bytes as one `Bank.write` of all models."""
 
     def __init__(self, path: str | Path, count: int) -> None:
         self.path, self.count = path, count
@@ -286,7 +326,8 @@ class Shelf:
         self._stack.__exit__(*error)
 
     def write(self, models: np.ndarray, bank: Bank) -> None:
-        """Write the models of ``bank`` as the models with the numbers ``models``, int64 [models of the bank]."""
+        """Write the models of ``bank`` to their places in the file: ``models`` int64 [models of the bank] are their
+        numbers in it."""
         if np.array_equal(models, np.arange(self.count)):
             bank.write(self.path)
             return
@@ -343,7 +384,10 @@ def read_models(path: str | Path) -> State:
 
 
 def write_failure(path: str | Path, part: str, why: str) -> None:
-    """Write a file that states that there are no models, and why: ``part`` and ``why`` as in `FailedError`."""
+    """Write a file in place of models that states why there are none, for `read_models` to raise.
+
+    ``part``: what failed; ``why``: the reason, as in `FailedError`.
+    """
     from safetensors.torch import save_file
 
     tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in

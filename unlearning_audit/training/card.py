@@ -13,17 +13,17 @@ from unlearning_audit.training import device
 def use() -> str:
     """Claim this job's device, make it ready, and return "cuda" or "cpu".
 
-    A GPU is used if the machine has one; with several, each process claims its own. UNLEARNING_DEVICE overrides this.
-    Call it before CUDA is initialised. Raises ValueError with one sentence if a GPU exists, or is requested, and torch
-    cannot use it. There is no silent fallback to the processor.
+    A GPU is used if the machine has one; with several, each process claims its own. The environment variable
+    UNLEARNING_DEVICE overrides this. Call it before CUDA is initialised. Raises ValueError with one sentence if a GPU
+    exists, or is requested, and torch cannot use it. There is no silent fallback to the processor.
     """
     return _use(device.choice())
 
 
 @functools.cache
 def _use(choice: str) -> str:
-    """Claim the device for UNLEARNING_DEVICE = ``choice``, once per process, because a claim changes which GPUs are
-    visible."""
+    """Claim the device that ``choice`` names (UNLEARNING_DEVICE, or ""), once per process, because a claim changes
+    which GPUs are visible."""
     if choice == "cpu" or not (choice or device.visible()):
         return "cpu"
     if ":" in choice:
@@ -73,10 +73,10 @@ def supported(capability: tuple[int, int], architectures: list[str]) -> bool:
 
 
 def describe() -> dict[str, object]:
-    """Return what numbers from a card depend on, for spec.json, as JSON values.
+    """Return those properties of the card on which computed numbers depend, for spec.json: name → JSON value.
 
-    They are its name, compute capability, memory in MiB, driver, CUDA, cuDNN, the precision of products, and whether
-    layers of long trainings are fused.
+    They are its name, compute capability, memory in MiB, driver, CUDA, cuDNN, the precision of products, whether
+    kernels repeat their bits, and whether layers of long trainings are fused.
     """
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return {

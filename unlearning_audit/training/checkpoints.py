@@ -21,8 +21,11 @@ NAME = "checkpoint"
 
 
 def seconds() -> float:
-    """Return the interval between checkpoints in seconds. Raises ValueError if the environment variable is not such a
-    number."""
+    """Return the interval between checkpoints in seconds: UNLEARNING_CHECKPOINT_SECONDS, or `INTERVAL` if it is not
+    set.
+
+    Raises ValueError if the variable is not a number from 0 on.
+    """
     text = os.environ.get("UNLEARNING_CHECKPOINT_SECONDS", "")
     try:
         interval = float(text) if text else INTERVAL
@@ -35,11 +38,11 @@ def seconds() -> float:
 
 
 class Checkpoints:
-    """Checkpoints of a job's models in its ``folder``. ``numbers``: the bank's models, as numbers among the job's
-    models.
+    """The checkpoints of a job's models in its ``folder``. ``numbers``: for each model of the bank, its number among
+    the job's models; ``interval``: seconds between checkpoints (None: `seconds`).
 
-    A checkpoint holds everything on which the rest of a training depends, at the end of an epoch: weights, statistics
-    and the optimiser's state. Sample order and augmentation need no state, because they are keyed by model and epoch.
+    A checkpoint holds everything on which the rest of a training depends, at the end of an epoch: weights, buffers and
+    the optimiser's state. Sample order and augmentation need no state, because they are keyed by model and epoch.
     """
 
     def __init__(self, folder: str | Path, numbers: Iterable[int], interval: float | None = None) -> None:
@@ -51,14 +54,18 @@ class Checkpoints:
     def due(self, group: Sequence[int], done: bool = False) -> bool:
         """Return whether the models of a ``group`` have trained for the interval since their last checkpoint.
 
-        For models that are ``done``, return whether the job has run for the interval, because it continues with others.
+        For models that are ``done``, return whether the whole job has run for the interval: it still trains other
+        groups, and must not repeat this one if it is killed.
         """
         since = self._start if done else self._moments.get(tuple(group), self._start)
         return time.monotonic() - since >= self.interval
 
     def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
-        """Write the ``states`` of a group, kind → tensors, after ``epoch`` epochs. If that fails, log it and continue
-        the training."""
+        """Write a checkpoint of the models of a ``group`` (numbers in the bank) after ``epoch`` epochs. If that fails,
+        log it and continue the training.
+
+        ``states``: kind ("weights", "buffers", "optimiser" …) → tensors, by name or as a list.
+        """
         from safetensors.torch import save_file
 
         path, tensors = self._path(group), {}
@@ -75,9 +82,9 @@ class Checkpoints:
             logging.warning("no checkpoint was written: %s", error)
 
     def read(self, group: Sequence[int]) -> tuple[int, dict[str, State]] | None:
-        """Return (epochs, kind → name → tensor) from a group's checkpoint.
+        """Return the checkpoint of a ``group`` of models: the number of epochs, and kind → name → tensor.
 
-        Returns None if there is no checkpoint, or if it is damaged or belongs to other models.
+        Return None if there is no checkpoint, or if it is damaged or belongs to other models.
         """
         from safetensors.torch import load_file
 
@@ -105,6 +112,6 @@ class Checkpoints:
 
 
 def remove(folder: str | Path) -> None:
-    """Delete the checkpoints and their seals of a job that has written its results."""
+    """Delete the checkpoints in ``folder``, and their seals, of a job that has written its results."""
     for path in [*Path(folder).glob(f"{NAME}-*.safetensors"), *Path(folder).glob(f".{NAME}-*.safetensors.blake2b")]:
         path.unlink(missing_ok=True)

@@ -11,10 +11,10 @@ Result = TypeVar("Result")
 
 
 def chunks(rows: int, size: int, work: Callable[[slice], Result]) -> Iterator[Result]:
-    """Yield what ``work`` returns for consecutive slices of ``rows`` with ``size`` rows each. When memory is exhausted,
-    halve the size.
+    """Yield the results of ``work`` for consecutive slices of ``size`` rows, which cover ``rows`` in all. When memory
+    is exhausted, halve the size and try again.
 
-    Raises the error of ``work`` if a single row is too large.
+    Raises the error of ``work`` if a single row is too large, or if it is not about memory.
     """
     start = 0
     while start < rows:

@@ -26,7 +26,8 @@ Part = tuple[Tensor, Callable[[Tensor], State]]
 
 
 def scales(squared_norms: Tensor, limit: float) -> Tensor:
-    """Return the factors that scale gradients with these norms to a norm of at most ``limit``."""
+    """Return the factors that scale gradients with these ``squared_norms`` [b] to norms of at most ``limit``: [b], at
+    most 1."""
     return (limit / (squared_norms.sqrt() + 1e-6)).clamp(max=1.0)
 
 
@@ -37,9 +38,10 @@ def _squared(rows: Tensor) -> Tensor:
 
 
 def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limit: float) -> State:
-    """Return the sums of clipped gradients, name → [n, …], of a stacked chain of layers.
+    """Return the sums over samples of clipped gradients, name → [n, …], of n stacked chains of layers.
 
-    ``x`` [n, b, …], ``labels`` int64 [n, b]; ``limit``: the norm to which each sample's gradient is clipped.
+    ``parameters``: name → [n, …]; ``x`` [n, b, …], ``labels`` int64 [n, b]; ``limit``: the norm to which each sample's
+    gradient is clipped.
     """
     names, steps = engine.chain()
     weights = [parameters[name].detach() if name in parameters else None for name in names]
@@ -59,9 +61,11 @@ def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limi
 
 
 def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple[State, Tensor]:
-    """Return the sums of clipped gradients by name, and the squared norms [b] before clipping, of one ``model``.
+    """Return the sums over samples of clipped gradients of one ``model``, by name, and the samples' squared norms [b]
+    before clipping.
 
-    ``x`` [b, …], ``labels`` int64 [b]; ``limit``: the norm to which each sample's gradient is clipped.
+    ``x`` [b, …], ``labels`` int64 [b]; ``limit``: the norm to which each sample's gradient is clipped. Layers that the
+    loss does not depend on are left out.
     """
     calls: dict[tuple[str, nn.Module], list[Any]] = {}
 
@@ -93,8 +97,11 @@ def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple
 
 
 def weighted(model: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """Yield the layers with weights of their own, by name. Layers inside one whose gradients autograd computes are part
-    of it."""
+    """Yield (name, layer) for the layers of ``model`` with weights of their own; ``name`` is that of ``model``.
+
+    If Opacus has no rule for such a layer, layers inside it are not yielded, because autograd computes the gradients of
+    all of it.
+    """
     own = any(True for _ in model.parameters(recurse=False))
     if own:
         yield name, model
@@ -109,8 +116,11 @@ def _loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Tensor]]) -> Part:
-    """Return the norms and the scaled sum of one layer's gradients. ``uses``: its inputs and the gradient at its
-    output, for each call in the forward pass."""
+    """Return one layer's squared norms and the function for the sum of its scaled gradients (`Part`).
+
+    ``prefix``: the start of its parameters' names; ``uses``: for each call in the forward pass, the layer's inputs and
+    the gradient at its output.
+    """
     (inputs, gradient), *others = uses
     if not others and type(layer) is nn.Linear:
         if gradient.ndim == 2:
@@ -129,7 +139,7 @@ def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Te
 
 
 def _singles(singles: State) -> Part:
-    """Return the norms and the scaled sum from per-sample gradients, name → [b, …]."""
+    """Return squared norms and the function for the scaled sum (`Part`) from per-sample gradients, name → [b, …]."""
     squared = torch.stack([value.flatten(1).square().sum(1) for value in singles.values()]).sum(0)
     return squared, lambda scale: {name: _weighed(value, scale) for name, value in singles.items()}
 
@@ -140,13 +150,20 @@ def _weighed(singles: Tensor, scale: Tensor) -> Tensor:
 
 
 def _shorter(places: int, inputs: int, outputs: int) -> bool:
-    """Return whether a sample's norm is cheaper from products between its ``places`` than from its gradient."""
+    """Return whether a sample's norm is cheaper from products between its ``places`` than from its gradient.
+
+    ``places``: how often the layer multiplies its weight for one sample, such as the pixels of a convolution;
+    ``inputs`` and ``outputs``: the weight's sizes.
+    """
     return places * (inputs + outputs) < inputs * outputs
 
 
 def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Tensor, gradient: Tensor) -> Part:
-    """Return the norms and the scaled sum of a convolution's gradients: from its patches if that is cheaper, or else
-    from per-sample gradients."""
+    """Return a convolution's squared norms and the function for the sum of its scaled gradients (`Part`): from its
+    patches if that is cheaper, or else from per-sample gradients.
+
+    ``x`` [b, in, h, w]: the input; ``gradient`` [b, out, h', w']: the gradient at the output.
+    """
     outputs, *kernel = layer.weight.shape
     if layer.groups == 1 and (x.is_cuda or _shorter(gradient[0, 0].numel(), math.prod(kernel), outputs)):
         patches = nn.functional.unfold(x, layer.kernel_size, layer.dilation, padding, layer.stride)
@@ -162,8 +179,8 @@ def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Ten
 
 
 def _product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gradient: Tensor) -> Part:
-    """Return the norms and the scaled sum of the gradients of a layer that multiplies its weight with its input at each
-    of t places.
+    """Return squared norms and the function for the scaled sum (`Part`) of a layer that multiplies its weight with its
+    input at each of t places.
 
     ``read`` [b, in, t]: the inputs; ``gradient`` [b, out, t]: the gradient at the output.
     """

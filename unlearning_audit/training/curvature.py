@@ -25,7 +25,7 @@ ROWS_ON_CARD, BYTES_ON_CARD = 512, 1 << 30
 
 
 def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
-    """Return the gradient of the mean cross-entropy over ``x`` [rows, …] with labels ``y`` int64 [rows]: name →
+    """Return the gradient of one model's mean cross-entropy over ``x`` [rows, …] with labels ``y`` int64 [rows]: name →
     tensor."""
     leaves = {name: value.detach().requires_grad_() for name, value in parameters.items()}
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
@@ -41,11 +41,19 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
 
 
 def squares(labels: str = "observed", per_sample: bool = True, batch_size: int = 64) -> Callable[..., State]:
-    """Return a function (model, parameters, buffers, x, y) → mean squared gradients by name. The arguments are those of
-    `Models.squared_gradients`."""
+    """Return a function that computes mean squared gradients of one model: (model, parameters, buffers, x, y) → name →
+    tensor.
+
+    ``labels`` observed: the mean of (∂ CE(x, y)/∂θ)²; ``model``: the mean of Σ_y p(y|x)(∂ CE(x, y)/∂θ)². With
+    ``per_sample`` False, the gradients of means over batches of ``batch_size`` are squared instead.
+    """
 
     def compute(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
-        """Return the mean squared gradients of one model over the samples ``x`` with labels ``y``, by name."""
+        """Return the mean squared gradients of one model over the samples ``x`` [rows, …] with labels ``y`` int64
+        [rows], by name.
+
+        Raises ValueError for batch means with other than observed labels.
+        """
         if not per_sample:
             if labels != "observed":
                 raise ValueError("squared gradients of batch means are defined for observed labels only")
@@ -61,7 +69,8 @@ def squares(labels: str = "observed", per_sample: bool = True, batch_size: int =
 
 
 def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Tensor:
-    """Return ‖∂ log p(y|x)/∂θ‖² of every sample, [rows]."""
+    """Return ‖∂ log p(y|x)/∂θ‖² of one model for every sample of ``x`` [rows, …] with labels ``y`` int64 [rows]:
+    [rows]."""
     norms = []
     if linear_layers(model) is not None:
         for inputs, outputs, logits, label in _chain(model, parameters, x, y):
@@ -103,7 +112,11 @@ def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[T
 
 
 def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterator[tuple[State, State, Tensor, Tensor]]:
-    """Yield, for each chunk, the inputs and outputs of every linear layer by name, the logits and the labels."""
+    """Yield, for each chunk of samples of a chain of layers: the inputs and the outputs of every linear layer by name,
+    the logits and the labels.
+
+    Gradients are to be taken at the outputs.
+    """
     for part, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
         inputs, outputs, out = {}, {}, part
         for name, layer in linear_layers(model) or ():
@@ -119,7 +132,8 @@ def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterato
 def _per_sample(
     model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor
 ) -> Iterator[tuple[State, Tensor, Tensor]]:
-    """Yield, for each chunk, the weights expanded per sample, name → [rows, …], the logits and the labels."""
+    """Yield, for each chunk of samples: the weights expanded per sample, name → [rows, …], at which gradients are to be
+    taken; the logits and the labels."""
     run = vmap(lambda p, v: forward_one(model, p, buffers, v.unsqueeze(0)).squeeze(0))
     rows = rows_at_once(sum(value.nbytes for value in parameters.values()), str(x.device))
     for part, label in zip(x.split(rows), y.split(rows), strict=True):
@@ -128,7 +142,8 @@ def _per_sample(
 
 
 def _add_chain_squares(total: State, chunks: Iterator[tuple[State, State, Tensor, Tensor]], labels: str) -> None:
-    """Add the squared gradients of a chain's samples to ``total``, chunk by chunk."""
+    """Add the sums over samples of squared gradients of a chain to ``total``, by name; ``chunks`` are what `_chain`
+    yields."""
     for inputs, outputs, logits, observed in chunks:
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), outputs)
@@ -140,7 +155,8 @@ def _add_chain_squares(total: State, chunks: Iterator[tuple[State, State, Tensor
 
 
 def _add_sample_squares(total: State, chunks: Iterator[tuple[State, Tensor, Tensor]], labels: str) -> None:
-    """Add the squared gradients of samples, from weights expanded per sample, to ``total``, chunk by chunk."""
+    """Add the sums over samples of squared gradients to ``total``, by name; ``chunks`` are what `_per_sample`
+    yields."""
     for weights, logits, observed in chunks:
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)

@@ -86,7 +86,7 @@ def claim_gpu(devices: Path = DEVICES) -> None:
 
     Snakemake counts GPUs but does not assign them. With at most as many jobs as GPUs, each job has its own; more jobs
     share evenly. Call it before CUDA is initialised, because CUDA reads CUDA_VISIBLE_DEVICES once. The claim ends with
-    the process. With fewer than two GPUs it does nothing. Raises ValueError if claims cannot be written.
+    the process. With fewer than two GPUs nothing is done. Raises ValueError if claims cannot be written.
     """
     names = visible(devices)
     if len(names) < 2:
@@ -122,7 +122,8 @@ def _prefix(name: str) -> str:
 
 
 def _claims(folder: Path, name: str) -> int:
-    """Return how many living processes claim a GPU, and delete the claim files of ended ones."""
+    """Return how many living processes claim the GPU ``name``, and delete the claim files in ``folder`` of ended
+    ones."""
     living = 0
     for path in folder.glob(f"{_prefix(name)}*"):
         with path.open() as claim:

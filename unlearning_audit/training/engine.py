@@ -45,14 +45,14 @@ def _changed(module: nn.Module) -> bool:
 
 
 def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-    """Return the logits [batch, classes] of one model with the given weights, or another ``reading`` that it offers.
-    ``buffers`` are updated in place."""
+    """Return the logits [batch, classes] of one model with the given weights for ``x`` [batch, …], or its output
+    ``reading``, if that is given. ``buffers`` are updated in place."""
     with placed(places(model), {**parameters, **buffers}):
         return _answer(model, x, reading)
 
 
 def _answer(model: nn.Module, x: Tensor, reading: str | None) -> Tensor:
-    """Return the logits of ``model`` for ``x``, or its output for ``reading``."""
+    """Return the logits of ``model`` for ``x``, or its output ``reading``, if that is given."""
     answer: Tensor = model(x, **({"reading": reading} if reading else {}))
     return answer
 
@@ -99,11 +99,24 @@ ELEMENTWISE: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
 def chain_forward(
     x: Tensor, steps: tuple[str, ...], weights: Sequence[Tensor | None]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the values ``x`` [n, b, in] and each layer's output, [n, b, …], and the aligned weights of the linear
-    layers.
+    """Compute a chain of layers for n models at once; return the values before and after each layer, and the aligned
+    weights of the linear layers.
 
-    ``steps``: the kind of each layer, "linear", "relu" or "tanh". ``weights``: for each linear layer, its weight [n,
-    out, in] and its bias [n, out] or None.
+    Parameters
+    ----------
+    x : float [n, b, in]
+        The input.
+    steps : tuple of str
+        The kind of each layer: "linear", "relu" or "tanh".
+    weights : sequence of tensors
+        For each linear layer, its weight [n, out, in] and its bias [n, out] or None.
+
+    Returns
+    -------
+    values : list of tensors [n, b, …]
+        The input and each layer's output.
+    matrices : list of tensors [n, out, in]
+        The weights of the linear layers.
     """
     values, matrices = [_aligned(x)], [_aligned(weight) for weight in weights[::2] if weight is not None]
     linear = zip(matrices, weights[1::2], strict=True)
@@ -127,8 +140,8 @@ def chain_backward(
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Yield, for each linear layer from the last to the first, its number, its input and the gradient at its output.
 
-    With ``to_x``, yield at last −1, ``x`` and the gradient at ``x``. ``values`` and ``matrices`` are the results of
-    `chain_forward`; ``gradient`` is that at the output of the chain.
+    With ``to_x``, yield last of all −1, the input of the chain and the gradient there. ``steps``, ``values`` and
+    ``matrices`` are those of `chain_forward`; ``gradient`` [n, b, …] is at the output of the chain.
     """
     at, first = len(matrices), steps.index("linear")
     for i, step in reversed([*enumerate(steps)]):
@@ -153,10 +166,10 @@ def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
 
 
 class StackedChain(torch.autograd.Function):
-    """The linear and elementwise layers of a chain (`chain_forward`) as one node of autograd, with the same bits in
-    every slot.
+    """A chain of linear and elementwise layers (`chain_forward`) as one node of autograd, with the same bits for a
+    model at every position in the stack.
 
-    ``x`` [n, b, in]. Many nodes would take as long as the products of a small network.
+    With a node for each layer, autograd would take as long as the products of a small network.
     """
 
     @staticmethod
@@ -192,14 +205,15 @@ class Stacked:
     def groups(self, models: int) -> list[list[int]]:
         """Return the numbers of the models that are trained together, one list per group.
 
-        A single model is padded with a copy of itself (a ghost), because a width of one uses other kernels, whose last
-        bits differ.
+        A group of a single model is padded with a copy of it (a ghost), because a width of one uses other kernels,
+        whose last bits differ.
         """
         groups = [list(range(i, min(i + self.width, models))) for i in range(0, models, self.width)]
         return [group if len(group) > 1 else group * 2 for group in groups]
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [models, batch, …] to logits [models, batch, classes], or to another ``reading`` of the model."""
+        """Map ``x`` [models, batch, …] to logits [models, batch, classes], or to the models' output ``reading``, if
+        that is given."""
         logits: Tensor
         if self.layers is None:
             logits = vmap(partial(forward_one, self.model, reading=reading))(parameters, buffers, x)
@@ -209,7 +223,8 @@ class Stacked:
         return logits
 
     def chain(self) -> tuple[list[str], tuple[str, ...]]:
-        """Return, for a plain chain, the names of each linear layer's weight and bias, and the kinds of all layers."""
+        """Return, for a plain chain, the names of each linear layer's weight and bias, in turn, and the kinds of all
+        layers ("linear", "relu", "tanh"). A Flatten is left out."""
         layers = [(name, layer) for name, layer in self.layers or () if not isinstance(layer, nn.Flatten)]
         linear = [name for name, layer in layers if isinstance(layer, nn.Linear)]
         names = [f"{name}.{part}" for name in linear for part in ("weight", "bias")]
@@ -217,14 +232,15 @@ class Stacked:
 
 
 class Fusion:
-    """The compiled training step of ``model``, up to its logits, for batches of ``size`` images."""
+    """The compiled forward pass of ``model`` in training, for batches of ``size`` images."""
 
     def __init__(self, model: nn.Module, size: int) -> None:
         self.model, self.size = model, size
         self._run: Any = torch.compile(partial(functional_call, model), dynamic=False)
 
     def takes(self, x: Tensor, reading: str | None) -> bool:
-        """Return whether the step was compiled for batches such as ``x`` [b, c, h, w]."""
+        """Return whether the compiled pass is for batches such as ``x`` [b, c, h, w], in training with gradients, and
+        gives logits."""
         return reading is None and len(x) == self.size and self.model.training and torch.is_grad_enabled()
 
     def __call__(self, weights: State, x: Tensor) -> Tensor:
@@ -236,7 +252,7 @@ class Fusion:
 class Serial:
     """An engine that computes one model at a time; a group is a single model with a leading dimension of one.
 
-    ``fusion``: the model's compiled step, if there is one for its batches.
+    ``fusion``: the model's compiled forward pass, or None.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -260,10 +276,10 @@ class Serial:
 
     @contextmanager
     def lasting(self, parameters: State, buffers: State) -> Iterator[None]:
-        """Within the context, `forward` reads these states through views that are made once.
+        """Within the context, `forward` reads ``parameters`` and ``buffers`` through views that are made once.
 
-        Views made in every step would take as long as the layers of a small network. `hand_on` adds the gradients of
-        the views to those of the parameters.
+        Views made in every step would take as long as the layers of a small network. `hand_on` must be called after
+        each backward pass.
         """
         self._stacked = parameters
         self._views = {name: value.detach().squeeze(0) for name, value in (*parameters.items(), *buffers.items())}
@@ -277,7 +293,7 @@ class Serial:
             self._stacked, self._views, self._pairs = None, {}, []
 
     def hand_on(self) -> None:
-        """Add the gradients of the lasting views to those of the parameters."""
+        """Add the gradients of the views made by `lasting` to those of the parameters, and drop them from the views."""
         for value, view in self._pairs:
             gradient = view.grad
             if gradient is not None:
@@ -285,7 +301,8 @@ class Serial:
                 value.grad = gradient if value.grad is None else value.grad + gradient
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [1, batch, …] to logits [1, batch, classes], or to another ``reading`` of the model."""
+        """Map ``x`` [1, batch, …] to logits [1, batch, classes], or to the model's output ``reading``, if that is
+        given."""
         if parameters is self._stacked:
             return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
         # Views, so that running statistics are updated in place, and gradients are not copied into a stack.
@@ -297,8 +314,10 @@ class Serial:
 
 
 def places(model: nn.Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
-    """Return, for each parameter and buffer by its listed name, the dictionaries and keys where modules store it. Tied
-    weights have several."""
+    """Return where modules store each parameter and buffer: listed name → (dictionary of a module, key in it).
+
+    Tied weights are stored several times, under the name that is listed first.
+    """
     names: dict[int, str] = {}
     by_name: dict[str, list[tuple[dict[str, Any], str]]] = {}
     for prefix, module in model.named_modules():
@@ -343,7 +362,8 @@ def images_last(x: Tensor) -> Tensor:
 
 
 def choose(model: nn.Module, backend: str = "auto", device: str = "cpu") -> Stacked | Serial:
-    """Return the engine for ``model``: ``stacked``, ``serial``, or the faster one (``auto``).
+    """Return the engine for ``model``: the one that ``backend`` names ("stacked" or "serial"), or the faster one
+    ("auto").
 
     Measured on CPUs (tests/benchmarks/stacking.py): stacking two to eight models makes a chain of 9,000 weights 1.4 to
     3.4 times as fast, and one of 180,000 weights 10 to 25 % faster; above 300,000 it gains almost nothing. Convolutions

@@ -40,8 +40,11 @@ def readings(bank: Bank, index: np.ndarray) -> np.ndarray:
 
 
 def of_passages(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
-    """Return the mean state of the last block, after its norm, over the scored tokens: ``x`` int [n, length] → [n,
-    width]."""
+    """Return a language model's mean state over the scored tokens of each sample, after the last block and its norm:
+    [n, width].
+
+    ``weights``: parameters and buffers of one model; ``x`` int [n, length]: the samples' tokens.
+    """
     states = bank.answers(weights, x, f"layer {bank.model.layers}")
     scored = (x[:, 1:] >= 0).to(states.dtype).unsqueeze(-1)
     return (states * scored).sum(1) / scored.sum(1)
@@ -50,7 +53,11 @@ def of_passages(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
 @torch.no_grad()
 @repeatable()
 def of_layer(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
-    """Return the inputs of the model's final layer for the samples ``x`` [n, …]: [n, width]."""
+    """Return the inputs of one model's final layer for the samples ``x`` [n, …]: [n, width].
+
+    ``weights``: parameters and buffers of the model. Raises PluginError if the layer is not called as a module, once
+    and with one row per sample.
+    """
     layer, inputs = bank.model.get_submodule(str(bank.final_layer)), []
 
     def keep(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
@@ -78,8 +85,8 @@ def _pooled(value: Tensor, layer: nn.Module) -> Tensor:
 
 
 def _spread(values: Tensor, real: Tensor) -> np.ndarray:
-    """Return ``values`` [true entries of ``real``, width] at these rows among all, and 0 elsewhere: float32 [rows,
-    width]."""
+    """Return ``values`` float32 [true entries, width] at the true entries of ``real`` bool [rows], and 0 elsewhere:
+    float32 [rows, width]."""
     whole = values.new_zeros((len(real), values.shape[1]))
     whole[real] = values
     return whole.numpy()

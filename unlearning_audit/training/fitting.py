@@ -25,10 +25,11 @@ Penalty = Callable[[State, int | Tensor], Tensor]
 
 @dataclass
 class Fit:
-    """One call of `Bank.fit`. The fields are its arguments, with every pass as a tuple of streams.
+    """One call of `Bank.fit`. Most fields are its arguments, with every pass as a tuple of streams.
 
-    A batch is processed in ``pieces``, one at a time; there are several only if a card's memory does not hold the
-    batch.
+    ``pieces``: in how many parts a batch is processed, one at a time; there are several only if a card's memory does
+    not hold the batch. ``heartbeat`` prints the progress. ``recorded``: name → [models, …], the updates that `Bank.fit`
+    returns.
     """
 
     bank: Models
@@ -53,8 +54,11 @@ class Fit:
         return self.optimiser if isinstance(self.optimiser, tuple) else (self.optimiser,) * len(self.passes)
 
     def run(self) -> State | None:
-        """Train group by group, and return the recorded updates, if any are requested. On a GPU, `lanes.run` takes its
-        place."""
+        """Train all models group by group on a processor, and return the recorded updates, name → [models, …], or None
+        if none are requested.
+
+        On a GPU, `lanes.run` takes its place.
+        """
         self.begin()
         engine = self.bank.engine
         for group in engine.groups(len(self.bank)):
@@ -72,7 +76,8 @@ class Fit:
             self.recorded = {k: torch.zeros_like(v) for k, v in self.bank.parameters.items()}
 
     def recordable(self) -> bool:
-        """Return whether all losses and the penalty are the library's, which compute the same in every step of a pass.
+        """Return whether steps may be recorded and replayed: all losses and the penalty are the library's, which
+        compute the same in every step of a pass.
 
         A user's loss may run Python code in every step, which a recorded step would run only once.
         """
@@ -81,13 +86,14 @@ class Fit:
         return all(module.startswith("unlearning_audit.") for module in modules)
 
     def copy_state(self, group: list[int]) -> tuple[State, State]:
-        """Return copies of the group's parameters, with gradients for the trained ones, and of its buffers."""
+        """Return copies of the parameters of a ``group`` of models, with gradients for the trained ones, and of their
+        buffers: name → [n, …] each."""
         moving = set(self.bank.parameters if self.only is None else self.only)
         leaves = {k: v[group].clone().requires_grad_(k in moving) for k, v in self.bank.parameters.items()}
         return leaves, {k: v[group].clone() for k, v in self.bank.buffers.items()}
 
     def write_back(self, group: list[int], leaves: State, buffers: State) -> None:
-        """Write the group's parameters and buffers back to the bank."""
+        """Write the trained parameters and buffers of a ``group`` of models back to the bank."""
         for state, trained in ((self.bank.parameters, leaves), (self.bank.buffers, buffers)):
             for k, v in trained.items():
                 state[k][group] = v.detach()
@@ -95,11 +101,12 @@ class Fit:
     def course(
         self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
     ) -> Iterator[None]:
-        """Train the models of one group through all epochs, and yield after each step. ``leaves`` and ``buffers``
-        change in place.
+        """Train the models of one group through all epochs, and yield after each step. ``leaves`` and ``buffers``, name
+        → [n, …], change in place.
 
-        Raises ValueError for a stream without rows, and for a batch of one sample that batch normalisation cannot
-        process.
+        With a ``recorder``, steps are recorded and replayed. Training continues from a checkpoint of the group, if
+        there is one. Raises ValueError for a stream without rows, and for a batch of one sample that batch
+        normalisation cannot process.
         """
         steppers = self._steppers(leaves, recorder is not None)
         first = self._resume(group, leaves, buffers, steppers[0])
@@ -135,7 +142,8 @@ class Fit:
         state.write_record()
 
     def advance(self, number: int, state: "GroupState", inputs: Inputs, recorder: Recorder | None) -> None:
-        """Take one step of the pass ``number``, through the ``recorder`` if there is one."""
+        """Take one step of the pass ``number`` on ``inputs``, one batch of each of its streams, through the
+        ``recorder`` if there is one."""
         update = partial(self._step, number, state)
         if recorder is None:
             update(inputs)
@@ -143,15 +151,18 @@ class Fit:
             recorder.run(number, update, inputs)
 
     def remembered(self, state: "GroupState") -> dict[str, State | list[Tensor]]:
-        """Return what a checkpoint of a group must hold: kind → tensors."""
+        """Return what a checkpoint of a group must hold: kind ("weights", "buffers", "optimiser") → tensors."""
         return {"weights": state.leaves, "buffers": state.buffers, "optimiser": state.steppers[0].state()}
 
     def restore(self, group: list[int], states: dict[str, State]) -> None:
-        """Restore further state from a checkpoint, beside weights and the optimiser's state. There is none here;
-        subclasses have some."""
+        """Restore state beyond weights and the optimiser's from a checkpoint of a ``group``, kind → name → tensor. An
+        ordinary fit has none; subclasses do."""
 
     def _steppers(self, leaves: State, recorded: bool) -> list[Any]:
-        """Return the optimiser of each pass. A single optimiser is shared by all passes."""
+        """Return the optimiser of each pass for the weights ``leaves``. A single optimiser is shared by all passes.
+
+        ``recorded``: whether steps are recorded, so that the learning rate must be a tensor.
+        """
         moving = [v for v in leaves.values() if v.requires_grad]
 
         def build(settings: Optimiser) -> Any:
@@ -163,8 +174,11 @@ class Fit:
 
     @torch.no_grad()
     def _resume(self, group: list[int], leaves: State, buffers: State, stepper: Any) -> int:
-        """Restore these models from their checkpoint, if there is one, and return the epoch at which training
-        continues."""
+        """Restore the models of a ``group`` and their optimiser ``stepper`` from their checkpoint, and return the epoch
+        at which training continues.
+
+        Return 0 if there is no checkpoint, or if it is of other models or of another optimiser.
+        """
         checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
         if checkpoint is None:
             return 0
@@ -185,7 +199,7 @@ class Fit:
         return epoch
 
     def _orders(self, group: list[int], first: int) -> list[list[Order]]:
-        """Return the order of the rows of every stream of every pass, from the ``first`` epoch on."""
+        """Return the order of the rows, from the ``first`` epoch on, of every stream of every pass: [pass][stream]."""
         seeds = [self.bank.seeds[model] for model in group]
         return [
             [
@@ -200,7 +214,12 @@ class Fit:
         ]  # fmt: skip
 
     def _step(self, number: int, state: "GroupState", inputs: Inputs) -> None:
-        """Compute the losses on one batch of each stream of a pass, and update the weights once."""
+        """Compute the losses of the pass ``number`` on ``inputs``, one batch of each of its streams, and update the
+        weights once.
+
+        The losses of the batch's pieces are added up first. Then gradients are scaled, weights outside the mask are
+        restored, and the update is recorded, as far as the fit asks for it.
+        """
         leaves, stepper, streams = state.leaves, state.steppers[number], self.passes[number]
         stepper.zero_grad()
         pieces = min([self.pieces, *(rows.shape[1] for stream, (rows, _) in zip(streams, inputs, strict=True)
@@ -230,8 +249,11 @@ class Fit:
                 state.add(before, torch.stack([marks.gather(1, rows).any(1) for rows in reads]).any(0))
 
     def _losses(self, number: int, state: "GroupState", inputs: Inputs, piece: int, pieces: int) -> list[Tensor]:
-        """Return the losses, [n] each, of one piece of every batch. The sum over pieces is the loss of the whole
-        batches."""
+        """Return the losses, [n] each, of one of the ``pieces`` of every batch of a pass. The sum over pieces is the
+        loss of the whole batches.
+
+        ``number``: the pass; ``inputs``: one batch of each of its streams; ``piece``: the number of the piece.
+        """
         losses: list[Tensor] = []
         first: Batch | None = None
         for stream, (rows, jitter) in zip(self.passes[number], inputs, strict=True):
@@ -253,7 +275,7 @@ class Fit:
 
     def divisible(self) -> bool:
         """Return whether a batch may be processed in pieces: no sample affects another sample's loss, neither by batch
-        normalisation nor by a loss with the attribute ``whole``."""
+        normalisation nor by a loss with the attribute ``whole``. A user's loss is never divided."""
         norms = (m for m in self.bank.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
         losses = [stream.loss for streams in self.passes for stream in streams]
         return (
@@ -284,10 +306,11 @@ def refuse_lone(error: ValueError, orders: list[Order], inputs: Inputs) -> None:
 
 
 def _reduced(loss: Callable[[Batch], Tensor], batch: Batch, whole: int | None) -> Tensor:
-    """Return the mean ``loss`` of every model, [n], or what one piece of a batch of ``whole`` samples adds to it.
+    """Return the mean ``loss`` of every model over a batch, [n].
 
-    For a single model with the ordinary loss, torch's own mean is used: its gradient has the same bits, and it saves a
-    twentieth of a small network's step.
+    For one piece of a batch of ``whole`` samples (None: the batch is complete), return what the piece adds to that
+    mean. For a single model with the ordinary loss, torch's own mean is used: its gradient has the same bits, and it
+    saves a twentieth of a small network's step.
     """
     if whole is not None:
         return loss(batch).sum(-1) / whole
@@ -336,8 +359,8 @@ class GroupState:
                 begin(epoch, self.group, self.loss_state, self.fit.bank.device)
 
     def add(self, before: State, touched: Tensor) -> None:
-        """Add this step's update to the sums of the models in ``touched`` bool [n]. ``before``: the weights before the
-        step."""
+        """Add this step's update to the sums of the models in ``touched`` bool [n]. ``before``: name → the weights
+        before the step."""
         if touched.device.type == "cpu" and not touched.any():  # on a card the question would wait for it
             return
         for k, v in before.items():
@@ -345,6 +368,6 @@ class GroupState:
             self.sums[k] += torch.where(mask, self.leaves[k] - v, torch.zeros_like(v))
 
     def write_record(self) -> None:
-        """Write the sums to the fit's record."""
+        """Write the summed updates of this group to the fit's ``recorded``."""
         for k, v in self.sums.items():
             self.fit.recorded[k][self.group] = v

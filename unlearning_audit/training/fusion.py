@@ -43,9 +43,11 @@ def steps(fit: Fit) -> int:
 
 @contextmanager
 def fused(fit: Fit) -> Iterator[None]:
-    """Within the context, full batches of a suitable ``fit`` go through fused layers, if that is requested.
+    """Within the context, full batches of ``fit`` go through fused layers, if that is requested and the fit is
+    `suitable`.
 
-    One step is tried before, on copies of the weights. If the compiler fails, the fit continues without fusion.
+    One step is tried before, on copies of the weights. If the compiler fails, log it, and the fit continues without
+    fusion. Errors of exhausted memory are raised.
     """
     engine = fit.bank.engine
     if not (isinstance(engine, Serial) and card.compiled() and suitable(fit)):

@@ -38,11 +38,12 @@ def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
 
 def sampled(bank: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     """Generate ``answers`` texts at temperature 1 for each sample of each model, in place of its scored tokens: int32
-    [models, rows, answers, length − 1].
+    [models, rows, answers, length − 1], filled with −1.
 
-    ``rows`` and the form of the texts are as in `greedy`. Each token is the quantile of its distribution at a uniform
-    number from a stream keyed by the model's seed and the sample. So further answers, samples or models change none of
-    them. Raises ValueError for models that do not predict tokens.
+    ``rows`` int64 [models, rows]: each model's samples (−1: no sample). The prompt is the part of a sample before its
+    first scored token, and the text has as many tokens as there are from the first to the last scored one. Each token
+    is the quantile of its distribution at a uniform number from a stream keyed by the model's seed and the sample. So
+    further answers, samples or models change none of them. Raises ValueError for models that do not predict tokens.
     """
     _check(bank)
     length = bank.x.shape[1]
@@ -70,7 +71,8 @@ def _check(bank: Models) -> None:
 
 
 def likeliest(logits: Tensor, place: int) -> Tensor:
-    """Return the most probable token: int64 [n]. The ``place`` does not matter."""
+    """Return the most probable token of each row of ``logits`` [n, vocabulary]: int64 [n]. The ``place`` does not
+    matter."""
     return logits.argmax(-1)
 
 
@@ -86,11 +88,11 @@ def at_quantiles(uniform: Tensor) -> Choice:
 
 
 def continued(bank: Models, weights: tuple[State, State], x: Tensor, choice: Choice = likeliest) -> Tensor:
-    """Generate text for the samples ``x`` int [n, length] by one model with these ``weights``, choosing tokens by
-    ``choice``: int [n, length − 1].
+    """Generate text for the samples ``x`` int [n, length] by one model, choosing tokens by ``choice``: int [n, length −
+    1].
 
-    The prompt ends before the first scored token of a sample, and the text is as long as from there to the last one;
-    the rest is −1.
+    ``weights``: parameters and buffers of the model. The prompt ends before the first scored token of a sample, and the
+    text is as long as from there to the last scored one; the rest is −1.
     """
     first, last = bounds(x)
     place = torch.arange(x.shape[1], device=x.device)

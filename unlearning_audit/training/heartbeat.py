@@ -7,7 +7,8 @@ FIRST, SHARE = 60.0, 0.1
 
 
 class Heartbeat:
-    """The progress lines of one fit. ``purpose``: what it trains for; ``models`` and ``epochs``: how many there are."""
+    """The progress lines of one training. ``purpose``: what it is for; ``models`` and ``epochs``: how many there
+    are."""
 
     def __init__(self, purpose: str, models: int, epochs: int) -> None:
         self.purpose, self.models, self.epochs = purpose, models, epochs
@@ -15,7 +16,8 @@ class Heartbeat:
         self.due = self.started + FIRST
 
     def beat(self, group: list[int], epoch: int, step: int, steps: int) -> None:
-        """Print the progress of a ``group`` of models, whose numbers count from 0, if it is time."""
+        """Print how far a ``group`` of models is, if it is time: in the 0-based ``epoch``, and in the 0-based ``step``
+        of its ``steps``. The numbers of the models count from 0."""
         now = monotonic()
         if now < self.due:
             return

@@ -32,8 +32,8 @@ def in_flight() -> int:
 
 
 def run(fit: Fit) -> State | None:
-    """Train all groups of models, several at a time, and write the results to the bank. Return the recorded updates, if
-    any are requested.
+    """Train all groups of models on a GPU, several at a time, and write the results to the bank. Return the recorded
+    updates, name → [models, …], or None if none are requested.
 
     If memory is exhausted, half of the groups continue and the others start again later. A single group that is too
     large is divided into smaller groups, then its batches are (`Fit.divide`). Raises torch.OutOfMemoryError if one
@@ -56,7 +56,12 @@ def run(fit: Fit) -> State | None:
 
 
 class Traffic:
-    """The groups of models in training and waiting. ``room``: how many may train at once, 1 until it is measured."""
+    """The groups of models of a fit that wait, and the lanes of those that are training.
+
+    ``room``: how many may train at once, 1 until it is measured; ``most``: the largest number that is allowed;
+    ``queues``: CUDA streams that no lane uses; ``free``: bytes of the card before the first lane, None once they are
+    not needed.
+    """
 
     def __init__(self, fit: Fit) -> None:
         self.fit, self.on_gpu = fit, torch.device(fit.bank.device).type == "cuda"
@@ -72,7 +77,7 @@ class Traffic:
             self.free = torch.cuda.mem_get_info()[0]
 
     def admit(self) -> None:
-        """Start waiting groups while there is room."""
+        """Start lanes for waiting groups while there is room."""
         while self.waiting and len(self.lanes) < self.room:
             queue = self.queues.pop() if self.queues else torch.cuda.Stream() if self.on_gpu else None
             self.lanes.append(Lane(self.fit, self.waiting.pop(0), queue))
@@ -133,7 +138,10 @@ class Traffic:
 
 
 def halves(group: list[int]) -> list[list[int]]:
-    """Return two groups of half the size, or the group itself if it has one model, possibly with its ghost."""
+    """Return two groups of half the size, or only the group itself if it has one model, possibly padded with its copy.
+
+    A half of one model is padded with a copy of it, as in `Stacked.groups`.
+    """
     if len(set(group)) < 2:
         return [group]
     middle = len(group) // 2
@@ -151,7 +159,11 @@ def _lean(error: BaseException) -> BaseException:
 
 
 class Lane:
-    """One group of models in training, on its own CUDA stream. Without a GPU, its steps are ordinary ones."""
+    """One group of models in training, on its own CUDA stream ``queue``. Without a GPU, its steps are ordinary ones.
+
+    ``exhausted``: whether training has ended; ``steps``: how many were taken; ``state``: the group's parameters and
+    buffers; ``course``: the generator that takes the steps.
+    """
 
     def __init__(self, fit: Fit, group: list[int], queue: "torch.cuda.Stream | None" = None) -> None:
         self.fit, self.group, self.queue, self.exhausted, self.steps = fit, group, queue, False, 0
@@ -165,7 +177,7 @@ class Lane:
         return self.steps >= SETTLED_AFTER or (self.recorder is not None and self.recorder.recorded)
 
     def advanced(self) -> BaseException | None:
-        """Take one step. Return the error if memory was exhausted, or None."""
+        """Take one step. Return the error if memory was exhausted, else None; raise all other errors."""
         try:
             with self._queued():
                 if self.course is None:
@@ -185,7 +197,7 @@ class Lane:
         self.course = self.fit.course(self.group, *self.state, self.recorder)
 
     def advance(self) -> None:
-        """Take one step, or note that training has ended."""
+        """Take one step, or set ``exhausted`` if training has ended."""
         self.exhausted = self.course is None or next(self.course, self) is self
         self.steps += 1
 

@@ -4,7 +4,8 @@ from unlearning_audit.training.lazy import Tensor
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return −log p(label). ``logits`` [..., batch, classes], ``labels`` int64 [..., batch] → [..., batch]."""
+    """Return −log p(label) of each sample, [..., batch], from ``logits`` [..., batch, classes] and ``labels`` int64
+    [..., batch]."""
     from torch.nn import functional
 
     if logits.ndim == 3 and len(logits) > 1:  # for stacked models with few classes twice as fast as torch's own
@@ -13,8 +14,11 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def distillation(logits: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
-    """Return T²·KL(teacher ‖ student) of softened outputs (Hinton et al. 2015): [..., batch, classes] → [...,
-    batch]."""
+    """Return T²·KL(teacher ‖ student) of outputs softened by the ``temperature`` T (Hinton et al. 2015), for each
+    sample: [..., batch].
+
+    ``logits`` and ``teacher`` [..., batch, classes]: the logits of student and teacher.
+    """
     from torch.nn import functional
 
     student = functional.log_softmax(logits / temperature, -1)

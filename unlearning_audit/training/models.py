@@ -98,10 +98,10 @@ class Models:
         return {f"{name}.weight" for name, layer in self.model.named_modules() if type(layer).__name__ == "Conv1D"}
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [n, b, …] to logits [n, b, classes] in the recipe's precision. It is for training; `logits` is for
+        """Map ``x`` [n, b, …] to logits [n, b, classes] in the recipe's precision, for training; `logits` is for
         evaluation.
 
-        ``reading``: another output of the models, one of `readings`.
+        ``parameters`` and ``buffers``: name → [n, …]; ``reading``: another output of the models, one of `readings`.
         """
         if self.recipe.precision == "float32":
             return self.engine.forward(parameters, buffers, x, reading)
@@ -150,10 +150,11 @@ class Models:
     def logits(self, index: np.ndarray | None = None, chunk: int | None = None) -> np.ndarray:
         """Return logits float32 [models, rows, classes] in evaluation mode, without augmentation.
 
-        The result is bitwise repeatable, so that a method that changes nothing can be detected. ``index``: the samples,
-        by default all. ``chunk``: samples that are processed at once, fewer if memory is exhausted. By default, a chunk
-        of a language model is so small that the logits of all tokens fit into memory. A chunk of images on a CPU is so
-        small that activations stay in its caches (two to four times as fast for small residual networks).
+        The result is bitwise repeatable, so that a method that changes nothing can be detected. ``index`` int [rows]:
+        the samples, by default all. ``chunk``: samples that are processed at once, fewer if memory is exhausted. By
+        default, a chunk of a language model is so small that the logits of all tokens fit into memory. A chunk of
+        images on a CPU is so small that activations stay in its caches (two to four times as fast for small residual
+        networks).
         """
         if chunk is None:
             tokens = self.x.shape[1] * self.vocabulary if "tokens" in self.readings else 1
@@ -171,39 +172,44 @@ class Models:
     @torch.no_grad()
     @repeatable()
     def answers(self, weights: tuple[State, State], x: Tensor, reading: str) -> Tensor:
-        """Return the output ``reading``, one of `readings`, of the model with these ``weights`` (`state`) for ``x``
-        [rows, …], in evaluation mode."""
+        """Return the output ``reading``, one of `readings`, of one model for ``x`` [rows, …], in evaluation mode.
+
+        ``weights``: the model's parameters and buffers, as `state` returns them.
+        """
         self.model.eval()
         return forward_one(self.model, *weights, self.scaled(x), reading)
 
     def extract(self, model: int) -> nn.Module:
-        """Return one model as a module that shares no memory with the bank."""
+        """Return the model with the number ``model`` as a module that shares no memory with the bank."""
         module = copy.deepcopy(self.model)
         self.fill(module, model)
         return module
 
     def fill(self, module: nn.Module, model: int) -> None:
-        """Copy the weights of one model into a ``module`` of the same architecture."""
+        """Copy the weights of the model with the number ``model`` into a ``module`` of the same architecture."""
         parameters, buffers = self.state(model)
         module.load_state_dict({**parameters, **buffers}, strict=False)  # a tensor of several names has its first here
 
     def labels_of(self, model: int, rows: np.ndarray | Tensor) -> Tensor:
-        """Return the labels with which ``model`` was trained, int64 [rows]."""
+        """Return the labels with which the model with the number ``model`` was trained, for the samples ``rows``: int64
+        [rows]."""
         labels = self.labels[model] if self.labels.ndim == 2 else self.labels
         return labels[torch.as_tensor(rows, device=self.device)]
 
     def gradient(self, rows: Rows) -> State:
-        """Return the gradient of the mean cross-entropy over ``rows`` in evaluation mode: name → [models, …]."""
+        """Return the gradient of each model's mean cross-entropy over its ``rows`` in evaluation mode: name → [models,
+        …]."""
         return self.per_model(rows, curvature.mean_gradient)
 
     def squared_gradients(
         self, rows: Rows, *, labels: str = "observed", per_sample: bool = True, batch_size: int = 64
     ) -> State:
-        """Return the diagonal Fisher information over ``rows``, name → [models, …].
+        """Return each model's diagonal Fisher information over its ``rows``, name → [models, …].
 
         ``labels`` observed: the mean of (∂ CE(x, y)/∂θ)²; ``model``: the mean of Σ_y p(y|x)(∂ CE(x, y)/∂θ)². With
         ``per_sample`` False, the gradients of means over batches of ``batch_size`` are squared instead, as some
-        published code does.
+        published code does. If ``information`` is a dict, results are kept there: a second call with the same weights,
+        labels and arguments returns the first result and adds the seconds saved to ``spared``.
         """
         compute = curvature.squares(labels, per_sample, batch_size)
         if self.information is None:
@@ -234,8 +240,11 @@ class Models:
         )  # fmt: skip
 
     def per_model(self, rows: Rows, compute: Callable[..., State]) -> State:
-        """Call ``compute``, (model, parameters, buffers, x, y) → tensors by name, for each model on its ``rows``.
-        Return the stacked results, name → [models, …]."""
+        """Call ``compute`` for each model on its ``rows`` in evaluation mode, and return the stacked results, name →
+        [models, …].
+
+        ``compute`` maps (model, parameters, buffers, x, y) to name → tensor.
+        """
         self.model.eval()
         results = []
         for m in range(len(self)):
@@ -245,7 +254,7 @@ class Models:
         return {k: torch.stack([r[k] for r in results]) for k in results[0]}
 
     def insert(self, model: int, weights: nn.Module | Mapping[str, Tensor]) -> None:
-        """Replace one model's weights by ``weights``, a module or a state dict.
+        """Replace the weights of the model with the number ``model`` by ``weights``, a module or a state dict.
 
         Raises ValueError if it has other tensors than the bank, or if two names of one tied tensor have different
         values.

@@ -40,8 +40,8 @@ class Optimiser(Settings):
         return self
 
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
-        """Return the learning rate of the 0-based ``step`` of the 0-based ``epoch``. Only one_cycle changes it within
-        an epoch."""
+        """Return the learning rate of the 0-based ``step`` of the 0-based ``epoch``, out of ``steps`` in an epoch and
+        ``epochs`` in all. Only one_cycle changes it within an epoch."""
         if self.schedule == "one_cycle":
             progress = (epoch + (step + 0.5) / steps) / epochs
             return self.lr * min(progress / 0.25, (1 - progress) / 0.75)
@@ -52,7 +52,7 @@ class Optimiser(Settings):
         return self.lr
 
     def recorded_rate(self, device: str) -> Any:
-        """Return a tensor [] on ``device`` that holds the learning rate of recorded steps."""
+        """Return a tensor [] on ``device``, 0 at first, that will hold the learning rate of recorded steps."""
         import torch
 
         # The GPU's kernel for SGD takes a float32 rate only.

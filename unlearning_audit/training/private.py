@@ -96,7 +96,11 @@ def refuse(model: nn.Module) -> None:
 def descend(
     bank: Models, rows: Rows, recipe: Recipe, noise: float, checkpoints: Checkpoints | None = None
 ) -> RDPAccountant:
-    """Train all models with noise multiplier ``noise``. Return the accountant of one model, because all are equal."""
+    """Train all models with the noise multiplier ``noise``. Return the privacy accountant of one model, because all are
+    equal.
+
+    ``recipe`` gives batches and epochs; ``checkpoints``: where an interrupted training resumes.
+    """
     bank.model.train()
     confirm(bank, rows.index[0][:2])
     fit = PrivateFit(bank, rows, recipe, noise, checkpoints)
@@ -166,17 +170,19 @@ class PrivateFit(Fit):
     def course(
         self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
     ) -> Iterator[None]:
-        """Train one group as `Fit.course`, after making each model's generator of noise."""
+        """Make each model's generator of noise, and train the models of one group through all epochs; yield after each
+        step."""
         seeds = [seed_of(self.bank.seeds[model], "train/noise") for model in group]
         self.generators[tuple(group)] = [torch.Generator(self.bank.device).manual_seed(seed) for seed in seeds]
         return super().course(group, leaves, buffers, recorder)
 
     def remembered(self, state: GroupState) -> dict[str, State | list[Tensor]]:
-        """Return what a checkpoint must hold: as `Fit.remembered`, and the states of the generators of noise."""
+        """Return what a checkpoint of a group must hold, kind → tensors: weights, buffers, and the states of the
+        optimiser and of the generators of noise."""
         return super().remembered(state) | {"noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]}
 
     def restore(self, group: list[int], states: dict[str, State]) -> None:
-        """Restore the generators of noise from a checkpoint."""
+        """Restore the generators of noise of a ``group`` from its checkpoint, kind → name → tensor."""
         for number, rng in enumerate(self.generators[tuple(group)]):
             rng.set_state(states["noise"][str(number)])
 
@@ -215,7 +221,11 @@ class PrivateFit(Fit):
 
     @torch.no_grad()
     def _add(self, state: GroupState, gradients: State, inputs: Inputs) -> None:
-        """Add the clipped gradients of samples to ``gradients``. Rows of −1 hold no sample."""
+        """Add the sums of clipped gradients of some samples to ``gradients``, name → [n, …].
+
+        ``inputs``: sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b, 3] or
+        None.
+        """
         [(rows, jitter)] = inputs
         batch, engine = self.bank.read(state.group, rows.clamp(min=0), jitter), self.bank.engine
         labels = batch.labels.masked_fill(rows < 0, clipping.IGNORED)

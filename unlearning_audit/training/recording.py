@@ -17,7 +17,7 @@ Inputs = list[tuple[Tensor, Tensor | None]]
 
 
 class Recorder:
-    """Recorded steps of one group of models, on the CUDA stream ``queue``, which is the current one.
+    """The recorded steps of one group of models, on the CUDA stream ``queue``, which is the current one.
 
     All recordings share one memory pool: they run one at a time, and none reads what another has left.
     """
@@ -32,8 +32,11 @@ class Recorder:
         return any(kind is not None for kind in self._kinds.values())
 
     def run(self, number: int, step: Callable[[Inputs], None], inputs: Inputs) -> None:
-        """Run one ``step`` on ``inputs``. Steps with the same ``number`` and inputs of the same shapes are of one
-        kind."""
+        """Run one ``step`` on ``inputs``: the first of its kind normally, the second while recording it, all later ones
+        by replay.
+
+        Steps with the same ``number`` and inputs of the same shapes are of one kind.
+        """
         kind = (number, *(tuple(rows.shape) for rows, _ in inputs))
         if kind not in self._kinds:
             step(inputs)

@@ -9,18 +9,37 @@ from unlearning_audit.training.streams import Rows, Stream
 
 
 def points(last: int) -> np.ndarray:
-    """Return the steps 0, 1, 2, 4, … and ``last``: int64."""
+    """Return the steps after which predictions are recorded: 0, 1, 2, 4, … and ``last``, int64."""
     doubled = 2 ** np.arange(int(np.log2(last)) + 1 if last else 0)
     return np.unique(np.r_[0, doubled, last])
 
 
 def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Let copies of models learn the rows ``taught``; return the steps, and after each the predictions on ``rows``
-    int64.
+    """Let copies of the models learn the rows ``taught`` for up to ``last`` steps, and return their predictions during
+    it.
 
-    Returns steps int64 [points], phi (logit-scaled confidence) float32 and whether predictions are right, bool [models,
-    points, rows]. The optimiser is that of the models' recipe, at its ``lr`` without a schedule and without
-    augmentation, for up to ``last`` steps. The bank is unchanged.
+    The optimiser is that of the models' recipe, at its ``lr`` without a schedule and without augmentation. The bank is
+    unchanged.
+
+    Parameters
+    ----------
+    bank : Bank
+        The models.
+    taught : Rows
+        The samples that each model learns.
+    rows : int64 [rows]
+        The samples that are predicted.
+    last : int
+        The largest number of steps.
+
+    Returns
+    -------
+    steps : int64 [points]
+        The numbers of steps after which samples are predicted, 0 among them.
+    phi : float32 [models, points, rows]
+        The logit-scaled confidence.
+    right : bool [models, points, rows]
+        Whether the prediction is right.
     """
     settings = {name: getattr(bank.recipe, name) for name in Optimiser.model_fields}
     optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": (), "augment": "none"})

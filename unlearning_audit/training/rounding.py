@@ -26,10 +26,25 @@ def rounded(weight: Tensor, bits: int) -> Tensor:
 
 
 def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return phi (logit-scaled confidence) float32 and whether predictions are right, bool [models, bits, rows], of
-    models with `rounded` matrices and kernels.
+    """Return the predictions of models whose matrices and kernels are `rounded`, for each number of ``bits``.
 
     Adapters are merged into the weights first. Biases and norms keep their precision. The bank is unchanged.
+
+    Parameters
+    ----------
+    bank : Bank
+        The models.
+    rows : int64 [rows]
+        The samples that are predicted.
+    bits : sequence of int
+        Numbers of bits, at least 2.
+
+    Returns
+    -------
+    phi : float32 [models, bits, rows]
+        The logit-scaled confidence.
+    right : bool [models, bits, rows]
+        Whether the prediction is right.
     """
     if hasattr(bank.model, "merged"):  # one at a time, for then each has weights of its own
         phi, right = zip(*(answers(_merged(bank, model), rows, bits) for model in range(len(bank))), strict=True)
@@ -46,15 +61,18 @@ def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarr
 
 
 def _coarse(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:
-    """Return parameters [models, …] with `rounded` matrices and kernels. Those named in ``turned`` are stored as
-    [models, inputs, outputs]."""
+    """Return a parameter [models, …] that is `rounded` to ``bits`` if it is a matrix or a kernel, else unchanged.
+
+    ``turned``: the names of parameters that are stored as [models, inputs, outputs].
+    """
     if value.ndim < 3:
         return value
     return rounded(value.mT, bits).mT.contiguous() if name in turned else rounded(value, bits)
 
 
 def _merged(bank: Bank, model: int) -> Bank:
-    """Return a bank of one model whose adapters are merged into its weights, as for deployment."""
+    """Return a bank of the one model with the number ``model``, whose adapters are merged into its weights as for
+    deployment."""
     adapted: Any = bank.extract(model)
     plain, labels = adapted.plain(), bank.labels if bank.labels.ndim == 1 else bank.labels[[model]]
     return Bank.create(

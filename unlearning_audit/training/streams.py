@@ -47,13 +47,16 @@ class Rows:
         return Rows(np.concatenate([self.index, rows.index], 1))
 
     def ranked(self, score: np.ndarray) -> "Rows":
-        """Return the rows sorted by falling ``score`` float [samples]; every pass reads them in this order."""
+        """Return each model's rows sorted by falling ``score`` float [samples]; every pass reads them in this order."""
         order = np.argsort(-score[self.index], axis=1, kind="stable")
         return Rows(np.take_along_axis(self.index, order, 1), fixed=True)
 
     def sample(self, k: int, seeds: list[int], purpose: str) -> "Rows":
-        """Return ``k`` of each model's rows, drawn without replacement by the model's seed; all rows if there are
-        fewer."""
+        """Return ``k`` of each model's rows, drawn without replacement; all rows, in random order, if there are no
+        more.
+
+        ``seeds``: one for each model, which keys its draw together with ``purpose``.
+        """
         draws = [generator(seed, purpose).permutation(len(self))[:k] for seed in seeds]
         return Rows(np.take_along_axis(self.index, np.stack(draws), 1))
 
@@ -90,8 +93,8 @@ def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
     """Return the loss of training with class weights: cross-entropy times w_c / (mean w of the batch), with w_c =
     1/n_c.
 
-    ``labels`` int64 [samples], or [models, samples] if models have labels of their own; n_c: the number of samples of
-    class c among the ``rows`` of each model. The mean of a batch equals the weighted mean of torch's cross_entropy.
+    ``labels`` int64 [samples], or [models, samples] if models have labels of their own. n_c is the number of samples of
+    class c among the ``rows`` of a model. The mean over a batch equals the weighted mean of torch's cross_entropy.
     """
     import torch
 
@@ -134,7 +137,8 @@ class Stream:
 class Order:
     """The endless sequence of batches of one stream for one group of models.
 
-    Each pass is reshuffled, unless the order of ``rows`` is fixed. ``passes``: how many passes have been read.
+    Each pass is reshuffled by each model's seed (``seeds``) and ``purpose``, unless the order of ``rows`` is fixed.
+    ``jitter``: whether shifts of images are drawn too; ``passes``: how many passes have been read.
     """
 
     rows: Rows
@@ -151,10 +155,10 @@ class Order:
         return -(-len(self.rows) // self.batch_size)
 
     def whole(self) -> tuple[Tensor, Tensor | None]:
-        """Return the rows of the next pass, int64 [n, k], and with ``jitter`` uint8 [n, k, 3]: vertical and horizontal
-        shift 0–8, flip 0–1.
+        """Return the rows of the next pass, int64 [n, k], and the shifts of its images, or None without ``jitter``.
 
-        Raises ValueError if there are no rows.
+        The shifts are uint8 [n, k, 3]: vertical and horizontal shift 0–8, flip 0–1. Raises ValueError if there are no
+        rows.
         """
         import torch
 
@@ -171,7 +175,8 @@ class Order:
         return torch.from_numpy(np.take_along_axis(self.rows.index, order, 1)).to(self.device), shifts
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Yield the rows [n, b] and the jitter [n, b, 3] of every batch, as `whole` draws them."""
+        """Yield the rows int64 [n, b] of every batch, and the shifts of its images uint8 [n, b, 3] or None, as `whole`
+        draws them."""
         while True:
             index, shifts = self.whole()
             for start in range(0, len(self.rows), self.batch_size):
@@ -180,10 +185,11 @@ class Order:
 
 
 def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
-    """Shift images by up to 4 pixels (zeros outside) and mirror them: ``x`` [n, b, c, h, w], ``jitter`` uint8 [n, b,
-    3].
+    """Shift images by up to 4 pixels (zeros outside) and mirror them, as ``jitter`` says: the result has the shape of
+    ``x``.
 
-    Raises ValueError for samples that are not images.
+    ``x`` [n, b, c, h, w]; ``jitter`` uint8 [n, b, 3]: vertical and horizontal shift 0–8 (4 is none), flip 0–1. Raises
+    ValueError for samples that are not images.
     """
     import torch
 

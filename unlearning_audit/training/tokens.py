@@ -35,7 +35,12 @@ def chunk(bank: Models) -> int:
 
 
 def packed(four: Tensor, x: Tensor, most: int) -> Tensor:
-    """Return ``four`` [rows, length − 1, 4] without the tokens that are not scored, [rows, most, 4]."""
+    """Return the four values of scored tokens only, [rows, most, 4], from those of all tokens, ``four`` [rows, length −
+    1, 4].
+
+    ``x`` int [rows, length]: the tokens, negative where they are not scored. Rows with fewer than ``most`` scored
+    tokens end in values of other tokens, which are NaN.
+    """
     order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
     return four.take_along_dim(order.unsqueeze(-1), dim=1)
 

@@ -19,8 +19,8 @@ from torch.optim.sgd import sgd
 class Updates:
     """The base of the optimisers. The learning rate is ``param_groups[0]["lr"]``.
 
-    For recorded steps, the learning rate is ``rate``, a tensor [], so that a recording follows a schedule; counts of
-    steps are then on the parameters' device.
+    For recorded steps, ``rate`` is a tensor [] that holds the learning rate, so that a recording follows a schedule;
+    counts of steps are then on the parameters' device.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Updates:
             place.copy_(value)
 
     def zero_grad(self) -> None:
-        """Drop the gradients."""
+        """Set the gradients of all parameters to None."""
         for parameter in self.parameters:
             parameter.grad = None
 
@@ -72,7 +72,8 @@ class Updates:
         return [torch.zeros((), dtype=torch.float64, device=self.rate.device) for _ in self.parameters]
 
     def _settings(self) -> dict[str, Any]:
-        """Return the learning rate and the kind of kernel: kernels for a rate in main memory take it as a number."""
+        """Return the kernel's arguments for the learning rate and the kind of kernel: kernels for a rate in main memory
+        take it as a number."""
         if self.rate is None:
             return {"lr": self.param_groups[0]["lr"], "foreach": True}
         return {"lr": self.rate, "foreach": self.rate.is_cuda, "capturable": self.rate.is_cuda}
