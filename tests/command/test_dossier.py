@@ -67,9 +67,9 @@ def test_one_retrained_model_shows_no_distance(tmp_path, monkeypatch):
     assert run("read", "saves") == 0
     assert run("report", "read.yaml", "--dossier") == 0
     words = text_of((tmp_path / "results/read/dossier.html").read_text())
-    assert "none, however large: too few retrained models to compare with" in words
+    assert "no distance, however large: too few retrained models to compare with" in words
     assert "this audit would have seen" not in words
-    assert re.search(r"chance if retraining varies by a standard deviation of 0\.\d+ or more", words)
+    assert re.search(r"by chance if retrained models have a standard deviation of 0\.\d+ or more", words)
 
 
 def test_without_a_report_it_says_what_makes_one(tmp_path, monkeypatch):

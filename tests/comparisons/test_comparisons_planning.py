@@ -21,7 +21,7 @@ def test_an_inconclusive_method_says_what_would_decide():
     assert {row["metric"] for row in needs} >= {"advantage"}
     alike = [row for row in needs if row["outcome"] == "equivalent"]
     most = max(row["units"] for row in alike if row["what"] == "decides_pairs")
-    assert f"if it is retraining, {most:g} pairs" in rows["x"]["note"]
+    assert f"if the method is like retraining, {most:g} pairs" in rows["x"]["note"]
     (advantage,) = (row for row in tables.distances if row["method"] == "x" and row["metric"] == "advantage")
     ends = {row["assumed"] for row in needs if row["outcome"] == "distinguishable" and row["metric"] == "advantage"}
     assert ends <= {advantage["ci_low"], advantage["ci_high"]}  # the estimate is not taken for the truth
@@ -37,7 +37,7 @@ def test_no_worth_makes_a_method_distinguishable_and_what_there_is_is_no_advice(
     assert "accuracy_retain" in rows["x"]["note"]
     needs = [row for row in tables.resolution if row["method"] == "x" and row["what"].startswith("decides_")]
     assert {(row["outcome"], row["times"]) for row in needs} == {("equivalent", 1.0)}
-    enough = "if it is retraining, a study of this size shows that it is equivalent with power 0.8"
+    enough = "if the method is like retraining, a study of this size shows it with power 0.8"
     assert rows["x"]["note"].count("; if") == rows["x"]["note"].count(enough) == 1
 
 
@@ -46,7 +46,7 @@ def test_without_models_before_unlearning_nothing_shows_equivalence():
     tables, rows = compare(scenario(np.random.default_rng(0), truth, pairs=5, models=2, samples=1200, k=40))
     assert rows["x"]["verdict"] == "inconclusive"
     assert rows["x"]["note"].startswith(sensitivity.NO_NONE)
-    assert "if it is retraining" not in rows["x"]["note"]
+    assert "if the method is like retraining" not in rows["x"]["note"]
     assert "find it" in rows["x"]["note"]
     assert "equivalent" not in {row["outcome"] for row in tables.resolution}
 
@@ -174,12 +174,12 @@ def row(metric, outcome, times, assumed=0.0):
 
 def test_equivalence_takes_every_metric_that_is_inconclusive():
     rows = [row("a", "equivalent", 2), row("b", "equivalent", 3)]
-    sentence = "if it is retraining, 12 pairs show that it is equivalent with power 0.8"
+    sentence = "if the method is like retraining, 12 pairs show it with power 0.8"
     assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == sentence
     no = "neither more pairs nor more models would decide"
     assert planning.instruction(rows, metrics={"a", "b", "c"}, unknown=[]) == no
     today = [row("a", "equivalent", 1), row("b", "equivalent", 1)]
-    enough = "if it is retraining, a study of this size shows that it is equivalent with power 0.8"
+    enough = "if the method is like retraining, a study of this size shows it with power 0.8"
     assert planning.instruction(today, metrics={"a", "b"}, unknown=[]) == enough
     assert planning.instruction([*today[:1], rows[1]], metrics={"a", "b"}, unknown=[]) == sentence
 
@@ -188,15 +188,16 @@ def test_a_distance_is_found_by_one_metric_at_either_limit():
     rows = [row("a", "distinguishable", 9, -0.02), row("a", "distinguishable", 2, 0.3)]
     rows.append(row("b", "distinguishable", 5, 0.1))
     assert planning.instruction(rows, metrics={"a", "b"}, unknown=[]) == (
-        "if its distance is the upper limit, 8 pairs find it; if its distance is the lower limit, 20 pairs find it"
+        "if its distance is the upper limit of the interval, 8 pairs find it; "
+        "if its distance is the lower limit of the interval, 20 pairs find it"
     )
     enough = [row("a", "distinguishable", 9, -0.02), row("a", "distinguishable", 1, 0.3)]
     assert planning.instruction(enough, metrics={"a"}, unknown=[]) == (
-        "if its distance is the lower limit, 36 pairs find it"
+        "if its distance is the lower limit of the interval, 36 pairs find it"
     ), "what there is is no advice"
     by_one = [*enough, row("b", "distinguishable", 7, 0.1), row("b", "distinguishable", 6, -0.1)]
     assert planning.instruction(by_one, metrics={"a", "b"}, unknown=[]) == (
-        "if its distance is the lower limit, 24 pairs find it"
+        "if its distance is the lower limit of the interval, 24 pairs find it"
     ), "nor is it where another metric would need more"
-    today = "if its distance is the upper limit, a study of this size finds it"
+    today = "if its distance is the upper limit of the interval, a study of this size finds it"
     assert planning.instruction([row("a", "distinguishable", 1, 0.3)], metrics={"a"}, unknown=[]).startswith(today)

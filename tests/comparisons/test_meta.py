@@ -172,7 +172,7 @@ def test_a_failed_method_is_left_out_of_power_and_named_in_agreement():
     assert only(evaluated(failed), "Q", "power")["n"] == 1
     pairs = rows({"a": 0.5, "b": 0.9, "c": math.nan}, pair=0) + rows({"a": 0.5, "b": 0.9, "c": 0.7}, pair=1)
     note = only(evaluated(pairs), "Q", "agreement over seeds")["note"]
-    assert note.startswith("needs two rankings of at least three methods, there are 2 of 2 methods; c: no value in one")
+    assert note.startswith("needs two rankings of at least three methods, but there are 2 of 2 methods; c: no")
 
 
 # ---------------------------------------------------------------- cost

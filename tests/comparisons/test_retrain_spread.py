@@ -50,7 +50,7 @@ def test_a_distance_is_found_below_the_spread_that_would_make_it_chance(spread, 
     rows = judged({"mine": {"auc": part(0.7)}, "retrain": {"auc": part(0.5)}}, {"auc": spread})
     assert rows["mine"]["verdict"] == verdict
     assert rows["mine"]["retrain_spread"] == spread
-    assert f"given that retraining varies by a standard deviation of {spread}" in rows["mine"]["note"]
+    assert f"given that retrained models have a standard deviation of {spread}" in rows["mine"]["note"]
 
 
 def test_a_p_value_of_ones_own_counts_only_where_there_is_nothing_to_hold_against():

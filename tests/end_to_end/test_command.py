@@ -64,8 +64,8 @@ def test_what_new_writes_is_sound(capsys):
     output = capsys.readouterr().out
     assert "mine.yaml is valid: study mine, 2 scenarios." in output
     assert "32 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons), of which 0 are done" in output
-    assert re.search(r"What is missing takes about \d+ s of a processor, by the rates of small models\.", output)
-    assert output.endswith("What it will find is predicted after a first run with few pairs.\n")
+    assert re.search(r"The missing jobs take about \d+ s of processor time, by the rates of small models\.", output)
+    assert output.endswith("What the study can distinguish is predicted after a first run with few pairs.\n")
 
 
 def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys):
@@ -384,7 +384,7 @@ def test_an_external_study_is_checked_and_foretold(capsys):
     assert ended("check", "mine.yaml") == 0
     assert "mine.yaml is valid" in capsys.readouterr().out
     assert ended("forecast", "mine.yaml") == 0
-    assert "What is missing takes about" in capsys.readouterr().out
+    assert "The missing jobs take about" in capsys.readouterr().out
 
 
 def test_the_version_is_told(capsys):

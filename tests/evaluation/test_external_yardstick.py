@@ -44,7 +44,7 @@ def test_a_given_forget_set_that_is_harder_is_no_trace(tmp_path, monkeypatch):
     rows = judged(tmp_path, monkeypatch, populations=ALL, harder=1.5)
     assert rows["mine"]["p_holm"] > 0.05
     assert abs(rows["mine"]["distance"]) < 0.15
-    assert "one audited model: how such models vary is taken from retrained ones" in rows["mine"]["note"]
+    assert "only one model was audited: its variance is taken from retrained models" in rows["mine"]["note"]
     assert rows["none"]["distance"] > 0.4
 
 

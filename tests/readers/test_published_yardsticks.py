@@ -243,7 +243,7 @@ def test_checkpoints_become_a_trajectory_in_order(tmp_path):
 def test_a_spread_that_the_command_is_told_decides_beside_one_retrained_log(tmp_path, monkeypatch, capsys):
     reader_cases.tree(tmp_path, steps=(10,))
     assert read(tmp_path, monkeypatch, "saves", "--retrain-spread", "every=0.001") == 0
-    assert "given that retraining varies by a standard deviation of 0.001" in " ".join(capsys.readouterr().out.split())
+    assert "given that retrained models have a standard deviation of 0.001" in " ".join(capsys.readouterr().out.split())
     with (tmp_path / "results/read/tables/verdicts.csv").open() as file:
         lines = {row["method"]: row for row in csv.DictReader(file)}
     assert (lines["none"]["verdict"], lines["none"]["retrain_spread"]) == ("distinguishable", "0.001")

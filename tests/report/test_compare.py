@@ -98,7 +98,7 @@ def test_a_study_that_has_models_more_is_named_and_what_both_have_is_not_compare
     first = finished(tmp_path / "one", METHODS)
     second = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04)})
     second.nodes["main", "", "c"].append(("train", "train-0.1-more"))
-    sentence = "two has 1 more train job, and so more models; those of both are the same"
+    sentence = "two has 1 more train job, and so more models; the models that both have are the same"
     assert compare.compare([first, second]).changes[0].why == sentence
     assert compare.compare([second, first]).changes[0].why == sentence
     other = finished(tmp_path / "three", METHODS | {"c": ("inconclusive", 0.04)}, lr=0.2)
@@ -116,7 +116,7 @@ def test_equal_keys_say_another_machine_and_lost_settings_are_not_guessed(tmp_pa
     assert compared.changes[0].why.startswith("all keys are equal")
     second = finished(tmp_path / "else/two", METHODS | {"a": ("broken", 0.3)}, lr=0.3)
     (tmp_path / "else/train/train-0.3/spec.json").unlink()
-    assert "are not there to be compared" in compare.compare([first, second]).changes[0].why
+    assert "files with its settings are missing" in compare.compare([first, second]).changes[0].why
 
 
 def test_ranks_agree_as_kendalls_tau_says(tmp_path):

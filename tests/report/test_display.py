@@ -29,8 +29,8 @@ def sheet_of(scenarios, printed=(), **changes):
     ("query", "reason"),
     [
         ({"metric": "auc"}, "protocol swap gives no AUC"),
-        ({"metric": "q", "attack": "lira/trained"}, "there is no lira/trained here, but adaptive, extended"),
-        ({"metric": "accuracy", "role": "forget"}, "role = forget is none of: role = test"),
+        ({"metric": "q", "attack": "lira/trained"}, "there is no attack lira/trained here, only adaptive, extended"),
+        ({"metric": "accuracy", "role": "forget"}, "there is no role = forget; choose one with where: role = test"),
     ],
 )
 def test_an_empty_cell_says_why(query, reason):

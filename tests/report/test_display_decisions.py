@@ -36,16 +36,16 @@ def sentence_on(line, *beside, **more):
          "traces remain: advantage (kde, trained) 0.40 "
          "[0.38, 0.42], p < 10⁻⁴; not distinguishable from doing nothing", "traces"),
         (rows("x", "distinguishable", 0.6, share=-0.5, against="worse", p=0.003),
-         "traces remain: advantage (kde, trained) "
-         "0.60 [0.58, 0.62], p = 0.003; worse than doing nothing", "traces"),
+         "traces remain: advantage (kde, trained) 0.60 [0.58, 0.62], p = 0.003; worse than doing nothing", "traces"),
         (rows("x", "equivalent", 0.01, p=1.0, share=0.97),
          "like retraining within 0.05: advantage (kde, trained) 0.01 "
          "[−0.01, 0.03] from retraining; removes 97 % [87, 107] of what doing nothing leaves", "like"),
-        (rows("x", "over_unlearned", -0.2, share=1.5), "over-unlearned, its forgotten samples look less familiar than "
-         "never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁴; better than doing nothing", "over"),
-        (rows("x", "over_unlearned", -0.2, against="like"), "over-unlearned, its forgotten samples look less familiar "
-         "than never-seen ones: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁴; not shown to be nearer to "
-         "retraining than doing nothing, or further, on the other side", "over"),
+        (rows("x", "over_unlearned", -0.2, share=1.5), "over-unlearned, forgotten samples look less familiar than "
+         "samples never seen: advantage (kde, trained) "
+         "−0.20 [−0.22, −0.18], p < 10⁻⁴; better than doing nothing", "over"),
+        (rows("x", "over_unlearned", -0.2, against="like"), "over-unlearned, forgotten samples look less familiar "
+         "than samples never seen: advantage (kde, trained) −0.20 [−0.22, −0.18], p < 10⁻⁴; neither shown to be nearer "
+         "to retraining than doing nothing nor further, but in the opposite direction", "over"),
         (rows("x", "broken", 0.0, p=1.0, gap=0.2, share=1.0), "model damaged: retain accuracy is 20 "
          "[18, 22] points below that of retraining, test accuracy is 20 [18, 22] points below that of retraining; "
          "removes 100 % [90, 110] of what doing nothing leaves", "damaged"),
@@ -56,24 +56,25 @@ def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text, t
 
 
 def test_what_would_decide_is_said_with_its_cost():
-    note = "not shown to be within the margin: advantage, accuracy_test; if it is retraining, 12 pairs show it"
+    note = "not shown to be within the margin: accuracy_test; if the method is like retraining, 12 pairs show it"
     line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=note)
     needs = [need("x", "decides_pairs", 3.0), need("x", "decides_models", 5.0)]
     text, tone = sentence_on(line, needs=needs, spent=1800.0)
     assert "cannot tell: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4" in text
-    assert text.endswith("test accuracy; if it is retraining, 12 pairs show it, which takes about 60 min more")
+    assert text.endswith(
+        "test accuracy; if the method is like retraining, 12 pairs show it, which takes about 60 min more"
+    )
     assert tone == "unknown"
 
 
 def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
     find = "4 blocks or 3 models per split find it"
-    note = (
-        f"not shown: advantage; if its distance is the upper limit, {find}; if its distance is the lower limit, {find}"
-    )
+    limits = (f"if its distance is the {end} limit of the interval, {find}" for end in ("upper", "lower"))
+    note = "; ".join(["not shown: advantage", *limits])
     line = rows("x", "inconclusive", 0.03, 0.05, p=0.4, note=f"{note}; the share has no interval")
     needs = [need("x", "decides_pairs", 3.0, units=4.0, unit="blocks")]
     judged = decisions_on(PLACE, *GOOD, line, needs=needs, spent=1800.0)
-    plan = f"if its distance is either limit, {find}, which takes about 60 min more"
+    plan = f"if its distance is either limit of the interval, {find}, which takes about 60 min more"
     row = judged.verdict(PLACE, "x")
     assert verdicts.decides(judged, PLACE, "x", row) == plan
     assert verdicts.why(judged, PLACE, "x", row) == f"not shown: advantage; {plan}; the share has no interval"
@@ -84,8 +85,8 @@ def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
         row["note"] = nothing
         assert "takes" not in verdicts.why(judged, PLACE, "x", row)
     row["note"] = note.replace("4 blocks", "9 blocks", 1)
-    assert "the upper limit, 9 blocks" in verdicts.decides(judged, PLACE, "x", row)
-    assert "the lower limit, 4 blocks" in verdicts.decides(judged, PLACE, "x", row)
+    assert "the upper limit of the interval, 9 blocks" in verdicts.decides(judged, PLACE, "x", row)
+    assert "the lower limit of the interval, 4 blocks" in verdicts.decides(judged, PLACE, "x", row)
 
 
 def test_no_rounding_contradicts_a_verdict():
@@ -110,7 +111,7 @@ def test_what_failed_or_did_nothing_is_never_praised():
     by_subject = {v.subject: v for v in sentences.methods(Numbers(records, cases), decisions_on(("plain", ""), *GOOD))
                   if v.place[0] == "plain"}  # fmt: skip
     assert by_subject["neggrad"].text == "failed, so there is no number"
-    assert by_subject["ssd"].text == "changed nothing, its models are those it was given"
+    assert by_subject["ssd"].text == "changed nothing: its models are those it was given"
     assert {by_subject[name].tone for name in ("neggrad", "ssd")} == {"bad"}
     assert by_subject["scrub"].text.startswith("no verdict: ")
 
@@ -147,7 +148,7 @@ def test_each_control_fails_alone(wrong):
         (rows("none", "nothing_to_find", -0.3, note=f"{FAR_NONE}; more"), FAR_NONE, "bad"),
         (rows("none", "nothing_to_find", 0.1, p=0.3, note="add stronger ones"), "add stronger ones", "bad"),
         (rows("none", "over_unlearned", -0.3), FAR_NONE, "bad"),
-        (rows("none", "over_unlearned", -0.3, note="on the other side by efficacy_auc"), "p < 10⁻⁴", "good"),
+        (rows("none", "over_unlearned", -0.3, note="in the opposite direction by efficacy_auc"), "p < 10⁻⁴", "good"),
     ],
 )
 def test_a_control_says_why_nothing_is_found_as_the_comparison_does(line, words, tone):

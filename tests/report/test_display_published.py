@@ -18,7 +18,7 @@ def cell(value=0.6, metric="q", attack="paper", **place):
 
 
 def test_a_table_that_nobody_printed_is_refused_with_those_that_exist():
-    with pytest.raises(ValueError, match=r"'swap/table_9' is none of the printed tables known here: .*swap/table_1"):
+    with pytest.raises(ValueError, match=r"there is no printed table 'swap/table_9'; choose one of .*swap/table_1"):
         published.read(FILE, "swap/table_9")
 
 

@@ -77,5 +77,5 @@ def test_what_cannot_be_ranked_says_why():
     cases, rows = study(places={"1": {"a": 0.1}, "2": {"a": 0.2}, "3": {"a": 0.1, "b": 0.1}, "4": {"a": 0.1, "b": 0.2}})
     sheet = table(cases, rows)
     notes = {(record["setting"], record["other_setting"]): record["note"] for record in sheet.records}
-    assert notes["size=2", "size=1"] == "fewer than two methods have a number at both places"
+    assert notes["size=2", "size=1"] == "fewer than two methods have a number in both scenarios"
     assert notes["size=4", "size=3"] == "a rank correlation needs two lists that vary"

@@ -126,7 +126,7 @@ def test_a_curve_is_that_of_all_targets_by_rising_fpr_without_what_is_not_resolv
     assert [(fpr, cell.value) for fpr, cell in points] == [(0.01, 0.1), (0.05, 0.3), (0.1, 0.4)]
     assert curves.points(Numbers(ROWS, CASES), CASES[1], "efficacy_roc") == []
     figure = draw_kind("curves", ["random", "mixed"])
-    assert figure.get_label() == "Outputs after unlearning are told: 1 of 1 from never seen, 1 of 1 from retrained"
+    assert figure.get_label() == "Outputs after unlearning differ: 1 of 1 from never seen, 1 of 1 from retrained"
     visible = [axis for axis in figure.axes if axis.get_visible()]
     assert [axis.get_title(loc="left") for axis in visible] == [*METHODS] * 2
     lines = [line for line in visible[0].lines if line.get_marker() == "o"]

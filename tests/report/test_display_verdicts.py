@@ -115,7 +115,7 @@ def test_who_takes_more_than_a_fifth_of_retraining_is_marked_and_no_score_knows(
     sheet = cost.sheets(cost.rows(nodes), {"cases": cases})[1]
     cells = {line.label: line.cells[0] for line in sheet.lines}
     assert (cells["slow"].text, cells["slow"].tone, cells["slow"].notes) == ("0.21 ×", "bad", (cost.SLOW,))
-    assert "20% of retraining" in cost.SLOW
+    assert "20% of the time of retraining" in cost.SLOW
     assert [cells[name].notes for name in ("quick", "retrain", "retrain (control)")] == [(), (), ()]
     flags = {record["method"]: (record["to_retrain"], record["over_limit"]) for record in sheet.records}
     assert flags["slow"] == (pytest.approx(0.21), "yes")

@@ -44,7 +44,7 @@ def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
                                        "model damaged", "cannot tell: too few models"), strict=True):  # fmt: skip
         assert word in line
     assert "Like retraining: like." in lines
-    assert "Checks passed: retraining is like retraining, so is a second one, doing nothing is detected." in lines
+    assert "Checks passed: retraining is like retraining, two retrainings agree, doing nothing is detected." in lines
     assert lines[-1] == f"Report: r.html  {words.NEXT}"
 
 

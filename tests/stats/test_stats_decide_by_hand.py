@@ -94,7 +94,7 @@ def test_the_side_of_a_distance_is_its_sign_where_it_has_a_far_side():
     assert verdict(distance(0.0, inner=(-0.1, 0.1)), p=[0.01]).verdict == "distinguishable"
     result = verdict(distance(-0.2), distance(-0.3, far=False, metric="f"), distance(-0.3, metric="q"), p=[0.01] * 3)
     assert (result.verdict, result.number, result.p_holm) == ("over_unlearned", 0, 0.01)
-    assert result.note == "on the other side by f"
+    assert result.note == "in the opposite direction by f"
     result = verdict(distance(0.2), distance(0.3, metric="q"), p=[0.02, 0.01])
     assert (result.verdict, result.number, result.note) == ("distinguishable", 1, "")
 

@@ -23,22 +23,22 @@ THEORY = "theory"
 SOFT = 0.25
 
 DISAGREE = (
-    "the verdict rests on a test against chance alone, the interval covers other pairs and models too and contains 0"
+    "the verdict rests on a test against chance alone, but the interval also covers pairs and models and contains 0"
 )
 #: Reasons why a number gives no distance, and remarks on how one was computed.
-UNVARIED = "rests on one model and no influence of samples, so that nothing shows how it varies"
-LONE = "one audited model: how such models vary is taken from retrained ones"
-GIVEN = "given that retraining varies by a standard deviation of"
+UNVARIED = "rests on one model without effects of its samples, so its uncertainty is unknown"
+LONE = "only one model was audited: its variance is taken from retrained models"
+GIVEN = "given that retrained models have a standard deviation of"
 #: Text before the p-value of an exact test, which the verdict corrects.
-EXACT = "by coins alone, before it is corrected for methods and metrics, p ="
+EXACT = "exact test of the coins alone, not corrected for methods and metrics: p ="
 #: Remarks on a utility that is far below that of retrained models, and may be so by chance.
-UNSURE = "far worse than retrained models, which vary as much themselves where the scale does not end"
+UNSURE = "far worse than retrained models, but on an unbounded scale these vary as much themselves"
 UNSURE_UNREPEATED = (
-    "far worse than retrained models, of which no two repeat each other: how such models vary is not known"
+    "far worse than retrained models, but no two of these differ only in their seed, so their variance is not known"
 )
 #: Remark on a number where both sides lie at one end of its range.
-SATURATED = "both sides lie at the {} of this number, where models may differ unseen; nothing is like retraining by it"
-FAR_SIDE = "what is left lies on the far side: it looks less familiar than what was never seen"
+SATURATED = "method and retraining lie at the {} of this number's range, where it cannot show that models are alike"
+FAR_SIDE = "forgotten samples look less familiar than samples never seen"
 
 
 @dataclass(frozen=True)
@@ -341,15 +341,15 @@ def against(
     """
     contribution = contributions[method].get(metric)
     if contribution is None:
-        return "has no number with its parts"
+        return "has no number with an uncertainty"
     if not np.isnan(contribution.standard.ideal):
         return Side(contribution, None, THEORY) if contribution.varies else UNVARIED
     source = CONTROL if method == RETRAIN else RETRAIN
     yardstick = contributions.get(source, {}).get(metric)
     if yardstick is None:
-        return f"there is no {source.replace('_', ' ')} to measure it from"
+        return f"there is no {source.replace('_', ' ')} to compare with"
     if contribution.names != yardstick.names or not np.array_equal(contribution.index, yardstick.index):
-        return f"{source.replace('_', ' ')} was asked by other attacks or about other samples"
+        return f"{source.replace('_', ' ')} was evaluated by other attacks or on other samples"
     side = Side(contribution, yardstick, source, spread if len(yardstick.unit) == 1 else None)
     return side if contribution.varies or yardstick.varies or side.spread is not None else UNVARIED
 

@@ -298,7 +298,7 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
         kinds.add(kind)
     if not separate:
         return empty(n=0, note="fewer than two methods have an interval")
-    note = f"a count over pairs of methods, no sampling model; {', '.join(sorted(kinds))}"
+    note = f"a count over pairs of methods, so without an interval; {', '.join(sorted(kinds))}"
     return Estimate(float(np.mean(separate)), math.nan, math.nan, len(separate), note)
 
 
@@ -316,14 +316,14 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     note = f"{len(methods)} methods" + (f"; {lost}: no value in one of the rankings" if lost else "")
     if len(tables) < 2 or len(methods) < 3:
         why = "needs two rankings of at least three methods"
-        return empty(n=len(tables), note=f"{why}, there are {len(tables)} of {note}")
+        return empty(n=len(tables), note=f"{why}, but there are {len(tables)} of {note}")
     good = np.array([[t[m].value for m in methods] for t in tables], dtype=np.float64)
     good = metric.goodness(good)
     tau = np.full((len(tables), len(tables)), np.nan)
     for i, j in itertools.combinations(range(len(tables)), 2):
         tau[i, j] = tau[j, i] = stats.kendall(x=good[i], y=good[j]).value
     if np.isnan(tau[np.triu_indices(len(tables), 1)]).any():
-        return empty(n=len(tables), note="a ranking has all methods equal")
+        return empty(n=len(tables), note="all methods are equal in one of the rankings")
     value = float(np.nanmean(tau))
     if len(tables) < 3:
         return Estimate(value, math.nan, math.nan, len(tables), f"two rankings are too few for an interval; {note}")

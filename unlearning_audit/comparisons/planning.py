@@ -253,24 +253,24 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
     names instead if there are any. If a study of the present size may decide, or no size would, the sentence says so.
     """
     if unknown:
-        return f"nothing to hold against: {', '.join(unknown)}"
+        return f"nothing to compare with by {', '.join(unknown)}"
     if any(row["unit"] == "pairs" for row in needs):  # each block is a pair then, also to metrics that count blocks
         needs = [{**row, "unit": "pairs"} if row["unit"] == "blocks" else row for row in needs]
     alike = _counts([row for row in needs if row["outcome"] == decide.EQUIVALENT], metrics, most=True)
     finding = [row for row in needs if row["outcome"] == decide.DISTINGUISHABLE]
     clauses, today = [], []
     if alike and any(row["times"] > 1 for row in needs if row["outcome"] == decide.EQUIVALENT):
-        clauses.append(f"if it is retraining, {alike} show that it is equivalent with power 0.8")
+        clauses.append(f"if the method is like retraining, {alike} show it with power 0.8")
     elif alike:
-        today.append(f"if it is retraining, {THIS_SIZE} shows that it is equivalent with power 0.8")
+        today.append(f"if the method is like retraining, {THIS_SIZE} shows it with power 0.8")
     for word, end in (("upper", max), ("lower", min)):
         ends = {metric: end(row["assumed"] for row in finding if row["metric"] == metric) for metric in metrics
                 if any(row["metric"] == metric for row in finding)}  # fmt: skip
         at_end = [row for row in finding if row["assumed"] == ends[row["metric"]]]
         if any(row["times"] <= 1 for row in at_end):
-            today.append(f"if its distance is the {word} limit, {THIS_SIZE} finds it")
+            today.append(f"if its distance is the {word} limit of the interval, {THIS_SIZE} finds it")
         elif counts := _counts(at_end, set(ends), most=False):
-            clauses.append(f"if its distance is the {word} limit, {counts} find it")
+            clauses.append(f"if its distance is the {word} limit of the interval, {counts} find it")
     return "; ".join(clauses or today) or NEITHER
 
 

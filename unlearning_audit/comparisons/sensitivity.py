@@ -17,26 +17,25 @@ WIDE = 0.25
 
 #: Remark in a scenario without `none`, which cannot show that its attacks find anything.
 NO_NONE = (
-    "nothing is equivalent without models before unlearning (none) by which the attacks are shown to find something"
+    "equivalence cannot be shown without the models before unlearning (none), on which attacks must find something"
 )
 UNREPEATED = (
-    "no two models repeat each other, so nothing shows how retrained models vary, and the interval covers samples "
-    "alone: retrain a second model, unlearn a second one, or say how much retrained models vary (retrain_spread)"
+    "no two models differ only in their seed, so it is not known how much retrained models vary, and the interval "
+    "covers samples alone: retrain a second model, unlearn a second one, or state this spread (retrain_spread)"
 )
-NO_SPREAD = "how much retrained models vary by it is not given"
+NO_SPREAD = "the spread of retrained models by this metric is not stated"
 #: Start of the clause on how much retrained models would have to vary.
-BY_CHANCE = "chance if retraining varies by a standard deviation of"
+BY_CHANCE = "by chance if retrained models have a standard deviation of"
 FAR_NONE = (
-    "doing nothing looks less familiar than what was never seen: if forget and heldout stand for each other, or a "
-    "score is larger where models are less sure, turn them round, else what is to be forgotten is harder than what "
-    "was held out"
+    "before unlearning, the samples to be forgotten look less familiar than samples never seen: forget and heldout may "
+    "be exchanged, or the sign of a score may be wrong, or the samples to be forgotten are harder than those held out"
 )
 #: Start of the note on a method without a number by any deciding metric.
 NO_DISTANCE = "no distance: "
 #: Start of the reason where more models, pairs or samples may show what doing nothing leaves.
 TOO_FEW = "too few"
 NOTHING_DECIDES = "no metric decides"
-DISAGREEING = "two groups of retrained models differ, so neither can be compared with"
+DISAGREEING = "two groups of retrained models differ, so no method can be compared with them"
 
 
 @dataclass(frozen=True)
@@ -148,35 +147,35 @@ def explanation(
     retained, frequent = shares.get("retain"), shares.get("most_frequent")
     if retained and frequent and retained.low <= frequent.value:
         return (
-            f"the models learned nothing: they are right on {retained.value:.2f} of what they kept, and the most "
-            f"frequent class alone is {frequent.value:.2f}, so train longer, or with another rate, and see that labels "
-            "are those of these samples"
+            f"the models learned nothing: their accuracy on kept samples is {retained.value:.2f}, and the most "
+            f"frequent class alone gives {frequent.value:.2f}, so train longer or with another learning rate, "
+            "and check that the labels belong to these samples"
         )
     forgotten, unseen = shares.get("forget"), shares.get("heldout")
     if forgotten and forgotten.samples == 1:
         return (
-            "a single sample is to be forgotten, which cannot tell whether models memorise what they shall forget, nor "
-            "whether a method makes them forget it, so let them forget several"
+            "only one sample is to be forgotten, which cannot show whether models memorise samples, nor whether a "
+            "method makes them forget, so let them forget several"
         )
     if forgotten and unseen and forgotten.low <= unseen.high:
         if max(forgotten.high - forgotten.low, unseen.high - unseen.low) > WIDE:
             intervals = [f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" for share in (forgotten, unseen)]
             return (
-                f"whether models memorise what they shall forget is open: before unlearning they are right on "
-                f"{intervals[0]} of it and on {intervals[1]} of what they never saw, so add {more}"
+                "it is open whether the models memorised anything: before unlearning, their accuracy is "
+                f"{intervals[0]} on samples to be forgotten and {intervals[1]} on samples never seen, so add {more}"
             )
         return (
-            f"the models memorised nothing: before unlearning they are right on {forgotten.value:.2f} of what is to be "
-            f"forgotten and on {unseen.value:.2f} of what they never saw, so train longer, with fewer or harder samples"
+            f"the models memorised nothing: before unlearning, their accuracy is {forgotten.value:.2f} on samples to "
+            f"be forgotten and {unseen.value:.2f} on samples never seen, so train longer, with fewer or harder samples"
         )
     if measured > margin:
         return (
             f"{TOO_FEW} {more}: doing nothing lies {measured:.2f} from retraining, beyond the margin of {margin:.2f}, "
-            f"but of all that is tested here so large a distance may be chance, so add {more}"
+            f"but among so many tests such a distance may be chance, so add {more}"
         )
     if least_distance > margin:
         return (
-            f"{TOO_FEW} {more}: the least distance that would be found is {least_distance:.2f}, the margin "
+            f"{TOO_FEW} {more}: the least distance that would be found is {least_distance:.2f}, and the margin is "
             f"{margin:.2f}, so add {more}"
         )
-    return "the attacks find nothing where there may be something: add stronger ones"
+    return "the attacks find no traces, although there may be some: add stronger attacks"

@@ -60,7 +60,7 @@ def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
         strongest.append((side, np.eye(len(numbers.value))[place]))
     together = distances.joint(strongest)
     if together is None:
-        raise ValueError("the models of these methods do not correspond")
+        raise ValueError("the models of these methods do not correspond one to one")
     ends = [distances.margin(side, margins) for side in sides.values()]
     size = [near if value > 0 else far for value, (far, near) in zip(together.value, ends, strict=True)]
     return together.of(np.diag(1 / np.array(size)))

@@ -14,8 +14,8 @@ from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import decide, empty, rank_sets
 
 NOTHING = empty(n=0, note="")
-NO_SHARE = "the share of traces is not computed, because its models do not correspond to those of none"
-NOT_BETTER = "not shown to be closer to retraining than {}, a random change of its weights of the same size"
+NO_SHARE = "the share of traces removed is not computed, because the method's models do not correspond to those of none"
+NOT_BETTER = "not shown to be closer to retraining than {}, which changes the weights at random by the same size"
 
 
 @dataclass(frozen=True)
@@ -430,7 +430,7 @@ def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]
         return verdict, ""
     if scenario.state == decide.NOTHING_TO_FIND:
         differs = verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED) and scenario.reason != sensitivity.FAR_NONE
-        return scenario.state, scenario.reason + "; it differs from retraining all the same" * differs
+        return scenario.state, scenario.reason + "; the method differs from retraining nonetheless" * differs
     alike = verdict in (decide.EQUIVALENT, decide.INCONCLUSIVE)
     if scenario.state == decide.YARDSTICKS_DISAGREE and (alike or method in (RETRAIN, CONTROL)):
         return scenario.state, scenario.reason

@@ -158,7 +158,7 @@ def why(before: Study, after: Study, case: Case) -> str:
     """
     old, new = (dict.fromkeys(study.nodes.get(case, [])) for study in (before, after))
     if not old or not new:
-        return "the results do not say by which jobs this verdict was made"
+        return "the results do not record which jobs made this verdict"
     parts = [stage for stage in STAGES if _of(old, stage) != _of(new, stage)]
     if not parts:
         return "all keys are equal: the same jobs, run on another machine or with other versions of packages"
@@ -167,7 +167,7 @@ def why(before: Study, after: Study, case: Case) -> str:
     if not left or not right:
         longer, more = (after, right) if right else (before, left)
         jobs = naming.count(len(more), f"more {stage} job")
-        return f"{longer.name} has {jobs}, and so more models; those of both are the same"
+        return f"{longer.name} has {jobs}, and so more models; the models that both have are the same"
     return _changes((before, min(left)), (after, min(right)), stage)
 
 
@@ -200,9 +200,9 @@ def _changes(old: tuple[Study, str], new: tuple[Study, str], stage: str) -> str:
 
     For example "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2".
     """
-    noun = "judged otherwise; the models are the same" if stage == "comparisons" else f"{stage} otherwise"
+    noun = "verdicts computed otherwise; the models are the same" if stage == "comparisons" else f"{stage} otherwise"
     if not all(_spec(study, stage, name).is_file() for study, name in (old, new)):
-        return f"{noun}: its key differs; the settings beside the artifacts are not there to be compared"
+        return f"{noun}: its key differs; the files with its settings are missing, so they cannot be compared"
     before, after = ({**_origins(study, stage, name), stage: name} for study, name in (old, new))
     nouns = {at: f"{at} otherwise" for at in ORIGINS if stage != "comparisons"} | {stage: noun}
     differ = {at: _settings(_spec(old[0], at, before[at]), _spec(new[0], at, after[at]))

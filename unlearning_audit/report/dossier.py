@@ -23,11 +23,11 @@ from unlearning_audit.workflow.versions import VERSIONS, installed
 
 #: (pattern of the name of a score in result files, the access to the models that computing it takes).
 ACCESS = tuple((pattern, f"{what}, from the result files") for pattern, what in (
-    ("grad", "gradients, so the weights, for a score of each sample"),
+    ("grad", "gradients of each sample, and so the weights"),
     ("ref", "losses of each model and of a reference model"),
     ("lira|rmia", "answers of each model and of reference models to each sample"),
     ("loss|nll|ppl|perplex|zlib|min_?k", "the probability of each sample, or of its tokens"),
-    ("", "a score of each sample, of which the files say no more"),
+    ("", "a score of each sample; the files do not say how it was computed"),
 ))  # fmt: skip
 #: The most lines of a table or list that are printed; the files have all.
 MOST = 12
@@ -70,7 +70,7 @@ def _table(path: Path) -> list[dict[str, str]]:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS] if path.is_file() else "not there any more"
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS] if path.is_file() else "this file no longer exists"
 
 
 def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
@@ -99,8 +99,8 @@ def _seen(judged: Decisions) -> list[str]:
         }
         if verdicts_of == {decide.NO_YARDSTICK}:
             sentences.append(
-                f"{lookup.label(where)}: none, however large: {words.REASONS[decide.NO_YARDSTICK]}. What would decide "
-                "stands below."
+                f"{lookup.label(where)}: no distance, however large: {words.REASONS[decide.NO_YARDSTICK]}. What would "
+                "decide stands below."
             )
             continue
         deciding = {row["metric"] for row in judged.distances[where] if row["deciding"]}
@@ -149,14 +149,14 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
         attacks = [name for name in registry.names("attacks") if name[:4] not in heads]
         edits = [name for name in registry.names("metrics") if "weights" in registry.declared("metrics", name)]
         impossible[f"These attacks need logits, most of them of shadow models as well: {', '.join(attacks)}."] = None
-        impossible[f"These need the weights: {', '.join(edits)}."] = None
+        impossible[f"These metrics need the weights: {', '.join(edits)}."] = None
     return sorted(had.items()), list(impossible)
 
 
 def _access(roles: list[dict[str, str]]) -> str:
     """Return a sentence on what the auditor had: result files if these were read (``roles`` has rows), else logits."""
     if roles:
-        return "The auditor had what result files say of each sample, of all models; no model was asked again."
+        return "The auditor had the result files of all models, with numbers for each sample; no model was run."
     return "The auditor had the logits of all models on all samples, and knew who saw what."
 
 
@@ -189,7 +189,7 @@ def _source(roles: list[dict[str, str]], file: str) -> str:
             place, commit = asked.stdout.split("\n")[:2]
             commits[Path(place).name] = commit[:12]
     return "Commits: " + ", ".join(f"{name} {commit}" for name, commit in commits.items()) if commits else (
-        "The files lie in no repository, so that their hashes alone say which they are."
+        "The files are not in a repository; only their hashes identify them."
     )  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[di
     """Return sentences on printed numbers that do not match their samples, roles decided by hand, and doubts about
     models."""
     wrong = [
-        f"{row['file']}: {row['quantity']} is printed as {row['printed']}, its samples give {row['recomputed']}."
+        f"{row['file']}: {row['quantity']} is printed as {row['printed']}, but its samples give {row['recomputed']}."
         for row in recomputed if row["agrees"] == "no"
     ]  # fmt: skip
     by_hand = [

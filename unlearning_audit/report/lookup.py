@@ -151,13 +151,13 @@ class Numbers:
         if not rows and missing_attack:
             return missing(failed(missing_attack))
         if not rows:
-            return missing(f"there is no {attack} here, but {', '.join(names)}")
+            return missing(f"there is no attack {attack} here, only {', '.join(names)}")
         places = list(dict.fromkeys(row.place for row in rows))
         where = places[0] if not where and len(places) == 1 else where
         row = next((row for row in rows if row.place == where), None)
         if row is None:
             choice = "; ".join(map(about, places[:4])) + (" …" if len(places) > 4 else "")
-            return missing(f"{about(where) or 'a number about everything'} is none of: {choice}; choose one with where")
+            return missing(f"there is no {about(where) or 'overall number'}; choose one with where: {choice}")
         flag = "unchanged" if self.unchanged(case) else ""
         note = row.note or ("no reason was recorded" if math.isnan(row.value) else "")
         return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric, adversary, where)
@@ -190,7 +190,7 @@ class Numbers:
         metrics = {row.metric for row in rows}
         measured = {row.metric for row in rows if not math.isnan(row.value)}
         metric = next((name for available in (measured, metrics) for name in naming.primary() if name in available), "")
-        return metric, self.cell(case, metric, attack) if metric else missing("no metric speaks for this protocol")
+        return metric, self.cell(case, metric, attack) if metric else missing("this protocol has no main metric")
 
 
 def place(case: dict[str, Any]) -> tuple[str, str]:

@@ -33,7 +33,7 @@ def records(plan: Plan) -> dict[str, Any]:
     except ArtifactError as error:
         unknown = str(error)
     return {
-        "seconds": rest if known else None, "rates": "jobs that are done" if tells else "small models",
+        "seconds": rest if known else None, "rates": "finished jobs" if tells else "small models",
         "missing": len(costs) - len(done), "telling": told, "unknown": unknown,
     }  # fmt: skip
 
@@ -42,15 +42,15 @@ def text(outlook: dict[str, Any]) -> str:
     """Return the prediction of `records` as text for a terminal."""
     lines = []
     if outlook["seconds"] is None:
-        lines.append("What it takes is known once models are trained: run it with few pairs, and ask again.")
+        lines.append("The time is known once models are trained: run the study with few pairs, then forecast again.")
     elif outlook["missing"]:
         rates = f"by the rates of {outlook['rates']}"
-        lines.append(f"What is missing takes about {duration(outlook['seconds'])} of a processor, {rates}.")
+        lines.append(f"The missing jobs take about {duration(outlook['seconds'])} of processor time, {rates}.")
     if outlook["unknown"]:
-        return "\n".join([*lines, f"What it can tell is not known: {outlook['unknown']}"])
+        return "\n".join([*lines, f"What the study can distinguish is not known: {outlook['unknown']}"])
     known = [record for record in outlook["telling"] if "metric" in record]
     if known:
         lines += ["", f"{words.TELLING_TITLE}. {words.TELLING}", "", *formats.aligned(telling.rows(known)), ""]
     if len(known) < len(outlook["telling"]):
-        lines.append("What it will find is predicted after a first run with few pairs.")
+        lines.append("What the study can distinguish is predicted after a first run with few pairs.")
     return "\n".join(lines)

@@ -38,7 +38,7 @@ MEANINGS = {
     LIKE: "every deciding distance from retraining lies within the margin",
     TRACES: "forgotten samples can still be distinguished from samples never seen",
     OVER: "forgotten samples look less familiar than samples never seen",
-    DAMAGED: "it lost accuracy on what it was to keep",
+    DAMAGED: "the model lost accuracy on what it was to keep",
     UNKNOWN: "none of these could be shown; the reason stands beside it",
 }
 
@@ -53,7 +53,7 @@ REASONS = {
 
 
 #: Replaces `REASONS` if models can be compared, but none of their readings decides.
-UNDECIDED = "nothing that was read of them decides"
+UNDECIDED = "none of their numbers decides"
 
 #: The verdict's word for retraining if there is no second retraining.
 REFERENCE = "the reference"
@@ -118,8 +118,8 @@ UTILITY = {
 LONE = "this retrained model"
 #: Clause about a scenario that was extended after its verdicts could be seen.
 EXTENDED = (
-    "extended from {sizes} to {to} {unit} after its verdicts could be seen, without planned looks, so that it may err "
-    "in more than 5 %"
+    "extended from {sizes} to {to} {unit} after its verdicts could be seen, without planned looks, so more than "
+    "5 % of its verdicts may be wrong"
 )
 UNCHANGED = "the logits after unlearning are identical to those before: the method changed nothing"
 #: Text in place of numbers if a method raised an error, and if its models diverged.
@@ -135,21 +135,21 @@ NEXT = "Next: audit try my_method.py"
 #: Column of the table of checks → the check in words.
 CHECKS = {
     "retrain is perfect": "retraining is like retraining",
-    "two retrainings agree": "so is a second one",
+    "two retrainings agree": "two retrainings agree",
     "none is found out": "doing nothing is detected",
 }
 #: Whether the checks of a scenario passed: the sign if they did, and words.
 OK, PASSED, UNCHECKED, UNSURE = "✓", "passed", "not checked", "too few models to confirm"
-NO_CONTROL = "retraining itself is not checked, which takes a second group of retrained models (retrain_control)"
+NO_CONTROL = "retraining itself is not checked: this takes a second group of retrained models (retrain_control)"
 NO_METHODS = "No unlearning method was compared with retraining; the sections below hold its numbers."
 #: What must not be concluded.
-OPEN = f"that methods forget of which the verdict is {UNKNOWN.word!r}"
+OPEN = f"that methods with the verdict {UNKNOWN.word!r} forget"
 ELSEWHERE = "anything about other data, models or attacks"
 WHERE = {False: "where a check fails", True: "where there are too few retrained models"}
 #: Titles of the figures that every study has.
 TITLES = {
     "verdicts": "Between doing nothing and retraining",
-    "front": "Distance against seconds, of what is audited",
+    "front": "Distance from retraining against seconds, at the audited settings",
     "tuning": "All settings that were tried",
     "meta": "What each metric is worth",
 }
@@ -182,59 +182,59 @@ def checked(checks: Iterable[tuple[str, str, str]]) -> str:
 # ---------------------------------------------------------------- how tables are read
 
 VERDICTS = (
-    "Traces remain: the distance from retraining is not 0, at 5 % over all methods and metrics of {family}. "
-    "Like retraining: every deciding distance, and the accuracies, lie within the margin. Removed: the share that "
-    "a method removes of the traces of doing nothing. By: the metric, or the attack, that finds most; in parentheses "
+    "Traces remain: the distance from retraining is not 0, at 5 % over all methods and metrics of {family}. Like "
+    "retraining: every deciding distance, and the accuracies, lie within the margin. Removed: the share of the "
+    "traces of doing nothing that the method removes. By: the metric or attack that finds most; in parentheses "
     "if it finds nothing. Accuracy: points above retraining, or perplexity as its multiple."
 )
 RANKS = "The ranks that each method may have, at 95 % for all methods at once; 1 = closest to retraining."
 RESOLUTION = (
-    "Half-width of the interval of a distance from retraining, and the least distance that would be found with power "
-    "0.8: of this study, and as its variances predict them for larger ones."
+    "Half-width of the interval of a distance from retraining, and the least distance that is found with power "
+    "0.8: for this study, and as its variances predict for larger studies."
 )
 #: Family of tests whose error rate is 5 % → the words for it.
 FAMILIES = {"scenario": "a scenario", "study": "the whole study"}
 META = (
-    "Grounding: retraining minus perfect unlearning; its interval should contain 0. Separation: "
-    "retrain minus none in standard errors; below 2 the metric cannot tell doing nothing from doing it right. Power: "
-    "share of the pairs of methods that differ significantly. Agreement: Kendall's τ between the rankings of methods "
-    "for other seeds or sizes; 1 = the same ranking. Monotonicity: Spearman's ρ with the privacy budget; −1 = falls as "
-    "theory says. Models: how many must be trained, unlearned and retrained to judge one method."
+    "Grounding: retraining minus perfect unlearning; its interval should contain 0. Separation: retrain minus none "
+    "in standard errors; below 2 the metric cannot tell doing nothing from retraining. Power: share of the "
+    "pairs of methods that differ significantly. Agreement: Kendall's τ between the rankings of methods for "
+    "other seeds or sizes; 1 = the same ranking. Monotonicity: Spearman's ρ with the privacy budget; −1 = "
+    "falls as theory says. Models: how many must be trained, unlearned and retrained to judge one method."
 )
 RECORDS = (
-    "Forgotten records that are still recognised{}; of a list at most the share that the study allows (the option rate "
-    "of the metric records) is false on average. Labels: of the listed records, the most frequent first."
+    "Forgotten records that are still recognised{}. On average, at most the share of a list is false that the study "
+    "allows (option rate of the metric records). Labels: those of the listed records, the most frequent first."
 )
 STANDINGS = (
-    "Mean distance from retraining over the scenarios, that of a tuned method at its tuned setting, in margins (1 is "
-    "the margin of equivalence), with 95 % intervals, and the ranks that each may have among all methods of the study, "
-    "published settings and references included, at 95 % for all at once; 1 = closest. Methods that a scenario lacks "
-    "are left out, and of scenarios with the same data all but the first."
+    "Mean distance from retraining over the scenarios, in margins (1 is the margin of equivalence), with 95 % "
+    "intervals; tuned methods count at their tuned setting. Ranks: those that each may have among all methods "
+    "of the study, published settings and references included, at 95 % for all at once; 1 = closest. Methods "
+    "that a scenario lacks are left out. Of scenarios with the same data, only the first counts."
 )
 RANKINGS = (
-    "Kendall's τ between the rankings of methods, without none and retraining, at two places: 1 is the same order, "
-    "0 no agreement, −1 the reverse. Its interval covers the choice of methods, not the error of their numbers."
+    "Kendall's τ between the rankings of methods in two scenarios, without none and retraining: 1 is the same order, 0 "
+    "no agreement, −1 the reverse order. Its interval covers the choice of methods, not the error of their numbers."
 )
 TELLING = (
     "Half-width of the interval of a distance from retraining, and the least distance that will be found with power "
-    "0.8; equivalence can be shown only below the margin. Predicted by the largest comparison on record of the same "
-    "data, model, recipe and protocol; time of the models that are compared."
+    "0.8. Equivalence can be shown only if the half-width is below the margin. Both are predicted from the largest "
+    "finished comparison with the same data, model, recipe and protocol. Time: that of the compared models."
 )
 TUNING = (
-    "Distances from retraining in margins (1 is the margin of equivalence) by the deciding metric that is furthest. "
-    "Tried: by the objective of tuning, on the models that chose the setting, where the best of many looks better than "
-    "it is. Tuned and published: on the audited models, which tuning never saw. Loses: accuracy against retraining, "
-    "tuned and published, in margins as well; tuning passes over what loses more than 1. Flat: the share of settings "
-    "that cannot be distinguished from the best."
+    "Distances from retraining in margins (1 is the margin of equivalence) by the deciding metric with the largest "
+    "distance. Tried: by the objective of tuning, on the models that chose the setting, where the best of many "
+    "looks better than it is. Tuned and published: on the audited models, which tuning never saw. Loses: the "
+    "accuracy that the tuned and the published setting lose against retraining, in margins; tuning rejects "
+    "settings that lose more than 1. Flat: the share of settings that cannot be distinguished from the best."
 )
 #: Clause that says how often a record or a person counts.
 PER_SPLIT = ", each counted in every split that forgets it"
 HEADLINE = "Q: 1 = nothing left to find, 0 = all of it; compare with retrain. Brackets: 95 % interval."
 NO_COPIES = "Samples were compared byte by byte: none occurs twice in any data set."
 COPIES = (
-    "Samples were compared byte by byte. Where one copy is forgotten and another kept, the model goes on knowing what "
-    "it was asked to forget; a held-out sample with a copy among those trained on is not unseen. Metrics count such "
-    "samples like all others."
+    "Samples were compared byte by byte. Where one copy is forgotten and another kept, the model still knows what "
+    "it was asked to forget; a held-out sample with a copy among those trained on is not unseen. Metrics count "
+    "such samples like all others."
 )
 HOLDS_PRINTED = "∈: our 95 % interval holds the printed number; ∉: it does not"
 UNPRINTED = "the paper prints no number that belongs here"

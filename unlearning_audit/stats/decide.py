@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05
 #: Remark on the interval beside the verdict *equivalent*.
-INNER = "interval of the two one-sided tests: the 90 % intervals of all numbers of this metric lie within it"
+INNER = "interval of two one-sided tests: it contains the 90 % intervals of all numbers of this metric"
 #: Remark on attacks that do not decide equivalence.
-BLIND = "but for those of {} attacks by which doing nothing leaves nothing either"
+BLIND = "except {} attacks, which find no traces of doing nothing either"
 #: Starts of the parts of a note that name metrics which contradict the class.
-BESIDES = OTHER_SIDE, TOO = "on the other side by ", "distinguishable by "
+BESIDES = OTHER_SIDE, TOO = "in the opposite direction by ", "distinguishable by "
 #: Stands for all metrics where the spread of retrained models is given by one number.
 EVERY = "every"
 #: Share of α for the tests of retraining and its control.

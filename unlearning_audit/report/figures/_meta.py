@@ -20,10 +20,10 @@ PANELS = {
 }
 #: Verdict → colour, marker, whether it is filled, and what it means.
 MARKS = {
-    "good": ("#0072b2", "o", True, "as it should be"),
+    "good": ("#0072b2", "o", True, "passes"),
     "": (style.MUTED, "o", False, "undecided"),
     "bad": ("#d55e00", "X", True, "fails"),
-    "count": (style.INK, "D", True, "a count: power, the more the better; cost, the less"),
+    "count": (style.INK, "D", True, "a count: higher is better for power, lower for cost"),
 }
 
 
@@ -43,7 +43,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
         if any(quality == present and not math.isnan(row["value"]) for (_, present), row in spoken.items())
     ]
     if not properties:
-        return style.blank("No metric of this study can be measured by itself.")
+        return style.blank("No metric of this study can be assessed.")
     figure, axes = style.panels(
         len(properties),
         height=1.15 + 0.19 * len(names),

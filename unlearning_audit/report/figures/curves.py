@@ -44,7 +44,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     for i, where in enumerate(places):
         shift = -2, 3 + 8 * (len(places) - 1 - i)
         style.note(axes[0], lookup.label(where), (1, 0), shift, colours[where], ha="right", annotation_clip=False)
-    figure.set_label(f"Outputs after unlearning are told: {', '.join(found)}" if found else "")
+    figure.set_label(f"Outputs after unlearning differ: {', '.join(found)}" if found else "")
     return figure
 
 

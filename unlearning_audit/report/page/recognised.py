@@ -75,9 +75,8 @@ def of(exposed: records.Exposed) -> Recognised:
         f"{exposed.false:.1f} of them are expected to be false"
     )
     if exposed.people is not None:
-        sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups" + ", counted likewise" * (
-            exposed.lists > 1
-        )
+        each = ", each counted in every split" * (exposed.lists > 1)
+        sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups{each}"
     cards = []
     for line in exposed.records:
         unseen = exposed.unseen.get((line["pair"], line["split"], line["sample"]))
@@ -88,11 +87,11 @@ def of(exposed: records.Exposed) -> Recognised:
 def _reading(exposed: records.Exposed) -> Iterator[str]:
     """Yield sentences on how to read the cards: the most exposed records, the records beside them, and the colours."""
     if exposed.recognised > len(exposed.records) > 0:
-        yield f"The {len(exposed.records)} with the least p."
+        yield f"Shown are the {len(exposed.records)} with the smallest p-values."
     if exposed.unseen:
         yield (
-            "Beside each, never seen: the record that the same attack finds most familiar, of the same label where "
-            "there is one. A larger score is more familiar."
+            "Beside each is the record never seen that the same attack finds most familiar, with the same label if "
+            "there is one. A larger score means more familiar."
         )
     if any(line["kind"] == records.TOKENS for line in exposed.records):
         yield "The darker a token, the more it surprises the models (−log p in nats)."

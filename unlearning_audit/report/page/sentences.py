@@ -85,7 +85,7 @@ def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
     cells = [(name, cell) for name, cell in cells if not cell.empty]
     if len(cells) == 2 and _width(cells[0][1]) > 1.5 * _width(cells[1][1]):
         cells.reverse()
-    return cells[0] if cells else ("", lookup.missing("the scenario retrains no model"))
+    return cells[0] if cells else ("", lookup.missing("the scenario has no retrained models"))
 
 
 def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Verdict:
@@ -97,7 +97,7 @@ def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Ve
         damaged = row is not None and row["verdict"] == decide.BROKEN
         return Verdict(where, name, "", failure if damaged else "failed, so there is no number", "bad")
     if numbers.unchanged(case):
-        return Verdict(where, name, "", "changed nothing, its models are those it was given", "bad")
+        return Verdict(where, name, "", "changed nothing: its models are those it was given", "bad")
     if row is None:
         return Verdict(where, name, "", "no verdict: no metric of this scenario says how far it is from retraining")
     return Verdict(where, name, "", _sentence(judgements, where, row), decisions.tone(row))
@@ -118,7 +118,7 @@ def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
         case decide.DISTINGUISHABLE:
             text = f"traces remain: {far}, {p}"
         case decide.OVER_UNLEARNED:
-            text = f"over-unlearned, its forgotten samples look less familiar than never-seen ones: {far}, {p}"
+            text = f"over-unlearned, forgotten samples look less familiar than samples never seen: {far}, {p}"
         case decide.BROKEN:
             text = f"model damaged: {_broken(judgements, where, row)}"
         case _:
@@ -138,7 +138,7 @@ def _against(row: dict[str, Any]) -> str:
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
     if row["against_none"] == decide.LIKE:
-        far = "not shown to be nearer to retraining than doing nothing, or further, on the other side"
+        far = "neither shown to be nearer to retraining than doing nothing nor further, but in the opposite direction"
         return far if row["verdict"] == decide.OVER_UNLEARNED else "not distinguishable from doing nothing"
     if row["verdict"] == decide.OVER_UNLEARNED or not decisions.share(row):
         return "better than doing nothing" if row["against_none"] else ""
@@ -179,7 +179,7 @@ def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | N
     )
     if method != "none":
         if differs:
-            return f"{text}: differs from retraining, which it is", "bad"
+            return f"{text}: differs from retraining, although it is retraining", "bad"
         with_interval = (
             distance["margin_far"] < distance["inner_low"] and distance["inner_high"] < distance["margin_near"]
         )
@@ -191,7 +191,7 @@ def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | N
     if differs:
         return f"{text}: {sensitivity.FAR_NONE}", "bad"
     why = "there is too little to find, or too few samples or models to find it"
-    return f"{text}: it is not distinguishable from retraining, so {why}", "bad"
+    return f"{text}: doing nothing is not distinguishable from retraining, so {why}", "bad"
 
 
 def _number(distance: dict[str, Any]) -> str:

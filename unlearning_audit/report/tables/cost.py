@@ -15,7 +15,7 @@ COLUMNS = (
 )  # fmt: skip
 #: Share of the retraining time above which the competition rejects a method.
 LIMIT = 0.2
-SLOW = f"slower than {LIMIT:.0%} of retraining: the competition would reject it, whatever its score"
+SLOW = f"takes more than {LIMIT:.0%} of the time of retraining: the competition would reject it, whatever its score"
 MADE_BY_MODELS = ("train", "unlearn")
 
 
@@ -144,8 +144,8 @@ def _metrics(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
     ]
     return Sheet(
         "cost-metrics", "Time of judging one method",
-        "Seconds of each metric for one method, a mean over methods; attacks: of all attacks together, which some "
-        "metrics read.", "metric", _heads(scenarios), tuple(lines), (), tuple(records),
+        "Mean seconds of each metric for one method. Attacks: all attacks together, whose scores some metrics use.",
+        "metric", _heads(scenarios), tuple(lines), (), tuple(records),
     )  # fmt: skip
 
 
@@ -205,6 +205,6 @@ def _ratio(ratio: float | None, *, limited: bool) -> Entry:
     if ratio is None:
         return Entry("")  # the scenario does not have this method
     if math.isnan(ratio):
-        return Entry("—", ("nothing was retrained, or in no time that was measured: there is nothing to compare with",))
+        return Entry("—", ("no retraining was timed, so there is nothing to compare with",))
     slow = limited and ratio > LIMIT
     return Entry(f"{number(ratio, 2 if ratio < 10 else 0)} ×", (SLOW,) if slow else (), "bad" if slow else "")

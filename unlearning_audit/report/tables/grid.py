@@ -142,7 +142,7 @@ def _accuracy(numbers: Numbers, where: tuple[str, str]) -> Cell:
     list the method none."""
     case = lookup.at(numbers.cases, where, "none")
     if case is None:
-        return missing("the scenario does not list the method none, whose models these would be")
+        return missing("the scenario lacks the method none, to which this number belongs")
     return numbers.cell(case, "accuracy", role="test")
 
 

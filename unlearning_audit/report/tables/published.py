@@ -24,7 +24,7 @@ def read(path: str | Path, reference: str) -> list[dict[str, Any]]:
     lines = [row for row in rows if row["paper"] == paper and row["table"] == table]
     if not lines:
         tables = sorted({f"{row['paper']}/{row['table']}" for row in rows})
-        raise ValueError(f"published: {reference!r} is none of the printed tables known here: {', '.join(tables)}")
+        raise ValueError(f"published: there is no printed table {reference!r}; choose one of {', '.join(tables)}")
     return lines
 
 

@@ -56,7 +56,7 @@ def agreement(left: Ranking, right: Ranking) -> Cell:
     than two."""
     shared = [name for name in left.values if name in right.values]
     if len(shared) < 2:
-        return missing("fewer than two methods have a number at both places")
+        return missing("fewer than two methods have a number in both scenarios")
     x, y = (np.array([ranking.values[name] for name in shared]) for ranking in (left, right))
     tau = stats.kendall(x=x, y=y)
     return Cell(tau.value, tau.low, tau.high, tau.n, tau.note)

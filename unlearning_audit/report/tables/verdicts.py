@@ -16,7 +16,7 @@ from unlearning_audit.stats import decide
 #: Label of the line in which units are training seeds, and the models of a unit are unlearning seeds.
 SEEDS_LABEL = "mean confidence, {}"
 #: How a clause of a note begins that names a plan.
-PLANNED = ("if it is retraining", "if its distance is")
+PLANNED = ("if the method is like retraining", "if its distance is")
 HEADS = ("verdict", "removed", "distance", "factor", "by")
 
 
