@@ -87,7 +87,7 @@ if not rules.data.output.data.startswith("results/"):
 
 
 rule all:
-    """Everything that the study asks for."""
+    """Make the study's page, tables and figures, and fail if a method, model, attack or metric failed."""
     default_target: True
     input:
         rules.report.output.html.format(study=STUDY),

@@ -9,32 +9,38 @@ from unlearning_audit.workflow.forecast import rates
 if GPU and "gpu" not in workflow.global_resources:
     workflow.register_resource("gpu", gpus())
 
-# What gathers a study takes seconds; where it has many methods, minutes and gigabytes, which no login node gives.
+# Jobs that gather a study's results take seconds. With many methods they take minutes and gigabytes, too much for a
+# login node.
 SMALL = len(PLAN.cases) <= 200
 
-# A card may be busy or lost for a moment; what a plug-in does wrong is a result and no failure of its job. Where there is
-# no card, such as on the login node of a cluster, the profile says how often: any number here would be put before it.
+# A card may be busy or lost for a moment, so that a job is tried again. An error of a plug-in is a result, and its job
+# succeeds. Without a card, as on the login node of a cluster, the profile sets the number; one here would override it.
 RETRIES = 2 if GPU else None
 
 
 def inputs(stage):
-    """Input function of a stage: the inputs of this node that jobs of their own make."""
+    """Return the input function of a stage: role → the files of a node's inputs that jobs of their own make."""
     return lambda wildcards: PLAN.node(stage, wildcards.node).awaited
 
 
 def settings(stage):
-    """The settings that a stage's script gets; hashed into the node's name."""
+    """Return a function from wildcards to the settings of a stage's script. They count in the key of the node."""
     return lambda wildcards: PLAN.node(stage, wildcards.node).settings
 
 
 def place(stage):
-    """Where a user's own files lie. Takes the inputs, so that Snakemake does not count it as a setting."""
+    """Return a function from wildcards to facts for a stage's script that do not change results, such as where a user's
+    own files lie. It takes the inputs, so that Snakemake does not count it as a setting.
+    """
     return lambda wildcards, input: PLAN.node(stage, wildcards.node).place
 
 
 def reserved(stage):
-    """MB of main memory and minutes of a stage's jobs by the forecast's rates and, where they score, by what they read;
-    as much again with every retry."""
+    """Return the memory in MB and the minutes that jobs of a stage request, each a function.
+
+    They follow the forecast's rates, and the memory of scoring jobs the size of their inputs. Every retry requests as
+    much again.
+    """
     of_stage = partial(rates.reserved, stage, PLAN.study.memory)
 
     def scoring(wildcards, input, attempt):
@@ -53,7 +59,8 @@ def reserved(stage):
 
 
 def weights(path):
-    """A file of weights, which Snakemake deletes after the last job that reads it if the study keeps only logits."""
+    """Return ``path``, a file of weights. If the study keeps only logits, Snakemake deletes the file after the last job
+    that reads it."""
     return temp(path) if PLAN.study.keep == "logits" else path
 
 
@@ -61,7 +68,9 @@ CAPTION = "../resources/captions/shown.rst"
 
 
 def display(category, tables=(), figures=()):
-    """The output files of tables and figures by their endings; Snakemake's report shows csv and svg."""
+    """Return ending → path of the output files of tables and figures, given by their names; of a second table or
+    figure, name and ending → path. Snakemake's report shows those in csv and svg under ``category``.
+    """
     paths = parameters.shown(tables, figures, "results/{study}")
     for name, path in paths.items():
         if path.endswith((".csv", ".svg")):
@@ -73,12 +82,13 @@ def display(category, tables=(), figures=()):
 
 
 def protocols(kind):
-    """The category of the study's own tables or figures: the protocols of their scenarios."""
+    """Return a function from wildcards to a category of Snakemake's report: the names of the protocols whose results a
+    table or figure (``kind``) of the study shows."""
     displays = getattr(PLAN.study, f"{kind}s")
     return lambda wildcards: parameters.protocols(PLAN, displays, wildcards[kind])
 
 
-# Models before numbers, one stage after another, so that short jobs are left for the end and no core waits there.
+# Models come before numbers, one stage after another, so that short jobs are left for the end and no core is idle then.
 PRIORITY = {
     "data": 8,
     "splits": 7,
@@ -94,12 +104,12 @@ PRIORITY = {
     "meta": 1,
     "figure": 1,
 }
-# Where weights are deleted after their last reader, they are read before others are made.
+# If weights are deleted after the last job that reads them, these jobs come before others that write weights.
 if PLAN.study.keep == "logits":
     PRIORITY |= {"train": 0, "unlearn": 0}
 
 
-# The systems of evaluation in this study, each a study of its own, made of the same nodes.
+# Evaluation system → the study of its scenarios alone, which has the same nodes.
 SYSTEMS = {
     system: f"{STUDY}-{system}" for system in map(reading.system, PLAN.study.scenarios)
 }
@@ -107,37 +117,41 @@ SYSTEMS = {
 
 @cache
 def plan_of(study):
-    """The plan of this study, or of one of its systems."""
+    """Return the plan of this study, or of the part that belongs to one evaluation system."""
     system = next((system for system in SYSTEMS if SYSTEMS[system] == study), None)
     return planning.make(reading.select(PLAN.study, [system])) if system else PLAN
 
 
 @cache
 def settings_by(order, study, *values):
-    """What ``order`` makes of a plan; Snakemake asks for it as input, as parameters, and again for every update."""
+    """Return the settings that ``order``, a function of `workflow.parameters`, makes from a study's plan and
+    ``values``. The result is kept: Snakemake asks for it as input, as parameters, and again for every update.
+    """
     return order(plan_of(study), *values)
 
 
 @cache
 def files_by(order, study, *values):
-    """Every file that these settings name."""
+    """Return all outputs of the study's jobs that the settings of `settings_by` name."""
     return parameters.files(plan_of(study), settings_by(order, study, *values))
 
 
 def asks(order, *names, of=settings_by):
-    """A function of `workflow.parameters`, applied to the plan of the wildcards' study."""
+    """Return a function from wildcards to the settings that ``order``, a function of `workflow.parameters`, makes from
+    the study's plan, or to the files that they name (``of``). ``names``: the wildcards that ``order`` also takes.
+    """
     return lambda wildcards: of(
         order, wildcards.study, *(wildcards[name] for name in names)
     )
 
 
 def reads(order, *names):
-    """The input function that goes with `asks`."""
+    """Return the input function that goes with `asks`: the files that the settings name."""
     return asks(order, *names, of=files_by)
 
 
 def files_in(folder, *makers, study, **wildcards):
-    """The outputs of rules that lie in a folder of the study's results."""
+    """Return the outputs of the rules ``makers`` that lie in one folder of a study's results."""
     patterns = [
         path for rule in makers for path in rule.output if f"/{folder}/" in path
     ]
@@ -145,6 +159,7 @@ def files_in(folder, *makers, study, **wildcards):
 
 
 def tables_of(study):
+    """Return the files of all tables of a study, sorted."""
     plan = plan_of(study)
     makers = [rules.table, rules.cost, rules.meta, rules.verdicts, rules.collect]
     makers += [rules.tuning] * bool(plan.nodes["tune"])
@@ -153,6 +168,7 @@ def tables_of(study):
 
 
 def figures_of(study):
+    """Return the files of all figures of a study."""
     plan = plan_of(study)
     makers = [rules.verdicts, rules.collect, rules.meta, rules.figure]
     makers += [rules.tuning] * bool(plan.nodes["tune"])
@@ -160,7 +176,7 @@ def figures_of(study):
 
 
 def libraries():
-    """The modules that the warm process imports for the jobs of this run, those of the first jobs first."""
+    """Return the modules that the warm process imports for the jobs of this run, those of the first jobs first."""
     from unlearning_audit.plugins import registry
 
     scripts = {job.rule.script for job in workflow.dag.needrun_jobs()}
@@ -177,13 +193,14 @@ def libraries():
 
 
 def stop_timers():
-    """Stop those of Snakemake's limit to jobs per time, for which it would wait at its end."""
+    """Stop the timers by which Snakemake limits the jobs per time; at its end, it would wait for them."""
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.cancel()
 
 
 def reported_studies():
-    """The studies that this run reports on."""
+    """Return the studies whose results this run reports: the evaluation systems among its targets, or else the whole
+    study."""
     targets = set(workflow.dag_settings.targets)
     return [study for name, study in SYSTEMS.items() if name in targets] or [STUDY]

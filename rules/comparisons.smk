@@ -1,5 +1,5 @@
 rule comparisons:
-    """Compare all methods of one scenario, pair by pair and sample by sample, and come to verdicts.
+    """Compare all methods of one scenario with retraining, and decide the verdicts.
 
     Inputs: metrics and contributions of every method. `{node}`: data, protocol and model, and the key.
     """

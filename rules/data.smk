@@ -1,7 +1,8 @@
 rule data:
-    """Load a data set and write it in the one layout that every later stage reads.
+    """Load a data set and write it in the layout that all later stages read.
 
-    Inputs: none; place says where a source lies. `{node}`: the source and what was done to its labels, and the key.
+    Inputs: none; ``place`` states where the source lies. `{node}`: the source, with label noise and size if they are
+    set, and the key.
     """
     output:
         data="results/data/{node}/data.npz",

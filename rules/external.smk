@@ -1,8 +1,9 @@
 rule external:
-    """Check a user's own logits and memberships, and write them in the one layout that every later stage reads.
+    """Check a user's own logits or models and their memberships, and write them in the layout that all later stages
+    read.
 
-    Inputs: files of logits and memberships that came from elsewhere, named in place. `{node}`: protocol and
-    population, and the key.
+    Inputs: none; ``place`` names the user's files. `{node}`: protocol, population and, if it has a population of its
+    own, method, and the key.
     """
     output:
         data="results/external/{node}/data.npz",

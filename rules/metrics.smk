@@ -1,10 +1,10 @@
 rule metrics:
-    """Score every target sample by every attack, and turn scores and logits of one method in one scenario into numbers
-    with intervals, and a list of records.
+    """Score samples by every attack, then compute the numbers of one method in one scenario, with intervals, and a list
+    of its records.
 
-    Inputs: data, splits, originals and unlearned, retrained and control (logits), selection, and signals that were read
-    later than the models were made; or populations, of logits from elsewhere. `{node}`: data, protocol, model and
-    method, and the key.
+    Inputs: data; splits; logits of original, unlearned, retrained and control models; selection; and signals that jobs
+    of their own computed. For imported models: populations, their files. `{node}`: data, protocol, model and method,
+    and the key.
     """
     input:
         unpack(inputs("metrics")),

@@ -1,5 +1,5 @@
 rule pretrain:
-    """Train the one model on public text that all others of a scenario start from.
+    """Train the one model on public text from which all others of a scenario start.
 
     Inputs: data. `{node}`: data and model, and the key.
     """

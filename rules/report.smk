@@ -1,11 +1,11 @@
-# What is read last of a study: its page, what a run prints at its end, and what failed.
+# These rules write a study's page, what a run prints at its end, and a list of what failed.
 CONFIGFILES = list(map(str, FILES))
 
 
 rule report:
     """Write the study's page in one file that needs no network, and what a run prints at its end.
 
-    Inputs: all numbers, records, comparisons, the ledger, every table and figure.
+    Inputs: all numbers, records and comparisons, the cost ledger, every table and figure.
     """
     input:
         compared=reads(parameters.headline),
@@ -34,9 +34,9 @@ rule report:
 
 
 rule failures:
-    """Fail if a method, model, attack or metric failed, with a line for each; everything else is there by then.
+    """List the methods, models, attacks and metrics that failed, one line each, and fail if there are any.
 
-    Inputs: all numbers, and the page.
+    This rule runs last, when all other files exist. Inputs: all numbers, and the page.
     """
     input:
         html=rules.report.output.html,
@@ -53,7 +53,7 @@ rule failures:
 
 
 rule tables:
-    """All tables of the study."""
+    """Make all tables of the study."""
     input:
         tables_of(STUDY),
         rules.cost.output.ledger.format(study=STUDY),
@@ -61,7 +61,7 @@ rule tables:
 
 
 rule figures:
-    """All figures of the study."""
+    """Draw all figures of the study."""
     input:
         figures_of(STUDY),
     localrule: True

@@ -1,5 +1,6 @@
 rule selection:
-    """Find the samples that the models of one scenario memorise; other scenarios select target samples by it.
+    """Find the samples that the models of one scenario memorise, among which other scenarios select their target
+    samples.
 
     Inputs: data, splits, originals (logits of trained models). `{node}`: data, protocol and model, and the key.
     """

@@ -1,9 +1,10 @@
 rule signals:
-    """Read of one batch of models what somebody asks beyond logits, from their stored weights: gradients, single tokens,
-    hidden layers, what they learn once more, what they generate.
+    """Compute one signal beyond logits from the stored weights of a batch of models: gradients, probabilities of
+    tokens, hidden layers, predictions after relearning, or generated texts.
 
-    Only of models that were there already; others are asked by the job that makes them. Inputs: data, splits, models
-    (weights, of train or unlearn). `{node}`: data, protocol, model, blocks, method and signal, and the key.
+    This is for models that exist already. For others, the job that makes them computes their signals. Inputs: data,
+    splits, models (weights, of train or unlearn). `{node}`: data, protocol, model, blocks, method and signal, and the
+    key.
     """
     input:
         unpack(inputs("signals")),

@@ -1,8 +1,7 @@
 rule splits:
-    """Draw which model of a batch sees which sample, and which it is asked to forget.
+    """Draw which samples each model of a batch sees, and which of them it has to forget.
 
-    Inputs: data; selection, where samples are chosen by other models. `{node}`: data, protocol and blocks, and the
-    key.
+    Inputs: data; selection, if samples are selected by other models. `{node}`: data, protocol and blocks, and the key.
     """
     input:
         unpack(inputs("splits")),

@@ -1,10 +1,10 @@
-# Each system of evaluation by itself: "snakemake swap". Included last, for a protocol may be called like a stage.
+# A rule for each evaluation system, as in "snakemake swap". They come last, because a protocol may have a stage's name.
 for system, study in SYSTEMS.items():
     if workflow.is_rule(system):
         continue
 
     rule:
-        """One system of evaluation by itself: what the study does with its protocols."""
+        """Make the page of one evaluation system: of the study's scenarios with its protocols."""
         name:
             system
         input:

@@ -1,4 +1,4 @@
-# Everything below belongs to one study, or to one system of it, and is named plainly; nothing here takes a GPU or long.
+# These rules write results of one study, or of one evaluation system of it. None needs a GPU or much time.
 from unlearning_audit.workflow import parameters
 
 
@@ -7,9 +7,9 @@ wildcard_constraints:
 
 
 rule collect:
-    """Gather the numbers of every method in every scenario, and which forgotten records are still recognised.
+    """Gather the numbers of every method in every scenario, and the forgotten records that are still recognised.
 
-    Inputs: metrics and records of every method. Outputs: both in one file each; records as a table.
+    Inputs: metrics and records of every method. Outputs: all numbers, all records, and a table of records.
     """
     input:
         metrics=reads(parameters.collect),
@@ -33,7 +33,7 @@ rule collect:
 rule cost:
     """Write the cost ledger: seconds and memory of every job, by stage and method.
 
-    Inputs: what every job wrote of itself (spec). Outputs: the ledger, and a table.
+    Inputs: the spec of every job, in which it recorded its cost. Outputs: the ledger, and a table.
     """
     input:
         specs=reads(parameters.cost),
@@ -53,7 +53,8 @@ rule cost:
 
 
 rule verdicts:
-    """Write the verdicts on all methods, their ranks and what the study can tell, and draw them.
+    """Write the verdicts on all methods, their ranks, and the distances that the study can detect, and draw the
+    verdicts.
 
     Inputs: comparisons of every scenario. Outputs: three tables and a figure.
     """
@@ -76,10 +77,10 @@ rule verdicts:
 
 
 rule tuning:
-    """Show what tuning found: chosen and published settings side by side, the front of all that were tried and of those
-    that are audited, and where methods stand over all scenarios.
+    """Show the results of tuning: chosen options beside those of the study, the trade-off of forgetting and utility for
+    all options that were tried and for those that are evaluated, and the standing of methods over all scenarios.
 
-    Inputs: what tune chose, and comparisons. Outputs: two tables and two figures.
+    Inputs: the options that tuning chose, its trials, and comparisons. Outputs: two tables and two figures.
     """
     input:
         reads(parameters.tuning),
@@ -102,7 +103,7 @@ rule tuning:
 rule table:
     """Write one table of the study as csv, Markdown and LaTeX.
 
-    Inputs: all numbers, and what the table asks besides, such as comparisons. `{table}`: its name in the study.
+    Inputs: all numbers, and further files that the table shows, such as comparisons. `{table}`: its name in the study.
     """
     input:
         reads(parameters.table, "table"),
@@ -125,7 +126,7 @@ rule table:
 rule figure:
     """Draw one figure of the study as svg and png.
 
-    Inputs: all numbers, and what the figure asks besides, such as scores. `{figure}`: its name in the study.
+    Inputs: all numbers, and further files that the figure shows, such as scores. `{figure}`: its name in the study.
     """
     input:
         reads(parameters.figure, "figure"),
@@ -149,7 +150,7 @@ rule figure:
 
 
 rule meta:
-    """Meta-evaluation: what every metric of the study is worth, as a table and as a figure.
+    """Evaluate the metrics themselves (meta-evaluation), as a table and as a figure.
 
     Inputs: all numbers, and memberships of every scenario.
     """

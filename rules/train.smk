@@ -1,8 +1,8 @@
 rule train:
-    """Target training and shadow training: train one batch of models on their own rows, and dump their logits while
-    they are in memory.
+    """Train one batch of target and shadow models on their own samples, and write their logits while they are in
+    memory.
 
-    Inputs: data, splits; base, the weights that all models start from, if there are any. `{node}`: data, protocol,
+    Inputs: data; splits; base, the weights from which all models start, if there are any. `{node}`: data, protocol,
     model and blocks, and the key.
     """
     input:

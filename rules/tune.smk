@@ -1,7 +1,9 @@
 rule tune:
-    """Try settings of one method on pairs of their own, and choose the one that is audited.
+    """Try settings of one method on models drawn for tuning, and choose the setting that is evaluated.
 
-    Inputs: data, splits, trained, as for unlearn. Outputs: every setting that was tried, and the chosen one.
+    Inputs: data; splits; trained, the weights before unlearning; originals and retrained, logits; base, as for train.
+    Outputs: the chosen setting, and all that were tried. `{node}`: data, protocol, model, blocks and method, and the
+    key.
     """
     input:
         unpack(inputs("tune")),

@@ -1,8 +1,9 @@
 rule unlearn:
-    """Make one batch of trained models forget, by one method, and dump their logits.
+    """Make one batch of trained models forget by one method, and write their logits.
 
-    Inputs: data, splits, trained (weights before this request); base as for train. `{node}`: data, protocol, model,
-    blocks and method, and the key.
+    Inputs: data; splits; trained, the weights before this request; base, as for train; tuned, the chosen options of a
+    tuned method; like, the models whose change a sham (a random change of weights) matches in size. `{node}`: data,
+    protocol, model, blocks and method, and the key.
     """
     input:
         unpack(inputs("unlearn")),
