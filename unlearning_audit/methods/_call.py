@@ -31,8 +31,8 @@ ABOUT = ("num_classes", "device", "seed", "batch_size")
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
     """Call the published function for every model of the bank and store the weights that it returns.
 
-    Raises PluginError if the function cannot be called, returns something other than weights, or changes the
-    architecture.
+    ``options`` name the file and the function. Raises PluginError if the function cannot be called, returns something
+    other than weights, or changes the architecture.
     """
     with opened(options, bank.device) as function:
         call = caller(function, options)
@@ -62,8 +62,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
 
 
 def _change(state: Mapping[str, torch.Tensor], bank: Bank) -> str:
-    """Return a sentence on the first tensor of ``state`` that is missing, new or of another shape than in the bank; ""
-    if there is none."""
+    """Return a sentence on the first tensor of ``state``, name → tensor of one model, that is missing, new or of
+    another shape than in the bank; "" if there is none."""
     before = {name: tuple(value.shape[1:]) for name, value in (bank.parameters | bank.buffers).items()}
     after = {name: tuple(value.shape) for name, value in state.items() if name not in aliases(bank.model)}
     for name in before | after:
@@ -77,7 +77,7 @@ def _change(state: Mapping[str, torch.Tensor], bank: Bank) -> str:
 
 
 def _no_text(returned: object, options: "Options") -> None:
-    """Raise PluginError if the function returned text or a path. Otherwise the model in such a file would be ignored
+    """Raise PluginError if the function returned text or a path, because a model in such a file would be ignored
     silently."""
     if isinstance(returned, (str, bytes, PathLike)):
         output = f"{type(returned).__name__} {str(returned)[:40]!r}, which is no model"
@@ -96,10 +96,10 @@ def opened(options: "Options", device: str) -> Iterator[Callable[..., Any]]:
 
 
 def caller(function: Callable[..., Any], options: "Options") -> Callable[["Things"], Any]:
-    """Return a function that calls the published one with the arguments for one model, given as `Things`.
+    """Return a function that calls the published ``function`` with the arguments for one model, given as `Things`.
 
-    For "Class.method" it makes an object of the class and calls the method. Raises PluginError if a parameter of the
-    published function is not recognised.
+    For "Class.method", ``function`` is the class: an object of it is made and its method called. Arguments are chosen
+    by the names of parameters. Raises PluginError if a parameter or an option cannot be assigned.
     """
     method = options.function.partition(".")[2]
     steps = [_published.parameters(function)]
@@ -116,6 +116,11 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
     last = max((number for number, (_, further) in enumerate(steps) if further), default=0)
 
     def keywords(number: int, things: Things) -> dict[str, Any]:
+        """Return the arguments of one step by name: step 0 calls the function or makes the object, step 1 calls its
+        method.
+
+        Options that fit no parameter go to the last step that accepts further keywords.
+        """
         names = [parameter.name for parameter in steps[number][0] if parameter.name in roles]
         values = {name: things.give(role) if (role := roles[name]) else options.options[name] for name in names}
         return values | (unplaced if number == last else {})
@@ -128,10 +133,11 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
 
 
 class Things:
-    """The arguments that can be given to a published function for one model. Each is made when it is needed.
+    """The arguments that can be given to a published function for one model. Each is made when the function needs it.
 
-    ``number``: the position of the model in the bank. ``rows``: "retain", "forget", "val" and "train" → the rows of
-    each set. ``key``: the seed of everything random in this call.
+    Methods are named after roles of arguments (`arguments.ROLES`). ``number``: the position of the model in the bank.
+    ``rows``: "retain", "forget", "val" and "train" → the rows of each set. ``key``: the seed of everything random in
+    this call.
     """
 
     def __init__(self, bank: Bank, number: int, rows: Mapping[str, Rows], options: "Options", key: int) -> None:
@@ -139,7 +145,8 @@ class Things:
         self.model = bank.extract(number).train()
 
     def give(self, role: str) -> Any:
-        """Return the argument for ``role``, a name of `arguments.ROLES`."""
+        """Return the argument for ``role``, a name of `arguments.ROLES`: a set or its loader, the model, or what the
+        method of that name makes."""
         part, _, form = role.rpartition("_")
         if part in self.rows:
             return self.loader(part) if form == "loader" else self.data(part)
@@ -162,6 +169,7 @@ class Things:
         return DataLoader(self.data(subset), self.options.batch_size, shuffle=True, generator=order, collate_fn=collate)
 
     def loaders(self) -> "dict[str, DataLoader[Any]]":
+        """Return the loaders of all sets by name; "test" is another loader of the validation set."""
         return {**{name: self.loader(name) for name in self.rows}, "test": self.loader("val")}
 
     def original(self) -> nn.Module:
@@ -171,15 +179,16 @@ class Things:
         return initialised(self.bank.build, seed_of(self.key, "fresh"), self.bank.dtype).to(self.bank.device)
 
     def args(self) -> SimpleNamespace:
-        """Return a namespace of the options, with the number of classes, the device, the seed and the batch size."""
+        """Return a namespace of the function's options, with the number of classes, the device, the seed and the batch
+        size, which options of these names replace."""
         return _published.Args(**{**{name: getattr(self, name)() for name in ABOUT}, **self.options.options})
 
     def criterion(self) -> nn.Module:
         return nn.CrossEntropyLoss()
 
     def optimizer(self) -> torch.optim.Optimizer:
-        """Return the optimiser that options.optimizer describes. Raises ValueError if it does not name one of
-        torch.optim."""
+        """Return the optimiser of the model's parameters that options.optimizer describes: its ``name`` in torch.optim,
+        and its arguments. Raises ValueError if there is no such name."""
         about = dict(self.options.options.get("optimizer") or {})
         kind = getattr(torch.optim, str(about.pop("name", "")), None)
         if kind is None:
@@ -236,11 +245,12 @@ class Samples(Dataset[tuple[Any, ...]]):
 
 
 def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
-    """Return the tensors, by name, of the model or state dict that a function ``returned``, or else those of the
-    ``model`` that it changed in place.
+    """Return the unlearned weights, name → tensor, after a published function has ``returned``.
 
-    A mapping without any of the model's tensors, such as one of losses, does not count as a state dict. Raises
-    PluginError if the function returned several models that differ, because their order does not say which one forgot.
+    They are those of the model or state dict that it returned, alone or in a tuple, list or mapping. If it returned
+    neither, they are those of the ``model`` that it changed in place. A mapping without any of the model's tensors,
+    such as one of losses, does not count as a state dict. Raises PluginError if the function returned several models
+    that differ, because their order does not say which one forgot.
     """
     outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     inside = [value for output in outputs if isinstance(output, Mapping) for value in output.values()]
@@ -252,6 +262,7 @@ def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
 
 
 def _equal(state: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
+    """Return whether two state dicts have the same names and equal tensors."""
     return state.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in state.items())
 
 

@@ -13,8 +13,8 @@ def delta(epsilon: float, mu: float) -> float:
 
 
 def shift(epsilon: float, limit: float) -> float:
-    """Return the largest distance, in standard deviations, at which two normal distributions are (``epsilon``,
-    ``limit``)-indistinguishable. Bisection rounds it down."""
+    """Return the largest distance, in standard deviations, at which two normal distributions of equal spread are
+    (``epsilon``, ``limit``)-indistinguishable. Bisection rounds it down."""
     low, high = 0.0, 1.0
     while delta(epsilon, high) <= limit:
         high *= 2
@@ -25,13 +25,13 @@ def shift(epsilon: float, limit: float) -> float:
 
 
 def spread(distance: float, drift: float, contraction: float, steps: int, epsilon: float, limit: float) -> float:
-    """Return the standard deviation of noise per step that makes two runs (``epsilon``, ``limit``)-indistinguishable
-    after ``steps`` steps.
+    """Return the standard deviation σ of noise per step that makes two runs (``epsilon``, ``limit``)-indistinguishable
+    after T = ``steps`` steps.
 
     The runs begin at most ``distance`` apart. Each step takes two points at distance d to points at most
     ``contraction``·d + ``drift`` apart, and adds normal noise. By shifted interpolation (Bok, Su and Altschuler 2024)
-    the noise of step t may absorb a_t of the distance, if Σ a_t² ≤ (μσ)². All of the distance must be absorbed in the
-    end; the cheapest a_t grow as contraction^(T−t).
+    the noise of step t may absorb a_t of the distance, if Σ a_t² ≤ (μσ)², where μ is the distance that `shift` returns.
+    All of the distance must be absorbed in the end; the cheapest a_t grow as contraction^(T−t).
     """
     powers = [contraction**k for k in range(steps)]
     whole = contraction**steps * distance + drift * sum(powers)

@@ -9,10 +9,11 @@ from unlearning_audit.training.streams import Rows
 def forget_by(
     bank: Bank, forget: Rows, retain: Rows, importance: Callable[[Rows], State], a: float, lam: float
 ) -> None:
-    """Measure the ``importance`` of weights for all data and for ``forget``, and dampen those that matter mostly to
+    """Measure the importance of weights for all data and for ``forget``, and dampen those that matter mostly to
     ``forget``.
 
-    ``importance`` maps rows to name → Tensor [models, …]; ``a`` and ``lam`` are as in `dampen`.
+    ``importance`` maps rows to name → Tensor [models, …]. A weight whose importance for ``forget`` exceeds ``a`` times
+    that for all data is multiplied by min(``lam``·(all data)/forget, 1), as `dampen` does.
     """
     total = importance((retain + forget).sample(len(retain) + len(forget), bank.seeds, "ssd/all"))
     lost = importance(forget.sample(len(forget), bank.seeds, "ssd/forget"))

@@ -21,8 +21,12 @@ class RandomLabels:
         self.bank, self.least, self.redraw = bank, int(relabel == "other"), redraw
 
     def begin(self, epoch: int, models: list[int], loss_state: dict[Any, Any], device: str) -> None:
-        """Draw the labels of an epoch. They overwrite the last ones in place, because a recorded step reads that
-        memory."""
+        """Draw the labels of an epoch, if they change. They overwrite the last ones in place, because a recorded step
+        reads that memory.
+
+        ``models``: the group's models; ``loss_state``: what losses keep for them, where the labels are stored. Before
+        the first step nothing is drawn, because the number of classes is not known then.
+        """
         state = loss_state.setdefault(self, {})
         state["epoch"] = epoch if self.redraw else 0
         if "labels" in state and state["of"] != state["epoch"]:
@@ -30,7 +34,7 @@ class RandomLabels:
             state["of"] = state["epoch"]
 
     def __call__(self, batch: Batch) -> Tensor:
-        """Return the loss of each sample of a batch, [n, b]."""
+        """Return the cross-entropy of each sample of a batch with its random label, [n, b]."""
         state, classes = batch.loss_state.setdefault(self, {}), batch.logits.shape[-1]
         epoch = state.get("epoch", batch.epoch if self.redraw else 0)
         if state.get("of") != epoch:

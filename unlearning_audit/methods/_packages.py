@@ -8,9 +8,11 @@ from types import ModuleType
 
 
 class Nothing(ModuleType):
-    """A stand-in for a package that published code imports and that unlearning does not need. Its attributes are
-    stand-ins too, and so is what comes of calling, entering or subclassing it. As a decorator it returns the function
-    unchanged. Arithmetic with it raises TypeError."""
+    """A stand-in for a package that published code imports and that unlearning does not need.
+
+    Its attributes are stand-ins too. So are the results of calling, entering or subclassing it. As a decorator it
+    returns the function unchanged. Arithmetic with it raises TypeError.
+    """
 
     def __init__(self, name: str, *more: object) -> None:
         super().__init__(name)
@@ -44,7 +46,7 @@ class _Finder:
         return ModuleSpec(name, self, is_package=True) if self.covers(name) else None  # type: ignore[arg-type]
 
     def covers(self, name: str) -> bool:
-        """Return whether a module is one of the packages or lies in one."""
+        """Return whether the module ``name`` is one of the packages or lies in one."""
         return any(name == package or name.startswith(f"{package}.") for package in self.names)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

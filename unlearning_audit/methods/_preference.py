@@ -14,26 +14,30 @@ Relabelled = Callable[[Batch, Tensor], Tensor]
 
 
 def views(bank: Bank, kind: str, forget: Rows) -> Tensor | None:
-    """Return the views of one ``kind``, such as refusals: rows of data, int64 [samples, most views of a sample], −1
-    where a sample has fewer.
+    """Return the views of one ``kind``, such as refusals, of all samples: rows of data, int64 [samples, most views of a
+    sample], −1 where a sample has fewer.
 
-    Returns None if a sample to forget has no such view.
+    Return None if the data have no such views, or if a sample to forget has none.
     """
     table = bank.views.get(kind)
     return None if table is None or (table[forget.index, 0] < 0).any() else table
 
 
 def preferred(difference: Tensor, beta: float) -> Tensor:
-    """Return −(2/β)·log σ(β·difference), elementwise."""
+    """Return the loss of direct preference optimisation, −(2/β)·log σ(β·difference), elementwise.
+
+    ``difference``: how much more the other answer's log p has risen than the answer's.
+    """
     from torch.nn.functional import logsigmoid
 
     return -2 / beta * logsigmoid(beta * difference)
 
 
 def over_view(bank: Bank, forget: Rows, table: Tensor, beta: float) -> tuple[Stream, ...]:
-    """Return streams whose loss prefers each sample's views to its own answer, as a mean over the views.
+    """Return the streams of a step whose loss prefers each sample's views to its own answer, as a mean over the views.
 
-    ``table``: the rows of the views, int64 [samples, views].
+    ``table`` int64 [samples, views]: the rows of each sample's views. The first stream reads the samples to forget
+    without a loss of its own, and one further stream reads each column of ``table``. ``beta``: β of `preferred`.
     """
     original = bank.frozen()
 
@@ -52,8 +56,11 @@ def over_view(bank: Bank, forget: Rows, table: Tensor, beta: float) -> tuple[Str
 
 
 def over_label(bank: Bank, forget: Rows, other_label: Relabelled, beta: float) -> Stream:
-    """Return a stream whose loss prefers another label, whose NLL ``other_label`` returns, to each sample's own
-    label."""
+    """Return a stream whose loss prefers another label to each sample's own label.
+
+    ``other_label`` maps a batch and the original's logits to the NLL of that other label, [n, b]. ``beta``: β of
+    `preferred`.
+    """
     original = bank.frozen()
 
     def loss(batch: Batch) -> Tensor:

@@ -27,9 +27,9 @@ def function(
     """Import ``file`` and yield its function ``name``, or the class for a name "Class.method". Within the context the
     file's neighbours can be imported.
 
-    The code finds ``argv`` on its command line. The packages ``without`` are replaced by stand-ins, and the file's
-    functions ``skip`` do nothing. Raises ValueError if the file or a function does not exist, and PluginError that
-    names a package which is not installed.
+    The code finds the words ``argv`` on its command line. The packages ``without`` are replaced by stand-ins, and the
+    file's functions ``skip`` do nothing. Raises ValueError if the file or a function does not exist, and PluginError
+    that names a package which is not installed.
     """
     path = Path(file)
     if not path.is_file():
@@ -82,7 +82,7 @@ class Args(SimpleNamespace):
 
 
 def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[list[Parameter], bool]:
-    """Return the parameters that can be given by name, and whether the function accepts further keywords.
+    """Return the parameters of a function that can be given by name, and whether it accepts further keywords.
 
     ``bound``: the function is a method that will be called on an object; its first parameter is left out.
     """

@@ -13,7 +13,7 @@ from unlearning_audit.training.streams import Batch, Rows, Stream, fit_labels
 
 
 def reading(bank: Bank) -> str | None:
-    """Return the ``reading`` of a Stream by which these models give logits for every token: "tokens", or None for
+    """Return the output of the models that a Stream must ask for to get logits of every token: "tokens", or None for
     models without tokens."""
     return "tokens" if "tokens" in bank.readings else None
 
@@ -43,10 +43,10 @@ def nll(batch: Batch) -> Tensor:
 
 
 def hold(bank: Bank, retain: Rows, loss: str, weight: float) -> Stream:
-    """Return a stream that preserves predictions on retain.
+    """Return a stream that preserves predictions on retain, with a loss that counts ``weight`` times.
 
     ``loss``: "nll" of the observed tokens or labels, or "kl", the divergence KL(original ‖ model) of the predictions,
-    mean over tokens.
+    mean over tokens. The original is the bank as it is now.
     """
     if loss == "nll":
         return Stream(retain, loss=fit_labels, weight=weight)
@@ -59,6 +59,6 @@ def hold(bank: Bank, retain: Rows, loss: str, weight: float) -> Stream:
 
 
 def refine(bank: Bank, retain: Rows, optimiser: Optimiser, epochs: int) -> None:
-    """Train on retain for ``epochs`` after unlearning, with a fresh ``optimiser``."""
+    """Train on retain for ``epochs`` after unlearning, with a fresh ``optimiser``; do nothing for 0 epochs."""
     if epochs:
         bank.fit(Stream(retain), optimiser=optimiser, epochs=epochs, purpose="unlearn/refine")

@@ -28,7 +28,8 @@ class Options(Optimiser):
     A language model's log p is the sum over the scored tokens. Its alternates come from the column ``alternate`` of the
     data (question_answer); the paper samples five from the original model at temperature 1. For samples with labels,
     the alternate is the other label that is most probable under the original. Defaults as configured by OpenUnlearning:
-    β .1, α 1, AdamW 1e-5, weight decay .01, 2 epochs, batches of 32. ``retain_loss`` as in npo.
+    β .1, α 1, AdamW 1e-5, weight decay .01, 2 epochs, batches of 32. R (``retain_loss``) is the ``nll`` of the observed
+    labels or tokens, or the divergence ``kl``(original ‖ model) of the predictions.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -42,11 +43,11 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options`: alternates are preferred to the answers on forget, and retain is kept.
+    """Minimise the loss of `Options`, by which alternates are preferred to the answers on forget, and retain is kept.
 
     Each step takes one batch of each set; an epoch is one pass over forget with all its alternates. Alternates of texts
     come from the data. For samples with labels, the alternate is the likeliest other label. Raises ValueError for a
-    language model whose data have no alternates.
+    language model if a sample to forget has no alternate in the data.
     """
     if _tokens.reading(bank) is None:
         step: tuple[Stream, ...] = (over_label(bank, forget, likeliest_other, options.beta),)

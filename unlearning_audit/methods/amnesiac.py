@@ -26,7 +26,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Subtract the recorded updates, then repair. Raises ValueError if training did not record them."""
+    """Subtract the recorded updates from the weights, then train on retain for ``repair_epochs``. Raises ValueError if
+    training did not record updates."""
     updates = bank.updates
     if updates is None:
         raise ValueError(

@@ -34,7 +34,7 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Imitate an untrained model on forget, and the original model on a share of retain."""
+    """Train the models to imitate an untrained model on forget, and the original model on a share of retain."""
     import torch
 
     competent = bank.frozen()

@@ -51,7 +51,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def expanded(bank: Bank) -> Bank:
-    """Return a copy of the models whose last layer has one more class."""
+    """Return a copy of the models whose last layer has one more class, with weights drawn by each model's seed."""
     import torch
 
     from unlearning_audit.training.bank import Bank
@@ -73,7 +73,10 @@ def expanded(bank: Bank) -> Bank:
 
 
 def _with_another_class(build: Callable[[], Module], head: str) -> Callable[[], Module]:
-    """Return a function that builds the same model with one more class in its final layer ``head``."""
+    """Return a function that builds the model of ``build`` with one more class in its final layer ``head``.
+
+    That function raises ValueError if the layer is not linear.
+    """
     from torch import nn
 
     def wider() -> Module:

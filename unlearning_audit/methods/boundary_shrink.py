@@ -33,7 +33,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy with the nearest other class on forget. Raises ValueError for samples that are tokens."""
+    """Minimise cross-entropy with the class across the nearest boundary on forget. Raises ValueError for samples that
+    are tokens."""
     import torch
 
     _inputs.real(bank, "boundary_shrink")
@@ -48,7 +49,12 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def nearest_class(bank: Bank, model: int, index: np.ndarray, bound: float) -> Tensor:
-    """Return the class across the nearest boundary for each sample of ``index`` int64 [rows], as int64 [rows]."""
+    """Return the class across the nearest boundary of one model for each sample of ``index`` int64 [rows]: int64
+    [rows].
+
+    This is the most probable class, except the true one, after a step of size ``bound`` along the sign of the loss's
+    gradient.
+    """
     import torch
 
     from unlearning_audit.training.engine import forward_one

@@ -25,7 +25,8 @@ class Options(Optimiser):
     probability, and vanishes once the token is forgotten. The loss is the mean over the scored tokens; one label is one
     token. ``skip_first``: how many tokens at the beginning of an answer, or of a passage without a question, are left
     out, because nothing predicts the first one. Yang, and OpenUnlearning's code: α 0, skip_first 1 (the default here is
-    0). ``retain_loss`` as in npo.
+    0). R (``retain_loss``) is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model)
+    of the predictions.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -39,7 +40,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget."""
+    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
+    over forget."""
     from torch import inf
     from torch.nn.functional import log_softmax, one_hot
 

@@ -52,8 +52,10 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Call the published function for every model and store the weights that it returns. Raises ValueError if it cannot
-    be called."""
+    """Call the published function for every model and store the weights that it returns.
+
+    Raises ValueError or PluginError if the function does not exist, cannot be called or does not return weights.
+    """
     from unlearning_audit.methods import _call
 
     _call.unlearn(bank, forget, retain, options)

@@ -19,7 +19,7 @@ TUNE = {
 
 
 class Flatten(Optimiser):
-    """The optimiser of the first pass, as submitted."""
+    """The optimiser of the first pass, over forget, as submitted."""
 
     lr: Rate = 0.005
     momentum: float = Field(0.9, ge=0, lt=1)

@@ -69,7 +69,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
-    """Return a mask of the ``share`` of each layer's weights with the smallest gradients: name → bool [models, …]."""
+    """Return a mask of the ``share`` of each layer's weights with the smallest gradients: name → bool [models, …].
+
+    The gradient is that of CE(as many retain samples) − CE(forget).
+    """
     import torch
 
     part = bank.gradient(retain.sample(len(forget), bank.seeds, "competition_second"))

@@ -46,7 +46,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def head(bank: Bank) -> list[str]:
-    """Return the names of the final layer's parameters; none for a model without a final layer of its own."""
+    """Return the names of the final layer's parameters; [] for a model without a final layer of its own."""
     return bank.head if bank.final_layer else []
 
 
@@ -63,7 +63,8 @@ def whole_classes(bank: Bank, forget: Rows, retain: Rows) -> dict[int, int]:
 
 
 def spread(bank: Bank, retain: Rows, options: Options) -> dict[str, Tensor]:
-    """Return the standard deviation of the noise for each weight, name → [models, …]."""
+    """Return the standard deviation of the noise for each weight, name → [models, …], by the published code that
+    ``options.variant`` names."""
     import torch
 
     last = head(bank)
@@ -81,10 +82,11 @@ def spread(bank: Bank, retain: Rows, options: Options) -> dict[str, Tensor]:
 
 
 def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) -> Tensor:
-    """Return the standard deviation of the noise of one tensor, from its Fisher information F.
+    """Return the standard deviation of the noise of one model's tensor, from its Fisher information F, ``fisher``.
 
-    The variance is α·min(1/(F + 1e-8), 1e3), with 1e2 in the last layer, averaged over inputs, and × 10 in the last
-    layer and in vectors. ``turned``: F is [inputs, outputs] instead of [outputs, inputs, …].
+    The variance is α·min(1/(F + 1e-8), 1e3), averaged over inputs. In the last layer (``head``) the limit is 1e2
+    instead of 1e3. The variance is × 10 in the last layer and in vectors. ``turned``: F is [inputs, outputs] instead of
+    [outputs, inputs, …].
     """
     variance = alpha * (1 / (fisher + 1e-8)).clamp(max=1e2 if head else 1e3)
     if variance.ndim > 1:
@@ -93,11 +95,11 @@ def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) ->
 
 
 def _becker(squares: Tensor, gradient: Tensor, rows: int, head: bool, alpha: float) -> Tensor:
-    """Return the standard deviation of the noise of one tensor: min(√(α/F), 1e-3), with F = Σ (g + 1e-7)² over the
-    samples.
+    """Return the standard deviation of the noise of one tensor, [models, …]: min(√(α/F), 1e-3), with F = Σ (g + 1e-7)²
+    over the samples.
 
-    As in the published code, only the last layer's bias is × 10. ``squares`` and ``gradient``: means of g² and g over
-    ``rows`` samples.
+    As in the published code, only the last layer's bias is × 10. ``squares`` and ``gradient`` [models, …]: means of g²
+    and g over ``rows`` samples; ``head``: whether the tensor belongs to the last layer.
     """
     offset = 1e-7
     information = rows * (squares + 2 * offset * gradient + offset**2)

@@ -39,7 +39,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the weighted difference, with one batch of each set per step; then refine on retain."""
+    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step; then train on retain
+    for ``refine_epochs``."""
     step = (Stream(forget, weight=-options.gamma), _tokens.hold(bank, retain, options.retain_loss, options.alpha))
     bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
     _tokens.refine(bank, retain, options, options.refine_epochs)

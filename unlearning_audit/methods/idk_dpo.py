@@ -27,8 +27,8 @@ class Options(Optimiser):
 
     A language model's log p is the sum over the scored tokens. Its refusals come from the data (question_answer with
     refusals: true). For samples with labels, the refusal is another label, drawn by the model's seed. Defaults as
-    configured by OpenUnlearning: β .1, α 1, AdamW 1e-5, weight decay .01, 10 epochs, batches of 32. ``retain_loss`` as
-    in npo.
+    configured by OpenUnlearning: β .1, α 1, AdamW 1e-5, weight decay .01, 10 epochs, batches of 32. R (``retain_loss``)
+    is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of the predictions.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -42,9 +42,10 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget.
+    """Minimise the loss of `Options`, by which refusals are preferred to the answers on forget, and retain is kept.
 
-    Raises ValueError for a language model whose data have no refusals.
+    Each step takes one batch of each set; an epoch is one pass over forget. Raises ValueError for a language model if a
+    sample to forget has no refusal in the data.
     """
     if _tokens.reading(bank) is None:
         wrong_labels = RandomLabels(bank, "other", redraw=False)

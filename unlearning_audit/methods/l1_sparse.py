@@ -56,8 +56,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def pruned(bank: Bank, share: float) -> State:
-    """Set the ``share`` of each model's weights with the smallest size to 0. Return a mask of the other weights, name →
-    bool [models, …]."""
+    """Set the ``share`` of each model's weights with the smallest size to 0, all matrices and kernels ranked together.
+    Return a mask of the other weights, name → bool [models, …]."""
     import torch
 
     matrices = {name: value.flatten(1).abs() for name, value in bank.parameters.items() if value.ndim > 2}

@@ -33,7 +33,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     from unlearning_audit.training.engine import forward_one
 
     def moved(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:
-        """Return the importance of each weight of one model: the mean of |∂‖f(x)‖²/∂θ| over batches."""
+        """Return the importance of each weight of one model, name → tensor: the mean of |∂‖f(x)‖²/∂θ| over batches of
+        ``x`` [rows, …]."""
         leaves = {name: value.requires_grad_() for name, value in parameters.items()}
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
         parts = torch.split(x, options.batch_size)

@@ -62,8 +62,11 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def features(bank: Bank, model: int, index: Tensor) -> Tensor:
-    """Return the inputs of the last layer for the samples ``index``, with a column of 1 for its bias: float64 [rows,
-    width]."""
+    """Return the inputs of one model's last layer for the samples ``index`` int64 [rows]: float64 [rows, width].
+
+    A column of 1 is added if the layer has a bias. Raises ValueError if the layer is not linear, or runs for every
+    token.
+    """
     import torch
 
     from unlearning_audit.training.engine import forward_one
@@ -89,9 +92,10 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
 
 
 def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
-    """Return the gradient ∇L of the regularised loss, [classes, width].
+    """Return the gradient ∇L of the regularised loss (`Options`) in the last layer's weights ``w``, [classes, width].
 
-    ``w`` [classes, width], ``inputs`` [rows, width], ``labels`` int64 [rows].
+    ``w`` [classes, width], ``inputs`` [rows, width], ``labels`` int64 [rows]; ``l2``: the strength of the
+    regularisation.
     """
     import torch
     from torch.nn import functional
@@ -102,8 +106,11 @@ def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
 
 
 def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
-    """Return the Hessian ∇²L, [classes·width, classes·width]: the mean of (diag p − ppᵀ) ⊗ hhᵀ, plus l2 on the
-    diagonal."""
+    """Return the Hessian ∇²L of the regularised loss (`Options`), [classes·width, classes·width].
+
+    It is the mean over rows of (diag p − ppᵀ) ⊗ hhᵀ, plus ``l2`` on the diagonal, with inputs h and predictions p.
+    ``w`` [classes, width], ``inputs`` [rows, width].
+    """
     import torch
     from torch.nn import functional
 
@@ -118,7 +125,8 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
 
 
 def read(bank: Bank, model: int, kind: dtype) -> Tensor:
-    """Return the last layer's weights and bias of one model side by side, [classes, width]."""
+    """Return the last layer's weights and bias of one model side by side, [classes, width], as numbers of the dtype
+    ``kind``."""
     import torch
 
     parts = [bank.parameters[name][model] for name in bank.head]

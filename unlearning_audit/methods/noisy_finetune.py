@@ -57,7 +57,8 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Clip the weights, take noisy steps on retain, then refine. Raises ValueError if lr·weight_decay is above 1."""
+    """Clip the weights, take noisy steps on retain, then train on it for ``refine_epochs``. Raises ValueError if
+    lr·weight_decay is above 1."""
     shrink = 1 - options.lr * options.weight_decay
     if shrink < 0:
         raise ValueError("noisy_finetune: lr times weight_decay must be at most 1")
@@ -80,7 +81,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def cut(state: State, length: float) -> State:
-    """Scale each model's tensors, taken together as one vector, to at most ``length``: name → [models, …]."""
+    """Return each model's tensors, name → [models, …], scaled so that as one vector they have at most the norm
+    ``length``."""
     import torch
 
     norms = torch.stack([value.flatten(1).square().sum(1) for value in state.values()]).sum(0).sqrt()

@@ -10,4 +10,4 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Do nothing."""
+    """Leave the models unchanged."""

@@ -41,8 +41,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss, with one batch of each set per step; an epoch is one pass over forget. Then refine on
-    retain."""
+    """Minimise the loss of `Options`, with one batch of each set per step; an epoch is one pass over forget. Then train
+    on retain for ``refine_epochs``."""
     from torch.nn.functional import logsigmoid
 
     original = bank.frozen()

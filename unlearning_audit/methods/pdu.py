@@ -41,7 +41,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Take descent steps in the weights and ascent steps in the multipliers. An epoch is one pass over forget."""
+    """Minimise the loss of `Options` on forget and retain, and raise each model's multiplier λ while its loss on retain
+    exceeds the limit. An epoch is one pass over forget."""
     import torch
 
     def flat(batch: Batch) -> Tensor:

@@ -42,7 +42,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget.
+    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
+    over forget.
 
     Raises ValueError for a layer that the model does not have.
     """
@@ -77,8 +78,11 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def _hidden(bank: Bank, layer: int | None) -> str | None:
-    """Return the ``reading`` that gives hidden states of ``layer``; None for a model without tokens, whose logits are
-    used. Raises ValueError if the model does not have the layer."""
+    """Return the output of the models that gives the hidden states of ``layer``, "layer k" (None: the middle one); None
+    for models without tokens, whose logits are used.
+
+    Raises ValueError if the models do not have the layer.
+    """
     if _tokens.reading(bank) is None:
         return None
     layers: Any = bank.model.layers

@@ -23,8 +23,9 @@ class Options(Optimiser):
     """Loss: −p^``beta1``·(1 − p)^``beta2``·NLL of each observed token of forget, mean over the scored tokens, times
     ``gamma``, + ``alpha``·R(retain). The weight is not differentiated; one label is one token.
 
-    Defaults as configured by OpenUnlearning: β₁ 5, β₂ 1, γ .1, α 1, AdamW 1e-5, 5 epochs. β₂ 0 is wga. ``retain_loss``
-    as in npo.
+    Defaults as configured by OpenUnlearning: β₁ 5, β₂ 1, γ .1, α 1, AdamW 1e-5, 5 epochs. β₂ 0 is wga. R
+    (``retain_loss``) is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of the
+    predictions.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -40,7 +41,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget."""
+    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
+    over forget."""
 
     def weighted(batch: Batch) -> Tensor:
         nll = _tokens.nll(batch)

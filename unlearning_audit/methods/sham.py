@@ -23,7 +23,8 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Change every tensor of weights in a random direction, as much as the other method did. Neither set is read."""
+    """Change every tensor of weights in a random direction, as much as the method ``like`` did, or else by ``size`` of
+    its norm. Neither set is read."""
     noise = bank.noise("sham")
 
     def moved(name: str, value: Tensor) -> Tensor:
@@ -35,6 +36,6 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def _norm(value: Tensor) -> Tensor:
-    """Return the norm of each model's tensor, [models, 1, …]."""
+    """Return the norm of each model's tensor, [models, 1, …], with as many axes as ``value`` [models, …]."""
     norm: Tensor = value.flatten(1).norm(dim=1) if value.ndim > 1 else value.abs()
     return norm.reshape(len(value), *[1] * (value.ndim - 1))

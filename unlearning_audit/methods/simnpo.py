@@ -25,8 +25,8 @@ class Options(Optimiser):
 
     NLL is a sample's cross-entropy; for a language model, the mean over tokens. Fan et al. on TOFU: β 4.5, δ 0, γ .125,
     α 1, AdamW 1e-5, 10 epochs. A sample's gradient is weighed by σ(−β·(NLL − δ)). At a loss of 3 and the published β
-    this is 1e-6. For models with such losses, set β near 1/NLL of the original, or δ to that NLL. ``retain_loss`` as in
-    npo.
+    this is 1e-6. For models with such losses, set β near 1/NLL of the original, or δ to that NLL. R (``retain_loss``)
+    is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of the predictions.
     """
 
     optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
@@ -42,7 +42,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise both terms, with one batch of each set per step. An epoch is one pass over forget."""
+    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
+    over forget."""
     from torch.nn.functional import logsigmoid
 
     def preference(batch: Batch) -> Tensor:

@@ -23,7 +23,8 @@ class Options(Optimiser):
     """Loss: cross-entropy to softmax(z_original − ``beta``·one-hot(observed)) on forget, + ``alpha``·R(retain).
 
     The loss is the mean over the scored tokens; one label is one token. Dong et al.: β 10 (as configured by
-    OpenUnlearning, with α 0, AdamW 1e-4, 10 epochs). ``retain_loss`` as in npo. The published code also averages over
+    OpenUnlearning, with α 0, AdamW 1e-4, 10 epochs). R (``retain_loss``) is the ``nll`` of the observed labels or
+    tokens, or the divergence ``kl``(original ‖ model) of the predictions. The published code also averages over
     padding, where it lowers the logit of a wrong token; here only scored tokens count.
     """
 
@@ -38,7 +39,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy to the original's predictions with lowered logits. An epoch is one pass over forget."""
+    """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
+    over forget."""
     from torch.nn.functional import log_softmax, one_hot
 
     original = bank.frozen()

@@ -71,9 +71,9 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
 
 
 def with_noise(bank: Bank, noise_rows: Rows, options: Options) -> tuple[Bank, Rows]:
-    """Return a copy of the models whose data also hold noise for each model, and the rows of the noise.
+    """Return a copy of the models whose data also hold noise for each model, and the rows of the noise in these data.
 
-    The noise has the labels of the samples ``noise_rows``.
+    The noise has the labels of the samples ``noise_rows``, one noise sample for each.
     """
     import torch
 
@@ -91,8 +91,11 @@ def with_noise(bank: Bank, noise_rows: Rows, options: Options) -> tuple[Bank, Ro
 
 
 def error_maximising(bank: Bank, model: int, labels: Tensor, options: Options) -> Tensor:
-    """Return noise [labels, …] that maximises one model's loss with these ``labels``, in the form in which models read
-    samples."""
+    """Return noise [labels, …] that maximises one model's loss with these ``labels`` int64 [labels], less the penalty
+    on its norm.
+
+    The noise has the shape and scale of samples as models read them.
+    """
     import torch
 
     draws = torch.Generator().manual_seed(seed_of(bank.seeds[model], "unsir/noise"))

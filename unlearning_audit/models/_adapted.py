@@ -51,7 +51,7 @@ class Adapted(nn.Module):
         return list(self._frozen[1].values())
 
     def _apply(self, change: Callable[[Tensor], Tensor], recurse: bool = True) -> "Adapted":
-        """Move the frozen weights to another device or precision together with the trained factors."""
+        """Change the device or precision of the frozen weights together with that of the trained factors."""
         super()._apply(change, recurse)  # type: ignore[no-untyped-call] # of torch
         model, frozen = self._frozen
         self._frozen = model, {k: change(v) for k, v in frozen.items()}
@@ -66,7 +66,8 @@ class Adapted(nn.Module):
         return clone
 
     def merged(self) -> dict[str, Tensor]:
-        """Return the weights with which the model computes, by their names in the frozen model."""
+        """Return the weights with which the model computes, W + (``alpha``/``rank``)·B·A: name in the frozen model →
+        tensor."""
         weights = dict(self._frozen[1])
         for key, turned in self.turned.items():
             change = self.scale * (self.b[key] @ self.a[key])
@@ -75,12 +76,13 @@ class Adapted(nn.Module):
         return weights
 
     def plain(self) -> nn.Module:
-        """Return a model without adapters that computes the same and has its own copy of the weights."""
+        """Return a model without adapters that computes the same outputs and has its own copy of the weights."""
         model = copy.deepcopy(self._frozen[0]).to(self.shared[0])
         model.load_state_dict(self.merged(), strict=False)  # frequencies of positions are in no state_dict
         return model
 
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
-        """Return the output of the frozen model computed with the merged weights, for the same ``reading``."""
+        """Return the output of the frozen model for ``x``, computed with the merged weights: the two logits, or the
+        output ``reading``."""
         logits: Tensor = functional_call(self._frozen[0], self.merged(), (x,), {"reading": reading})
         return logits

@@ -13,7 +13,7 @@ class Layers(nn.Sequential):
 
 
 def headed(*layers: nn.Module) -> Layers:
-    """Return the layers as a sequence whose last layer is the head."""
+    """Return the layers as a sequence whose last layer is the head: ``head`` is its name."""
     model = Layers(*layers)
     model.head = str(len(model) - 1)
     return model
@@ -77,7 +77,8 @@ def normalisation(kind: str, channels: int, groups: int) -> nn.Module:
     """Return a layer that normalises ``channels``: by "batch" statistics, by "group" statistics of each sample, or, for
     "none", not at all.
 
-    Raises ValueError if the channels cannot be divided into ``groups`` equal groups.
+    ``groups``: the number of groups of channels, for "group" only. Raises ValueError if the channels cannot be divided
+    into equal groups.
     """
     if kind == "none":
         return nn.Identity()

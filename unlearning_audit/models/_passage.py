@@ -48,7 +48,8 @@ class Passage(nn.Module):
         self.head = None if tied else "output"
 
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map tokens to logits of the two classes, or to the output ``reading``; see the class."""
+        """Map tokens ``x`` int [n, length] to the logits of the two classes, [n, 2], or to the output ``reading``,
+        which the class describes."""
         ids = torch.where(x < 0, ~x, x).long()
         if reading is not None and reading.startswith("layer "):
             layers = self.trunk(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states
@@ -68,19 +69,25 @@ class Passage(nn.Module):
 def token_logp(vocabulary: Tensor, x: Tensor) -> Tensor:
     """Return log p of every token but the first, [..., length − 1].
 
-    ``vocabulary`` [..., length − 1, vocabulary]: logits; ``x`` [..., length]: tokens.
+    ``vocabulary`` [..., length − 1, vocabulary]: logits; ``x`` int [..., length]: tokens, where a token that is not
+    scored is stored as its bitwise complement.
     """
     ids = torch.where(x < 0, ~x, x).long()[..., 1:]
     return -functional.cross_entropy(vocabulary.flatten(0, -2), ids.flatten(), reduction="none").view(ids.shape)
 
 
 def scored(x: Tensor) -> Tensor:
-    """Return which tokens are scored, bool [..., length − 1]; the first token is left out."""
+    """Return which tokens of ``x`` int [..., length] are scored, bool [..., length − 1]; the first token is left
+    out."""
     return x[..., 1:] >= 0
 
 
 def mean_nll(vocabulary: Tensor, x: Tensor) -> Tensor:
-    """Return the mean of −log p over the scored tokens, [...]. Arguments are as in `token_logp`: logits and tokens."""
+    """Return the mean of −log p over the scored tokens, [...].
+
+    ``vocabulary`` [..., length − 1, vocabulary]: logits; ``x`` int [..., length]: tokens, where a token that is not
+    scored is stored as its bitwise complement.
+    """
     mask = scored(x).to(vocabulary.dtype)
     return -(token_logp(vocabulary, x) * mask).sum(-1) / mask.sum(-1)
 
@@ -93,11 +100,13 @@ def two_classes(nll: Tensor) -> Tensor:
 
 
 def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) -> nn.Module:
-    """Return a freshly drawn language model of ``config`` or, if ``options.weights`` names a folder or a model of the
-    hub, that model. With ``options.adapter``, add adapters.
+    """Return a language model as a classifier: freshly drawn, or with given weights; with ``options.adapter``, add
+    adapters.
 
-    Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for passages longer
-    than the model's positions.
+    ``config`` gives the size of a freshly drawn model. If ``options.weights`` names a folder or a model of the hub,
+    that model is read instead. A folder may also hold an adapter of peft, which is merged into its base model.
+    ``shape``: the shape of one sample, (length,). Raises ValueError for samples that are not rows of tokens, for
+    weights that cannot be read, and for passages longer than the model's positions.
     """
     if len(shape) != 1:
         raise ValueError(f"a language model needs tokens [length], not samples of shape {tuple(shape)}")
@@ -128,8 +137,10 @@ def undropped(config: PretrainedConfig) -> PretrainedConfig:
 
 @functools.lru_cache(maxsize=1)  # the last alone: checkpoints after one another need not lie in memory together
 def _pretrained(weights: str, place: Path) -> Any:
-    """Read a model once, even if many models start from it. ``place`` distinguishes folders with the same relative
-    name."""
+    """Return the language model that ``weights`` names, read once even if many models start from it.
+
+    ``place`` distinguishes folders with the same relative name. Raises ValueError if it cannot be read.
+    """
     try:
         config = undropped(AutoConfig.from_pretrained(weights))
         return AutoModelForCausalLM.from_pretrained(
@@ -143,10 +154,10 @@ def _pretrained(weights: str, place: Path) -> Any:
 
 
 def _merged(folder: Path) -> Any:
-    """Return the base model of an adapter in ``folder``, with the adapter added to its weights.
+    """Return the base model of an adapter of peft in ``folder``, with the adapter added to its weights.
 
     A relative path of the base model is resolved from the working directory, then from the adapter's folder. Raises
-    ValueError that names the file.
+    ValueError that names the file if a part is missing or does not fit, or if peft is not installed.
     """
     try:
         base = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"]

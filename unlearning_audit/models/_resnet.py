@@ -7,12 +7,15 @@ from unlearning_audit.models._layers import normalisation
 
 
 def convolution(inputs: int, outputs: int, stride: int, kernel: int = 3) -> nn.Conv2d:
-    """Return a convolution without bias whose padding keeps the image's size at stride 1."""
+    """Return a convolution without bias whose padding keeps the image's size at stride 1.
+
+    ``inputs`` and ``outputs``: numbers of channels; ``kernel``: its width in pixels, an odd number.
+    """
     return nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
 
 
 class PaddedShortcut(nn.Module):
-    """A shortcut without parameters (option A): every second pixel, and zeros for new channels."""
+    """A shortcut without parameters (option A of He et al. 2016): every second pixel, and zeros for new channels."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -23,7 +26,10 @@ class PaddedShortcut(nn.Module):
 
 
 class Block(nn.Module):
-    """Two convolutions, each normalised, and a shortcut around both."""
+    """A residual block: two convolutions, each normalised, and a shortcut around both.
+
+    ``project``: where the shortcut changes shape, it is a 1 × 1 convolution instead of a `PaddedShortcut`.
+    """
 
     def __init__(self, inputs: int, outputs: int, stride: int, norm: str, groups: int, project: bool) -> None:
         super().__init__()

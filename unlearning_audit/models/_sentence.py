@@ -32,11 +32,11 @@ class Encoder(nn.Module):
 
 
 def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weights: str | None) -> Encoder:
-    """Return a classifier with a new last layer and a freshly drawn encoder of ``config``, or the encoder that
-    ``weights`` names, a folder or a model of the hub.
+    """Return a classifier of sentences: an encoder, and a new last layer for ``classes``.
 
-    Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for rows longer than
-    the model's positions.
+    The encoder is freshly drawn by ``config``, or read if ``weights`` names a folder or a model of the hub. ``shape``:
+    the shape of one sample, (length,). Raises ValueError for samples that are not rows of tokens, for weights that
+    cannot be read, and for rows longer than the model's positions.
     """
     if len(shape) != 1:
         raise ValueError(f"a model of sentences needs tokens [length], not samples of shape {tuple(shape)}")
@@ -52,7 +52,8 @@ def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weig
 
 @functools.cache
 def _pretrained(weights: str) -> Any:
-    """Read an encoder once, even if many models start from it."""
+    """Return the encoder that ``weights`` names, read once even if many models start from it. Raises ValueError if it
+    cannot be read."""
     try:
         config = undropped(AutoConfig.from_pretrained(weights))
         return AutoModel.from_pretrained(weights, config=config, attn_implementation="eager", dtype=torch.float32)

@@ -23,10 +23,10 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """Return a sequence of layers. Convolutions start as the identity on the channels that they have in common (Jordan
-    2024).
+    """Return the network as a sequence of layers. Convolutions start as the identity on the channels that input and
+    output have in common (Jordan 2024).
 
-    Raises ValueError if an image is too small to be halved once per block.
+    Raises ValueError for samples that are not images, and for images too small to be halved once per block.
     """
     from torch import nn
 

@@ -21,7 +21,11 @@ class Options(_text.Size):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """Return the classifier, without dropout and without BERT's pooling layer. Raises ValueError as ``encoder``."""
+    """Return the classifier, without dropout and without BERT's pooling layer.
+
+    Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for rows longer than
+    the model's positions.
+    """
     from transformers import BertConfig
 
     from unlearning_audit.models._sentence import encoder

@@ -19,8 +19,11 @@ class Options(_text.Causal):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """Return the two-class view of `unlearning_audit.models._passage`, without dropout. Raises ValueError as
-    ``causal``."""
+    """Return the language model as a classifier of two classes: is a passage predicted or not? It has no dropout.
+
+    Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for passages longer
+    than the model's positions.
+    """
     from transformers import GPTNeoXConfig
 
     from unlearning_audit.models._passage import causal

@@ -23,6 +23,7 @@ class Options(ImageOptions):
     @field_validator("depth")
     @classmethod
     def _whole_blocks(cls, depth: int) -> int:
+        """Return ``depth``. Raise ValueError unless it is 6 k + 2 with k of at least 1."""
         if depth < 8 or depth % 6 != 2:
             raise ValueError(f"depth {depth} is not 6 k + 2 with k of at least 1; choose 20, 32, 44, 56 or 110")
         return depth

@@ -44,7 +44,11 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """Return the network, without stochastic depth and dropout. Raises ValueError if the weights cannot be used."""
+    """Return the network, without stochastic depth and dropout.
+
+    Raises ValueError for samples that are not images of three channels, and if the weights cannot be read or do not
+    fit.
+    """
     from torch import nn
     from torchvision.models import SwinTransformer
 
@@ -79,7 +83,8 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
 
 
 def _state(weights: str) -> dict[str, "Tensor"]:
-    """Read the state dictionary that ``weights`` names, "default" or a file. Raises ValueError if it cannot be read."""
+    """Return the weights by name: torchvision's own if ``weights`` is "default", else those in the file of that path.
+    Raises ValueError if they cannot be read."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
     from torch import hub
