@@ -1,9 +1,11 @@
 """A digest of code that sees what code does, and not how it is written; a fingerprint of a user's data."""
 
 import hashlib
+import io
 import os
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,15 @@ def test_what_the_digest_does_not_see(tmp_path, before, after):
 )
 def test_what_the_digest_sees(tmp_path, before, after):
     assert digest_of(tmp_path, before) != digest_of(tmp_path, after, "two.py")
+
+
+def test_of_the_library_every_token_of_code_counts_and_no_comment_nor_docstring():
+    for path in sorted((source.LIBRARY / source.LIBRARY_NAME).rglob("*.py")):
+        text = path.read_text()
+        bare, whole = source._lines(text), [t for t in source._tokens(text).split("\0") if t not in "{}"]
+        assert [t for t in source._tokens(bare).split("\0") if t not in "{}"] == whole, path
+        tokens = tokenize.generate_tokens(io.StringIO(bare).readline)
+        assert not [token.string for token in tokens if token.type == tokenize.COMMENT], path
 
 
 def test_an_edit_that_keeps_the_size_is_seen_and_a_file_that_is_named_twice_counts_once(tmp_path):
