@@ -31,7 +31,7 @@ def test_a_model_that_lost_what_three_alike_keep_is_broken():
 def sides(audited, retrained, latent):
     """A worth of some models against that of others, with how good each is on a scale without ends."""
     parts = [
-        single(value=np.array(value), unit=np.zeros(len(value), int), standard=accuracy.WORTH, latent=np.array(of))
+        single(value=np.array(value), unit=np.zeros(len(value), int), standard=accuracy.UTILITY, latent=np.array(of))
         for value, of in zip((audited, retrained), latent, strict=True)
     ]
     return distances.Side(*parts, "retrain")
@@ -65,13 +65,13 @@ def test_what_is_unknown_of_models_does_not_speak_for_them():
     assert read(replace(side, audited=replace(side.audited, latent=None))).outlying
 
 
-def test_more_than_two_worths_share_the_level():
+def test_more_than_two_utilities_share_the_level():
     """Each of two may err with α/2 on the side of a loss; of three each with α/3."""
     side = sides([0.6], [0.9, 0.8, 0.85], ([0.0], [1.0, 2.0, 3.0]))
     error = np.std([0.9, 0.8, 0.85], ddof=1) * np.sqrt(4 / 3)
-    for worths, tail in ((1, 0.025), (2, 0.025), (3, 0.05 / 3)):
-        np.testing.assert_allclose(read(side, worths=worths).together.alone, reference.t.ppf(1 - tail, 2) * error)
-    assert read(side, worths=3).together.half == read(side).together.half
+    for utilities, tail in ((1, 0.025), (2, 0.025), (3, 0.05 / 3)):
+        np.testing.assert_allclose(read(side, utilities=utilities).together.alone, reference.t.ppf(1 - tail, 2) * error)
+    assert read(side, utilities=3).together.half == read(side).together.half
 
 
 def test_leads_tell_models_apart_that_are_right_of_everything():
@@ -92,7 +92,7 @@ def test_leads_tell_models_apart_that_are_right_of_everything():
 
 
 def test_files_keep_the_scale_and_refuse_one_of_other_models(tmp_path):
-    part = single(value=np.ones(3), unit=np.arange(3), standard=accuracy.WORTH, latent=np.array([1.0, 2.0, 3.0]))
+    part = single(value=np.ones(3), unit=np.arange(3), standard=accuracy.UTILITY, latent=np.array([1.0, 2.0, 3.0]))
     path = tmp_path / "contributions.npz"
     added.write(path, {"x": part, "y": replace(part, latent=None)})
     stored = added.read(path)

@@ -211,7 +211,7 @@ def test_a_language_model_is_broken_by_its_perplexity():
         for role in ("retain", "test"):
             metrics[method][f"nll_{role}"] = single(
                 value=3.0 + lost + 0.01 * rng.standard_normal(len(parts.unit)), unit=parts.unit, split=parts.split,
-                standard=_text.WORTH,
+                standard=_text.UTILITY,
             )  # fmt: skip
     _, rows = compare(metrics)
     assert rows["worse"]["verdict"] == "broken"
@@ -269,7 +269,7 @@ def test_models_without_partners_are_held_against_the_mean():
 @pytest.mark.parametrize(("near", "value", "ends"), [(-1, 0.5, (-0.25, 0.2)), (1, 1.6, (-0.2, 0.25))])
 def test_the_margin_of_a_ratio_is_a_factor_to_both_sides(near, value, ends):
     (part,) = of_seeds({"x": np.full(6, value) + 0.01 * np.arange(6)})["x"].values()
-    standard = replace(part.standard, ideal=1.0, near=near, margin="forgetting_quality", scale="ratio", far=False)
+    standard = replace(part.standard, ideal=1.0, direction=near, margin="forgetting_quality", scale="ratio", far=False)
     tables, _ = compare({"x": {"f": replace(part, standard=standard)}})
     (row,) = tables.distances
     assert (row["margin_far"], row["margin_near"]) == pytest.approx(ends)

@@ -250,7 +250,7 @@ def gaps(case) -> Contribution:
     member = case.membership
     sides = zip(stats.phi(logits=case.unlearned, y=case.data.y), member.forget, member.heldout, strict=True)
     value = np.array([np.median(phi[forget]) - np.median(phi[heldout]) for phi, forget, heldout in sides])
-    return single(value=value, unit=member.block, standard=Standard(near=1, margin="0.5", ideal=0.0))
+    return single(value=value, unit=member.block, standard=Standard(direction=1, margin="0.5", ideal=0.0))
 
 
 def accused(audits: int, draw: bool) -> int:
@@ -269,7 +269,7 @@ def accused(audits: int, draw: bool) -> int:
 @pytest.mark.slow
 def test_what_a_users_number_reads_in_theory_counts_where_samples_are_a_fair_draw():
     """Elsewhere retrained models tell; by theory, which the file may insist on, a sound model is accused."""
-    assert Standard(near=1, margin="0.5", ideal=0.0).draw
+    assert Standard(direction=1, margin="0.5", ideal=0.0).draw
     assert accused(40, draw=True) <= binom.ppf(0.999, 40, 0.05)
     assert accused(10, draw=False) > 5
 
@@ -278,7 +278,7 @@ def test_what_a_users_number_reads_in_theory_counts_where_samples_are_a_fair_dra
 def test_one_model_without_samples_shows_nothing_of_how_it_varies(theory):
     """Its distance from theory, or from one other model, would be certain however small it is."""
     one, unit = np.array([0.1]), np.array([0])
-    standard = Standard(near=1, margin="0.5", ideal=theory, draw=False)
+    standard = Standard(direction=1, margin="0.5", ideal=theory, draw=False)
     parts = {
         method: {"gap": single(value=one * size, unit=unit, standard=standard)}
         for method, size in (("none", 3), ("retrain", 0), ("mine", 1))

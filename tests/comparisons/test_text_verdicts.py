@@ -76,7 +76,7 @@ def test_choices_and_truth_ratio_add_up():
     assert ratio.value[0].mean() == pytest.approx(
         value_of(call.rows(truth_ratio, case, SETTINGS), "truth_ratio_probability")
     )
-    assert (choice.standard.near, ratio.standard.near) == (1, 1)
+    assert (choice.standard.direction, ratio.standard.direction) == (1, 1)
     wrong[:4] = -1
     assert call.parts(multiple_choice, case, SETTINGS) == call.parts(truth_ratio, case, SETTINGS) == {}
 

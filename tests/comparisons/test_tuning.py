@@ -14,7 +14,7 @@ STUDY = {"lr": 0.02, "epochs": 3, "kind": "a", "momentum": 0.9}
 Z90 = 1.6448536
 
 
-def campaign(distance, error, *, worth=lambda options: 0.0, trials=16, pairs=4, space=SPACE, study=STUDY, seed=0):
+def campaign(distance, error, *, lost=lambda options: 0.0, trials=16, pairs=4, space=SPACE, study=STUDY, seed=0):
     """Tune a method whose settings truly are ``distance`` margins from retraining, read with ``error`` on one pair;
     the chosen trial and all of the last round."""
     rng, read = generator(seed, "campaign"), []
@@ -29,7 +29,7 @@ def campaign(distance, error, *, worth=lambda options: 0.0, trials=16, pairs=4, 
                 sums[number] += rng.normal(distance(options), error(options))
                 counts[number] += 1
             mean = abs(sums[number] / of)
-            read.append(Trial(number, options, of, mean, error(options) / math.sqrt(of), worth(options)))
+            read.append(Trial(number, options, of, mean, error(options) / math.sqrt(of), lost(options)))
     return tuning.choice(read), read
 
 
@@ -97,18 +97,18 @@ def test_noise_alone_moves_nobody_from_the_published_setting_to_a_worse_one():
     assert np.mean(np.array(losses) == 0) > 0.3
 
 
-def test_what_loses_its_worth_is_not_chosen_however_near():
-    def worth(options):
+def test_what_loses_its_utility_is_not_chosen_however_near():
+    def lost(options):
         return 5.0 if options["lr"] > 0.1 else 0.2
 
     def distance(options):
         return 3.0 if options["lr"] <= 0.1 else 0.0
 
     for seed in range(20):
-        assert campaign(distance, lambda _: 0.2, worth=worth, seed=seed)[0].options["lr"] <= 0.1
+        assert campaign(distance, lambda _: 0.2, lost=lost, seed=seed)[0].options["lr"] <= 0.1
 
 
-def test_where_all_lose_their_worth_the_least_loss_is_chosen():
+def test_where_all_lose_utility_the_least_loss_is_chosen():
     lost = [Trial(0, {}, 1, 0.1, 0.1, 9.0), Trial(1, {}, 1, 2.0, 0.1, 3.0)]
     assert tuning.choice(lost).number == 1
 
@@ -188,7 +188,7 @@ def test_the_same_setting_wherever_the_best_two_differ_by_more_than_their_error(
     for seed in range(100):  # another machine: sums in another order
         noise = generator(seed).normal(0, 1e-6, len(read))
         moved = [
-            Trial(t.number, t.options, t.pairs, t.distance + e, t.error + e, t.worth + e)
+            Trial(t.number, t.options, t.pairs, t.distance + e, t.error + e, t.lost + e)
             for t, e in zip(read, noise, strict=True)
         ]
         assert tuning.choice(moved).number == choice.number

@@ -66,8 +66,8 @@ def test_a_single_number_has_no_samples_splits_or_imaginary_samples_unless_given
             r"'x.value' has shape \(0, 3\), but needs a number and a model at least",
         ),
         *[
-            ({"standard": replace(STANDARD, near=near)}, f"'x.near' is {near}, but must be one of 1, -1")
-            for near in (0, 2, -2)
+            ({"standard": replace(STANDARD, direction=way)}, f"'x.direction' is {way}, but must be one of 1, -1")
+            for way in (0, 2, -2)
         ],
         ({"standard": replace(STANDARD, scale="x")}, "'x.scale' is 'x', but must be one of difference, ratio, log"),
         *[

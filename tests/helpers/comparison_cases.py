@@ -47,7 +47,7 @@ def worth(rng, member: Membership, lost: dict[str, float], *, right=0.9, rows=60
         draws = np.where(rng.random((models, rows)) < 0.9, common, rng.random((models, rows)))
         part = crossed.per_model(value=(draws < right - less) * 1.0, weight=np.ones((models, rows)))
         places = {"unit": member.block, "split": member.split}
-        parts[method] = single(**vars(part), **places, standard=accuracy.WORTH)
+        parts[method] = single(**vars(part), **places, standard=accuracy.UTILITY)
     return parts
 
 

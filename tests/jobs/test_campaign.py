@@ -130,11 +130,11 @@ def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tm
         gaps = gaps_of(data, *sides)
         margin = tune.settings["margins"]["accuracy"]
         assert trial.distance * margin == pytest.approx(max(map(abs, gaps.values())), abs=1e-12)
-        assert trial.worth * margin == pytest.approx(max(-gaps["retain"], -gaps["test"]), abs=1e-12)
+        assert trial.lost * margin == pytest.approx(max(-gaps["retain"], -gaps["test"]), abs=1e-12)
         assert trial.distance == pytest.approx(row["distance"], abs=1e-6)
     chosen = read_json(tune.outputs["chosen"])
     last = [row for row in table if row["pairs"] == 2]
-    near = min(row["distance"] for row in last if row["worth"] <= max(1.0, min(other["worth"] for other in last)))
+    near = min(row["distance"] for row in last if row["lost"] <= max(1.0, min(other["lost"] for other in last)))
     assert chosen["distance"] <= near + max(row["ci_high"] - row["distance"] for row in last)
 
 

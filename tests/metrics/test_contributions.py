@@ -66,7 +66,7 @@ def test_advantages_add_up_to_the_signed_advantage():
 
 
 def test_a_share_that_a_method_must_keep_differs_from_retrained_models_by_1_at_most():
-    kept = added.single(value=np.array([0.9, 0.8]), unit=np.arange(2), standard=accuracy.WORTH)
+    kept = added.single(value=np.array([0.9, 0.8]), unit=np.arange(2), standard=accuracy.UTILITY)
     assert Side(audited=kept, yardstick=kept, source="retrain").range == (-1.0, 1.0)
 
 

@@ -82,7 +82,7 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
         (
             "Standard(1,",
             "Standard(2,",
-            "mine.py: contributions: field 'mine.near' is 2, but must be one of 1, -1",
+            "mine.py: contributions: field 'mine.direction' is 2, but must be one of 1, -1",
         ),
         ('row(metric="draw"', 'row(metric="q"', "mine.py: rows may not be called 'q', which the library's own are"),
         ('row(metric="draw"', 'row(metric="new"', "mine.py: rows may not be called 'new'; QUANTITIES declares"),

@@ -8,7 +8,7 @@ import pytest
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import memorisation, overlap, perplexity, privleak, truth_ratio
-from unlearning_audit.metrics._text import nll, worths
+from unlearning_audit.metrics._text import nll, utilities
 from unlearning_audit.stats import separation
 
 import metric_calls as call
@@ -273,15 +273,15 @@ def test_the_worth_of_a_language_model_is_its_loss_on_what_it_keeps_and_on_the_t
     case = SimpleNamespace(
         unlearned=logits, target=np.ones(4, bool), membership=member, data=SimpleNamespace(part=test.astype(np.uint8))
     )
-    parts = worths(case, {"unit": np.zeros(4, int), "split": split})
+    parts = utilities(case, {"unit": np.zeros(4, int), "split": split})
     loss = nll(logits)
     for name, rows in (("nll_retain", member.retain), ("nll_test", np.tile(test, (4, 1)))):
         expected = [loss[m, rows[m]].mean() for m in range(4)]
         np.testing.assert_allclose(parts[name].value[0], expected)
-        assert (parts[name].standard.near, parts[name].standard.deciding) == (1, False)
+        assert (parts[name].standard.direction, parts[name].standard.deciding) == (1, False)
         assert parts[name].influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
-    forgotten = worths(case, {"unit": np.zeros(4, int), "split": split}, forgotten=True)
+    forgotten = utilities(case, {"unit": np.zeros(4, int), "split": split}, forgotten=True)
     assert sorted(forgotten) == ["nll_forget", *sorted(parts)]
     np.testing.assert_allclose(forgotten["nll_forget"].value[0], [loss[m, forget[m]].mean() for m in range(4)])
-    assert (forgotten["nll_forget"].standard.near, forgotten["nll_forget"].standard.deciding) == (-1, True)
-    assert worths(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target), {}) == {}
+    assert (forgotten["nll_forget"].standard.direction, forgotten["nll_forget"].standard.deciding) == (-1, True)
+    assert utilities(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target), {}) == {}

@@ -19,7 +19,7 @@ def models(loss, forget=None, **changes) -> Published:
         "forget": forget, "heldout": np.zeros_like(forget), "retain": ~forget, "test": np.zeros(SAMPLES, bool),
         "samples": np.arange(SAMPLES).astype("U"), "attacks": np.array([], "U"),
         "scores": np.zeros((0, *loss.shape)), "readings": np.array([texts.LOSS]), "values": loss[None],
-        "near": np.zeros(1, int), "share": np.zeros(1, bool), "comparable": np.array([], "U"),
+        "direction": np.zeros(1, int), "share": np.zeros(1, bool), "comparable": np.array([], "U"),
     }  # fmt: skip
     return Published(**parts | changes)
 

@@ -27,7 +27,7 @@ def test_declarations_are_those_written_down():
     modules = {name: registry.load("metrics", name) for name in registry.names("metrics")} | {"_text": _text}
     for name, module in modules.items():
         lines += [f"{key} decides: {told(of)}" for key, of in getattr(module, "DECIDES", {}).items()]
-        lines += [f"{name} accompanies: {told(module.WORTH)}"] if hasattr(module, "WORTH") else []
+        lines += [f"{name} accompanies: {told(module.UTILITY)}"] if hasattr(module, "UTILITY") else []
     brought = {name: registry.defaults(registry.protocol(name).offers) for name in registry.names("protocols")}
     lines += [f"{name} brings {' '.join(metrics)}" for name, metrics in brought.items()]
     matches(Path(__file__).parent / "expected" / "declarations.txt", "\n".join([*lines, ""]))

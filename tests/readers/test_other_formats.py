@@ -90,7 +90,7 @@ def test_records_without_sides_are_of_what_was_to_be_forgotten(tmp_path):
     (group,) = readers.imported([tmp_path]).groups
     (model,) = group.methods["npo"]
     assert model.forget.all()
-    assert model.readings["forget_confidence"].near == -model.readings["forget_entropy"].near == 1
+    assert model.readings["forget_confidence"].direction == -model.readings["forget_entropy"].direction == 1
 
 
 def logits(rng, y, memory, models=1):

@@ -24,7 +24,7 @@ def population(rng, models=1, samples=200, shift=1.0, fair=False, **changes):
     parts = {
         "forget": forget, "heldout": ~forget, "retain": np.zeros_like(forget), "test": np.zeros(samples, bool),
         "samples": np.arange(samples).astype("U"), "attacks": np.array(["loss"]), "scores": score,
-        "readings": np.array(["prob"]), "values": reading, "near": np.array([1]), "share": np.array([True]),
+        "readings": np.array(["prob"]), "values": reading, "direction": np.array([1]), "share": np.array([True]),
         "comparable": np.array(["loss", "prob"]), "fair": fair,
     }  # fmt: skip
     return Published(**parts | changes)
@@ -44,7 +44,7 @@ def test_a_model_that_forgot_nothing_is_refused(models):
         ({"heldout": np.ones((1, 200), bool)}, "'forget' shares samples"),
         ({"retain": np.arange(200)[None] == 3}, "'forget' shares samples"),
         ({"retain": np.arange(200)[None] == 150}, "'forget' shares samples"),
-        ({"near": np.array([2])}, "'near' must be 1, -1, or 0 where neither is so"),
+        ({"direction": np.array([2])}, "'direction' must be 1, -1, or 0 where neither is so"),
         ({"scores": np.full((1, 1, 200), np.inf)}, "'scores' has infinite values"),
         ({"agreements": "{"}, "'agreements' is not JSON"),
         ({"values": np.zeros((2, 1, 200))}, "'values' has shape"),

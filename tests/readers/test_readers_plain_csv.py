@@ -201,7 +201,7 @@ def test_losses_of_forgotten_samples_alone_are_compared_as_probabilities(tmp_pat
     (model,) = group.retrain[:1]
     reading = model.readings["forget_probability_by_loss"]
     np.testing.assert_allclose(reading.value, np.exp(-model.readings["forget_loss"].value))
-    assert (reading.near, reading.share) == (1, True)
+    assert (reading.direction, reading.share) == (1, True)
     study_table().to_csv(tmp_path / "both.csv", index=False)
     (group,) = readers.imported([tmp_path / "both.csv"]).groups
     assert all("forget_probability_by_loss" not in model.readings for model in group.models)

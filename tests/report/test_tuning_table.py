@@ -29,7 +29,7 @@ MARGINS = {"advantage": 0.05}
 
 def trial(number, value, choice=0, seconds=1.0, stage=1):
     return {"stage": stage, "trial": number, "pairs": 1, "metric": "advantage (kde/trained)", "margin": 0.05,
-            "distance": value, "ci_low": value / 2, "ci_high": 2 * value, "worth": 0.1, "seconds": seconds,
+            "distance": value, "ci_low": value / 2, "ci_high": 2 * value, "lost": 0.1, "seconds": seconds,
             "chosen": choice, "options": json.dumps({"lr": number / 10, "epochs": 5}), "note": ""}  # fmt: skip
 
 
@@ -43,10 +43,10 @@ def campaign(method, seconds=1.0):
 def test_a_distance_is_read_in_margins_of_its_side():
     read = tuning.distances(AUDITED, {**MARGINS, "auc": 0.1})
     assert read["salun"] == pytest.approx(
-        {"distance": 2.0, "low": 1.0, "high": 3.0, "worth": 0.4, "worth_low": 0.0, "worth_high": 0.8}
+        {"distance": 2.0, "low": 1.0, "high": 3.0, "lost": 0.4, "lost_low": 0.0, "lost_high": 0.8}
     )
     assert read["salun_published"] == pytest.approx(
-        {"distance": 6.0, "low": 4.0, "high": 8.0, "worth": 0.0, "worth_low": 0.0, "worth_high": 0.0}
+        {"distance": 6.0, "low": 4.0, "high": 8.0, "lost": 0.0, "lost_low": 0.0, "lost_high": 0.0}
     )
     assert tuning.distances(AUDITED, {"auc": 0.1})["salun"]["distance"] == pytest.approx(0.2)
 
@@ -72,8 +72,8 @@ def test_nobody_is_dominated_by_what_may_lose_a_margin_more(low, high, by):
     campaigns = [{**campaign(name), "distances": tuning.distances(audited, MARGINS)} for name in ("salun", "fisher")]
     salun, fisher = tuning.lines(campaigns)
     assert salun["dominated_by"] == by
-    more = fisher["worth"] - salun["worth"]
-    assert (more + math.hypot(fisher["worth_high"] - fisher["worth"], 0.4) < 1) == bool(by)
+    more = fisher["lost"] - salun["lost"]
+    assert (more + math.hypot(fisher["lost_high"] - fisher["lost"], 0.4) < 1) == bool(by)
 
 
 def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):
@@ -90,7 +90,7 @@ def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):
 def audited(method, distance, seconds, worth=0.2):
     return {"scenario": "digits", "setting": "", "method": method, "tuned": distance, "tuned_low": distance - 0.5,
             "tuned_high": distance + 0.5, "published": distance + 1, "method_seconds": seconds,
-            "published_seconds": 3 * seconds, "worth": worth}  # fmt: skip
+            "published_seconds": 3 * seconds, "lost": worth}  # fmt: skip
 
 
 def test_corners_of_the_front_are_those_that_nobody_beats_at_once():
@@ -125,7 +125,7 @@ def test_what_was_measured_worse_after_tuning_had_lost_too_much_before():
     rows = tuning.read(ROOT / "resources/measured/leaderboard/tuning.csv")
     strayed = [row for row in rows if row["closer_high"] < 0]
     assert {row["method"] for row in strayed} == {"bad_teacher", "competition_first", "unsir"}
-    assert all(row["published_worth"] > 1 >= row["worth"] for row in strayed)
+    assert all(row["published_lost"] > 1 >= row["lost"] for row in strayed)
 
 
 @pytest.mark.parametrize("module", [tuning, standings])

@@ -122,8 +122,8 @@ def test_attacks_are_not_asked_of_scores_that_result_files_hold(workdir):
     published = Published(
         forget=forget, heldout=~forget, retain=np.zeros_like(forget), test=np.zeros(40, bool),
         samples=np.arange(40).astype("U"), attacks=np.array(["loss"]), scores=np.arange(40.0)[None, None],
-        readings=np.array([], "U"), values=np.zeros((0, 1, 40)), near=np.zeros(0, np.int64), share=np.zeros(0, bool),
-        comparable=np.array(["loss"]),
+        readings=np.array([], "U"), values=np.zeros((0, 1, 40)), direction=np.zeros(0, np.int64),
+        share=np.zeros(0, bool), comparable=np.array(["loss"]),
     )  # fmt: skip
     (workdir / "logits/target").mkdir(parents=True)
     published.write("logits/target/published.npz")

@@ -88,7 +88,7 @@ class Side:
     def constant(self) -> float:
         """Return the theoretical value of retraining, with the sign of a distance; 0 if there are retrained models to
         compare with."""
-        return 0.0 if self.yardstick is not None else self.audited.standard.near * self.audited.standard.ideal
+        return 0.0 if self.yardstick is not None else self.audited.standard.direction * self.audited.standard.ideal
 
     @property
     def range(self) -> tuple[float, float]:
@@ -96,7 +96,7 @@ class Side:
         low, high = self.audited.standard.lowest, self.audited.standard.highest
         if self.yardstick is not None:
             return low - high, high - low
-        ends = sorted(self.audited.standard.near * (end - self.audited.standard.ideal) for end in (low, high))
+        ends = sorted(self.audited.standard.direction * (end - self.audited.standard.ideal) for end in (low, high))
         return ends[0], ends[1]
 
 
@@ -382,7 +382,7 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     first = sides[0][0]
     if not all(side.corresponds(first) for side, _ in sides):
         return None
-    near = [side.audited.standard.near * weights for side, weights in sides]
+    near = [side.audited.standard.direction * weights for side, weights in sides]
     if first.paired:
         methods = [(side.audited, weights[None]) for (side, _), weights in zip(sides, near, strict=True)]
         yardsticks = [
@@ -411,11 +411,11 @@ def distances_of(side: Side) -> Distances:
     """
     contribution, count = side.audited, len(side.audited.names)
     if side.yardstick is None:
-        return _read([contribution], [None]).of(contribution.standard.near * np.eye(count)).minus(side.constant)
+        return _read([contribution], [None]).of(contribution.standard.direction * np.eye(count)).minus(side.constant)
     if not side.paired:
         return _unpaired(side, side.yardstick)[0]
     both = _read([contribution, side.yardstick], [None, None])
-    return both.of(contribution.standard.near * np.concatenate([np.eye(count), -np.eye(count)], axis=1))
+    return both.of(contribution.standard.direction * np.concatenate([np.eye(count), -np.eye(count)], axis=1))
 
 
 def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances]:
@@ -428,7 +428,7 @@ def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances
     both = unpaired.differences(
         audited=_models([side.audited], [None], covariance), reference=_models([yardstick], [None], covariance)
     )
-    matrix = side.audited.standard.near * np.eye(len(side.audited.names))
+    matrix = side.audited.standard.direction * np.eye(len(side.audited.names))
     return both[0].of(matrix), both[1].of(matrix)
 
 
@@ -491,7 +491,7 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
     if scale == "log":
         return -float(np.log(size)), float(np.log(size))
     below, above = 1 / size - 1, size - 1  # of a ratio that is 1
-    return (below, above) if side.audited.standard.near > 0 else (-above, -below)
+    return (below, above) if side.audited.standard.direction > 0 else (-above, -below)
 
 
 def broken(side: Side, margins: dict[str, float]) -> float:
@@ -534,13 +534,13 @@ def read(
     rng: np.random.Generator,
     draws: int,
     level: float = LEVEL,
-    worths: int = 2,
+    utilities: int = 2,
 ) -> Read:
     """Return a method's distance by one metric; of several attacks the strongest, with intervals that hold for all.
 
     ``margins``: name of a margin, or ``broken_`` and that name → size; ``draws``: how often ``rng`` draws the joint
-    deviations; ``level``: the confidence level; ``worths``: the number of metrics by which a model may be broken. For
-    one, the probability of a false loss is half of what ``level`` leaves, for two it is all of that; with more each
+    deviations; ``level``: the confidence level; ``utilities``: the number of metrics by which a model may be broken.
+    For one, the probability of a false loss is half of what ``level`` leaves, for two it is all of that; with more each
     gets its part (Bonferroni).
     """
     numbers = distances_of(side)
@@ -553,7 +553,7 @@ def read(
     both = replace(both, p=np.maximum(both.p, np.finfo(np.float64).tiny))
     limits, outlying = (margin(side, margins), place, broken(side, margins)), True
     if not side.audited.standard.deciding:
-        level = 1 - (1 - level) * min(1.0, 2 / worths)
+        level = 1 - (1 - level) * min(1.0, 2 / utilities)
         both = replace(both, alone=chance.half_widths(level=level, units=False))
         outlying = _outlying(side, level)
     return Read(side, metric, numbers, chance, both, *limits, outlying=outlying)

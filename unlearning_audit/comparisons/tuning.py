@@ -25,7 +25,7 @@ class Trial:
 
     ``number``: the index of the setting, 0 for the one that the study names; ``options``: the setting; ``pairs``: how
     many pairs it was tried on; ``distance``: the largest distance from retraining by a deciding metric, in margins,
-    with its standard ``error``; ``metric`` and ``margin``: that metric and its margin; ``worth``: the largest loss of
+    with its standard ``error``; ``metric`` and ``margin``: that metric and its margin; ``lost``: the largest loss of
     utility against retraining, in margins (above 1 it is too much); ``seconds`` of the method alone; ``note``: why
     there is no distance, which is then infinite, or "".
     """
@@ -35,7 +35,7 @@ class Trial:
     pairs: int = 0
     distance: float = math.inf
     error: float = math.inf
-    worth: float = math.inf
+    lost: float = math.inf
     seconds: float = math.nan
     metric: str = ""
     margin: float = math.nan
@@ -104,7 +104,7 @@ def choice(trials: Sequence[Trial]) -> Trial:
     nearest = min(trials, key=_rank)
     study = next((trial for trial in trials if trial.number == 0), nearest)
     error = math.hypot(study.error, nearest.error)
-    alike = math.isfinite(study.distance) and study.worth <= max(1.0, nearest.worth)
+    alike = math.isfinite(study.distance) and study.lost <= max(1.0, nearest.lost)
     return study if alike and study.distance - nearest.distance <= max(error, TIE) else nearest
 
 
@@ -118,7 +118,7 @@ def flatness(trials: Sequence[Trial]) -> float:
     best = min(trials, key=_rank)
     near = [
         math.isfinite(trial.distance)
-        and trial.worth <= max(1.0, best.worth)
+        and trial.lost <= max(1.0, best.lost)
         and trial.distance - best.distance <= max(math.hypot(trial.error, best.error), TIE)
         for trial in trials
     ]
@@ -128,7 +128,7 @@ def flatness(trials: Sequence[Trial]) -> float:
 def _rank(trial: Trial) -> tuple[float, float, int]:
     """Return the key by which settings are sorted: loss of utility beyond its margin, then distance, then number."""
     steps = trial.distance / TIE
-    return max(trial.worth, 1.0), math.inf if math.isinf(steps) else round(steps), trial.number
+    return max(trial.lost, 1.0), math.inf if math.isinf(steps) else round(steps), trial.number
 
 
 def _power(count: int) -> int:

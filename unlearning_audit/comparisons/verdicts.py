@@ -35,13 +35,13 @@ class Judgement:
 class _Judged:
     """The distances of one method by all metrics, and what was decided on them.
 
-    ``reads``: metric → distance; ``missing``: metric → why there is no distance; ``worths``: the metrics that measure
-    utility; ``failed``: why the method failed, or ""; ``p_holm``: deciding metric → adjusted p-value.
+    ``reads``: metric → distance; ``missing``: metric → why there is no distance; ``utilities``: the metrics that
+    measure utility; ``failed``: why the method failed, or ""; ``p_holm``: deciding metric → adjusted p-value.
     """
 
     reads: dict[str, Read]
     missing: dict[str, str]
-    worths: set[str]
+    utilities: set[str]
     failed: str
     p_holm: dict[str, float]
 
@@ -155,7 +155,7 @@ def _judged(
     metrics = {
         name: contribution.standard for by_metric in contributions.values() for name, contribution in by_metric.items()
     }
-    worths = {name for name, standard in metrics.items() if not standard.deciding}
+    utilities = {name for name, standard in metrics.items() if not standard.deciding}
     for metric, standard in metrics.items():
         spread = next((spreads[name] for name in (metric, standard.margin, decide.EVERY) if name in spreads), None)
         side = distances.against(method, metric, contributions, spread)
@@ -164,9 +164,9 @@ def _judged(
             continue
         rng, level = generator(seed, "comparisons", metric), 1 - alpha
         reads[metric] = distances.read(
-            side, metric, margins=margins, rng=rng, draws=draws, level=level, worths=len(worths)
+            side, metric, margins=margins, rng=rng, draws=draws, level=level, utilities=len(utilities)
         )
-    return _Judged(reads, missing, worths, failed, {})
+    return _Judged(reads, missing, utilities, failed, {})
 
 
 def _adjust(judged: dict[str, _Judged], factor: float) -> None:
@@ -333,7 +333,7 @@ def _verdict(
     nothing = {"method": method, "found_by": "", **empty_row, "against_none": ""}
     if judgement.failed:
         return {**nothing, "verdict": decide.FAILED, "note": judgement.failed}, []
-    deciding, worth = judgement.of(True), judgement.of(False)
+    deciding, utility = judgement.of(True), judgement.of(False)
     if not deciding:
         why = "; ".join(dict.fromkeys(judgement.missing.values())) or sensitivity.NOTHING_DECIDES
         state = scenario.state if scenario.state == decide.NO_YARDSTICK else decide.INCONCLUSIVE
@@ -342,7 +342,7 @@ def _verdict(
     unknown = [
         decide.Distance(metric, replace(NOTHING, note=why), (np.nan, np.nan), (-1.0, 1.0))
         for metric, why in judgement.missing.items()
-        if metric not in coarse and not (method == RETRAIN and metric in judgement.worths)
+        if metric not in coarse and not (method == RETRAIN and metric in judgement.utilities)
     ]
     if any(read.given for read in judgement.reads.values()):
         unknown += [
@@ -359,7 +359,7 @@ def _verdict(
     decision = decide.classify(
         deciding=distances,
         p_holm=p,
-        utility=[*(read.distance for read in worth.values()), *unknown],
+        utility=[*(read.distance for read in utility.values()), *unknown],
         coarse=coarse | ended,
     )
     metric = names[decision.number]

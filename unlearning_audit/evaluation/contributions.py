@@ -29,7 +29,7 @@ class Standard:
 
     Parameters
     ----------
-    near
+    direction
         +1 if models that forgot nothing have a larger number than retrained ones, −1 if a smaller one.
     margin
         The field of a study's margins that says which distance still counts as retrained, or that number as text.
@@ -59,7 +59,7 @@ class Standard:
         is "samples". False if retraining has this value whichever samples are forgotten.
     """
 
-    near: int
+    direction: int
     margin: str
     ideal: float = np.nan
     scale: str = "difference"
@@ -185,7 +185,7 @@ def several(
 
 
 #: Fields of a `Standard` that files contain under the same names, and the dtype kind of each.
-_KINDS = {"near": "i", "margin": "U", "scale": "U", "deciding": "b", "far": "b", "units": "U", "narrows": "b",
+_KINDS = {"direction": "i", "margin": "U", "scale": "U", "deciding": "b", "far": "b", "units": "U", "narrows": "b",
           "chance": "U", "coarse": "b"}  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def _standard(check: Check, name: str) -> Standard:
     """Return the standard of the contribution ``name`` of a file. Raises ArtifactError that names the field that is
     wrong."""
     terms = {term: check.field(f"{name}.{term}", kind, ()).item() for term, kind in _KINDS.items()}
-    for term, allowed in {"near": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
+    for term, allowed in {"direction": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
         if terms[term] not in allowed:
             check.fail(f"{name}.{term}", f"is {terms[term]!r}, but must be one of {', '.join(map(str, allowed))}")
     ideal = check.field(f"{name}.ideal", "f", (None,))

@@ -27,7 +27,7 @@ class Published(Arrays):
     ``forget``, ``heldout`` and ``retain`` bool [models, samples]: to be forgotten (of a retrained model: never seen),
     never seen, kept; ``test`` bool [samples]: samples of another kind. ``samples`` str [samples]: their names.
     ``attacks`` and ``readings``: names of the columns of ``scores``, higher = more like a member, and of ``values``;
-    ``near`` int [readings]: +1 if a model that remembers more has a higher value, −1 if a lower one, 0 if unknown;
+    ``direction`` int [readings]: +1 if a model that remembers more has a higher value, −1 if a lower one, 0 if unknown;
     ``share`` bool [readings]: whether values lie between 0 and 1. ``comparable`` str: the columns that all populations
     of a scenario have, on the same samples. ``fair``: whether coins chose who forgets what. ``step``: of unlearning, −1
     if there is none. As JSON: ``agreements``, for each number that the files print [quantity, printed, recomputed,
@@ -44,7 +44,7 @@ class Published(Arrays):
     scores: np.ndarray
     readings: np.ndarray
     values: np.ndarray
-    near: np.ndarray
+    direction: np.ndarray
     share: np.ndarray
     comparable: np.ndarray
     fair: bool = False
@@ -71,9 +71,9 @@ class Published(Arrays):
             if np.isinf(value).any():
                 check.fail(name, "has infinite values; NaN stands for samples that a model was not asked about")
         count = (len(names["readings"]),)
-        near, share = check.field("near", "iu", count).astype(np.int64), check.field("share", "b", count)
-        if not np.isin(near, (-1, 0, 1)).all():
-            check.fail("near", "must be 1, -1, or 0 where neither is so")
+        direction, share = check.field("direction", "iu", count).astype(np.int64), check.field("share", "b", count)
+        if not np.isin(direction, (-1, 0, 1)).all():
+            check.fail("direction", "must be 1, -1, or 0 where neither is so")
         test, samples = check.field("test", "b", shape[1:]), check.field("samples", "U", shape[1:])
         fair, step = bool(check.field("fair", "b", ())), int(check.field("step", "iu", ()))
         words = {name: str(check.field(name, "U", ())) for name in ("agreements", "remarks", "aggregates")}
@@ -83,7 +83,7 @@ class Published(Arrays):
             except ValueError:
                 check.fail(name, "is not JSON")
         more: dict[str, Any] = {**masks, **names, **columns, **words}
-        return cls(forget, test=test, samples=samples, near=near, share=share, fair=fair, step=step, **more)
+        return cls(forget, test=test, samples=samples, direction=direction, share=share, fair=fair, step=step, **more)
 
     @property
     def sentences(self) -> list[str]:

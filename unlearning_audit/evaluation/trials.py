@@ -5,9 +5,9 @@ from typing import Any
 
 from unlearning_audit.store import cells
 
-#: The columns. ``distance`` and ``worth``, the loss of utility, are in units of the ``margin`` of the study for the
+#: The columns. ``distance`` and ``lost``, the loss of utility, are in units of the ``margin`` of the study for the
 #: metric, with 95 % limits; ``stage`` counts from 1; ``seconds`` of the method alone.
-COLUMNS = ("stage", "trial", "pairs", "metric", "margin", "distance", "ci_low", "ci_high", "worth", "seconds", "chosen",
+COLUMNS = ("stage", "trial", "pairs", "metric", "margin", "distance", "ci_low", "ci_high", "lost", "seconds", "chosen",
            "options", "note")  # fmt: skip
 
 

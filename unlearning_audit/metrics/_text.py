@@ -15,10 +15,10 @@ from unlearning_audit.stats import crossed, levels
 from unlearning_audit.store.files import NoAnswerError
 
 #: The loss of language models, compared with that of retrained ones: it is the logarithm of perplexity.
-WORTH = Standard(1, "perplexity", scale="log", deciding=False)
+UTILITY = Standard(1, "perplexity", scale="log", deciding=False)
 
 #: The loss on the forget set: doing nothing has a lower one than retraining.
-FORGOTTEN = replace(WORTH, near=-1, deciding=True)
+FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
 
 
 def by_pair(case: Evaluation, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
@@ -163,7 +163,7 @@ def of_forgotten(case: Evaluation, name: str, value: np.ndarray, standard: Stand
     return {name: single(**vars(part), **_units.of(target), index=columns, standard=standard)}
 
 
-def worths(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool = False) -> dict[str, Contribution]:
+def utilities(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool = False) -> dict[str, Contribution]:
     """Return the mean negative log-likelihood per token of each target model on retained and test samples, as
     contributions to utility.
 
@@ -185,6 +185,6 @@ def worths(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool = Fa
             part = levels.per_model(value=value[:, columns], weight=rows[:, columns] * 1.0)
             log_odds = (logits[..., 1] - logits[..., 0]).astype(np.float64)
             latent = np.array([of_model[of].mean() for of_model, of in zip(log_odds, rows, strict=True)])
-            standard = FORGOTTEN if role == "forget" else WORTH
+            standard = FORGOTTEN if role == "forget" else UTILITY
             losses[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=standard, latent=latent)
     return losses

@@ -82,10 +82,10 @@ def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
 
 
 #: Accuracy as utility, compared with that of retrained models.
-WORTH = Standard(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
+UTILITY = Standard(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
 #: Accuracy on the forget set: that of doing nothing is higher than that of retraining.
-FORGOTTEN = replace(WORTH, near=1, deciding=True)
+FORGOTTEN = replace(UTILITY, direction=1, deciding=True)
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
@@ -111,7 +111,7 @@ def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contributio
     target = case.membership[case.target]
     places = _units.of(target)
     if np.ptp(case.labels) == 0:
-        return _text.worths(case, places, forgotten)
+        return _text.utilities(case, places, forgotten)
     answers = case.answers(case.unlearned_files)
     guess = answers.predicted(case.target)
     taught = rates.per_model(case.labels_of(case.target), guess.shape, "y")
@@ -128,7 +128,7 @@ def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contributio
         columns = np.flatnonzero(rows.any(axis=0))
         hit = (guess == labels)[:, columns] * 1.0
         part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
-        standard = FORGOTTEN if role == "forget" else WORTH
+        standard = FORGOTTEN if role == "forget" else UTILITY
         number = single(**vars(part), **places, index=columns, standard=standard, latent=latent[role])
         parts[f"accuracy_{role}"] = number
     return parts

@@ -11,7 +11,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
-from unlearning_audit.metrics.accuracy import WORTH
+from unlearning_audit.metrics.accuracy import UTILITY
 from unlearning_audit.plugins.declarations import Column, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats import crossed, separation
@@ -203,8 +203,8 @@ def parts(published: Published) -> dict[str, Contribution]:
             lines["auc"] = part
     for metric, role, standard in (
         ("memory", "forget", DECIDES["memory"]),
-        ("kept", "retain", WORTH),
-        ("elsewhere", "test", WORTH),
+        ("kept", "retain", UTILITY),
+        ("elsewhere", "test", UTILITY),
     ):
         if part := _of_readings(published, comparable, _text.roles(published.test, published)[role], places, standard):
             lines[metric] = part
@@ -231,11 +231,11 @@ def _of_readings(
     """Return the means over the samples in ``mask`` of values in [0, 1] that all populations have; None if there are
     none."""
     names, parts = [], []
-    columns = (published.readings.tolist(), published.values, published.near, published.share)
-    for name, value, near, share in zip(*columns, strict=True):
+    columns = (published.readings.tolist(), published.values, published.direction, published.share)
+    for name, value, direction, share in zip(*columns, strict=True):
         weight = mask & np.isfinite(value)
-        if share and near and name in comparable and weight.any(axis=1).all():
+        if share and direction and name in comparable and weight.any(axis=1).all():
             names.append(name)
-            value = _filled(value) if near > 0 else 1 - _filled(value)
+            value = _filled(value) if direction > 0 else 1 - _filled(value)
             parts.append(crossed.per_model(value=value, weight=weight.astype(np.float64)))
     return several(names, parts, **places, standard=standard) if names else None

@@ -11,7 +11,7 @@ from unlearning_audit.evaluation.contributions import Contribution, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text, _units, row, truth_ratio
-from unlearning_audit.metrics.accuracy import WORTH
+from unlearning_audit.metrics.accuracy import UTILITY
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, levels
@@ -67,7 +67,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     if mean is None or (mean.value == 0).any():
         return {}
     places = _units.of(case.membership[case.target])
-    return {"model_utility": single(**vars(mean), **places, standard=WORTH)}
+    return {"model_utility": single(**vars(mean), **places, standard=UTILITY)}
 
 
 def terms(case: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:

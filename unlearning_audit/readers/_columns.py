@@ -59,9 +59,9 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     matches |= {meaning: [name] for meaning, name in renamed.items() if meaning in COLUMNS}
     columns = {meaning: names[0] for meaning, names in matches.items() if names}
     keys = list(dict.fromkeys(name for meaning in APART for name in matches[meaning]))
-    near = {name: _near(plain[name]) for name in header if name not in (*columns.values(), *keys)}
-    values = {name: sign for name, sign in near.items() if sign}
-    values |= {name: _near(meaning.lower()) or 1 for meaning, name in renamed.items() if meaning not in COLUMNS}
+    direction = {name: _direction(plain[name]) for name in header if name not in (*columns.values(), *keys)}
+    values = {name: sign for name, sign in direction.items() if sign}
+    values |= {name: _direction(meaning.lower()) or 1 for meaning, name in renamed.items() if meaning not in COLUMNS}
     side = word_of.get("side", "side")
     return Layout(columns, keys, values, columns.get("side", "") if side == "side" else side)
 
@@ -73,12 +73,12 @@ def _meaning(word: str) -> str:
     return next((meaning for meaning, words in COLUMNS.items() if plain in words), word)
 
 
-def _near(name: str) -> int:
+def _direction(name: str) -> int:
     """Return +1 for a column whose larger values are more like a member, −1 if smaller ones are, 0 if it is not a
     value."""
     bare = name.removeprefix("-")
-    near = -1 if LOSSES.match(bare) else 1 if SCORES.match(bare) else 0
-    return -near if NEGATED.search(name) else near
+    direction = -1 if LOSSES.match(bare) else 1 if SCORES.match(bare) else 0
+    return -direction if NEGATED.search(name) else direction
 
 
 def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:

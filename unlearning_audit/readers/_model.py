@@ -30,7 +30,7 @@ class Reading:
         str [samples]: names of samples. Equal names mean equal samples in all files.
     value
         float64 [samples], without NaN.
-    near
+    direction
         +1 if a model that remembers more has larger values, −1 if smaller ones, 0 if neither: then no verdict rests on
         it.
     share
@@ -40,7 +40,7 @@ class Reading:
     part: str
     ids: tuple[str, ...]
     value: np.ndarray
-    near: int = 1
+    direction: int = 1
     share: bool = True
 
 

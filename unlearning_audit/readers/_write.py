@@ -180,7 +180,7 @@ def _population(
         forget=masks[FORGET], heldout=masks[HELDOUT], retain=masks[RETAIN], test=table.part == OTHER,
         samples=np.array(table.samples, "U"), attacks=np.array([columns[name] for name in attacks], "U"),
         scores=scores, readings=np.array([columns[name] for name in readings], "U"), values=values,
-        near=np.array([first[name].near for name in readings], np.int64),
+        direction=np.array([first[name].direction for name in readings], np.int64),
         share=np.array([first[name].share for name in readings], bool),
         comparable=np.array([columns[name] for name in (*table.attacks, *table.readings)], "U"),
         fair=all(model.fair for model in models), step=-1 if models[0].step is None else models[0].step,

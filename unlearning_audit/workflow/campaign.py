@@ -157,7 +157,7 @@ class Campaign:
         losses = [_margins(read) for read in reads if not read.side.audited.standard.deciding]
         error = float(furthest.numbers.errors[furthest.place]) / _margin(furthest)
         return replace(
-            trial, distance=abs(_margins(furthest)), error=error, worth=max(losses, default=0.0),
+            trial, distance=abs(_margins(furthest)), error=error, lost=max(losses, default=0.0),
             margin=_margin(furthest),
             metric=furthest.metric + (f" ({furthest.attack})" if furthest.attack else ""),
         )  # fmt: skip
@@ -238,6 +238,6 @@ def _row(stage: int, trial: Trial) -> dict[str, Any]:
         "stage": stage, "trial": trial.number, "pairs": trial.pairs, "metric": trial.metric,
         "margin": trial.margin,
         "distance": trial.distance if finite else np.nan, "ci_low": low if finite else np.nan,
-        "ci_high": high if finite else np.nan, "worth": trial.worth if finite else np.nan, "seconds": trial.seconds,
+        "ci_high": high if finite else np.nan, "lost": trial.lost if finite else np.nan, "seconds": trial.seconds,
         "chosen": 0, "options": json.dumps(trial.options, sort_keys=True), "note": trial.note,
     }  # fmt: skip

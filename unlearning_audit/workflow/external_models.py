@@ -312,7 +312,7 @@ def _published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,
         samples=samples.index.astype("U"), attacks=np.array(list(scores)), scores=np.stack(list(scores.values())),
         readings=np.array(list(columns)), values=np.stack(list(columns.values())),
-        near=np.array([name in near for name in columns], np.int64),
+        direction=np.array([name in near for name in columns], np.int64),
         share=np.array([name not in unbounded for name in columns]),
         comparable=np.array([*scores, *columns]),
     )  # fmt: skip

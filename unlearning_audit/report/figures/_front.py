@@ -19,7 +19,7 @@ def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     every faster one. Intervals are not considered.
     """
     usable = sorted(
-        (row for row in rows if row["worth"] <= TOLERABLE and not math.isnan(row["tuned"])),
+        (row for row in rows if row["lost"] <= TOLERABLE and not math.isnan(row["tuned"])),
         key=lambda row: (row["method_seconds"], row["tuned"]),
     )
     corners, nearest = [], math.inf
@@ -74,7 +74,7 @@ def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
     as a cross. ``row``: the method's row in the table of tuning."""
     at = seconds(row["method_seconds"])
     axis.plot([at] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
-    fill = "full" if row["worth"] <= TOLERABLE else "none"
+    fill = "full" if row["lost"] <= TOLERABLE else "none"
     axis.plot(at, row["tuned"], "o", markersize=3, color=color, fillstyle=fill)
     axis.plot(
         seconds(row["published_seconds"]), row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6

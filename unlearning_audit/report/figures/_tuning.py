@@ -38,7 +38,7 @@ def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
 def is_like(row: dict[str, Any], is_choice: bool, usable: bool) -> bool:
     """Return whether a setting has a distance, is the chosen one (``is_choice``), and keeps its utility
     (``usable``)."""
-    return not math.isnan(row["distance"]) and bool(row["chosen"]) == is_choice and (row["worth"] <= 1) == usable
+    return not math.isnan(row["distance"]) and bool(row["chosen"]) == is_choice and (row["lost"] <= 1) == usable
 
 
 def mark(axis: "style.Axes", rows: list[dict[str, Any]], is_choice: bool, usable: bool) -> None:

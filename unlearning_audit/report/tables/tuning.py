@@ -16,7 +16,7 @@ HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat",
 
 def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str, dict[str, Any]]:
     """Return method → its largest distance from retraining on the audited pairs (``distance``), and its largest loss of
-    utility (``worth``).
+    utility (``lost``).
 
     Both are in units of margins, with limits of their intervals. A method without a deciding row has no ``distance``.
     ``rows``: those of distances.csv. ``margins``: metric → the study's margin; a row may have a smaller one, where
@@ -24,14 +24,14 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
     """
     methods: dict[str, dict[str, Any]] = {}
     for row in rows:
-        side = methods.setdefault(row["method"], {"worth": 0.0, "worth_low": 0.0, "worth_high": 0.0})
+        side = methods.setdefault(row["method"], {"lost": 0.0, "lost_low": 0.0, "lost_high": 0.0})
         cut = row["margin_near"] if row["distance"] > 0 else -row["margin_far"]
         size = margins.get(row["metric"], cut)
         value, low, high = (row[name] / size for name in ("distance", "ci_low", "ci_high"))
         if not row["deciding"]:
-            side["worth_high"] = max(side["worth_high"], high)
-            if value > side["worth"]:
-                side.update({"worth": value, "worth_low": low})
+            side["lost_high"] = max(side["lost_high"], high)
+            if value > side["lost"]:
+                side.update({"lost": value, "lost_low": low})
         elif row["metric"] in margins and not abs(value) <= side.get("distance", -1.0):
             near, far = (low, high) if value > 0 else (-high, -low)
             side.update({"distance": abs(value), "low": max(near, 0.0), "high": far})
@@ -58,9 +58,9 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "changed": json.dumps(changed, sort_keys=True), "trials": campaign["chosen"]["trials"],
             "tried": tried, "tried_error": _value(campaign["chosen"]["error"]),
             "tuned": tuned.get("distance", math.nan), "tuned_low": tuned.get("low", math.nan),
-            "tuned_high": tuned.get("high", math.nan), "worth": tuned.get("worth", math.nan),
-            "worth_low": tuned.get("worth_low", math.nan), "worth_high": tuned.get("worth_high", math.nan),
-            "published_worth": published.get("worth", math.nan),
+            "tuned_high": tuned.get("high", math.nan), "lost": tuned.get("lost", math.nan),
+            "lost_low": tuned.get("lost_low", math.nan), "lost_high": tuned.get("lost_high", math.nan),
+            "published_lost": published.get("lost", math.nan),
             "published": published.get("distance", math.nan), "published_low": published.get("low", math.nan),
             "published_high": published.get("high", math.nan), "closer": closer, "closer_low": closer - half,
             "closer_high": closer + half, "regret": tuned.get("distance", math.nan) - tried,
@@ -85,8 +85,8 @@ def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
     of its additional loss is below one margin. Limits of both methods are combined as if they were independent (Zou &
     Donner 2008).
     """
-    more = rival["worth"] - row["worth"]
-    limit = more + math.hypot(rival["worth_high"] - rival["worth"], row["worth"] - row["worth_low"])
+    more = rival["lost"] - row["lost"]
+    limit = more + math.hypot(rival["lost_high"] - rival["lost"], row["lost"] - row["lost_low"])
     return (
         (rival["scenario"], rival["setting"]) == (row["scenario"], row["setting"])
         and rival["tuned_high"] < row["tuned_low"]
@@ -107,7 +107,7 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
         texts = (
             changed or "as published", _number(row["tried"]), _span(row, "tuned"), _span(row, "published"),
             _span(row, "closer") if changed else "",
-            ", ".join(filter(None, map(_number, (row["worth"], row["published_worth"])))),
+            ", ".join(filter(None, map(_number, (row["lost"], row["published_lost"])))),
             _number(row["flatness"]), _number(row["seconds"], 0),
             ", ".join(map(naming.method, row["dominated_by"].split())),
         )  # fmt: skip
