@@ -134,8 +134,12 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
 
 
 def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
-    """Return the rows of `requirements` for models without partners: the fewest retrained models that would decide on
-    the distance ``read``."""
+    """Return rows of the fewest retrained models that would decide on the inconclusive distance ``read``, for models
+    without partners.
+
+    ``method`` and ``metric`` are names that go into the rows. An outcome that no number of retrained models gives has
+    no row.
+    """
     parts, today = components(read), read.side.retrained
     yardstick = retrained.Yardstick.of(read)
     return [

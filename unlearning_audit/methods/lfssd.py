@@ -15,7 +15,7 @@ TUNE = {
 
 
 class Options(Settings):
-    """Where I_forget > ``a``·I_all, a weight is multiplied by min(``lam``·I_all/I_forget, 1), as in `ssd`.
+    """Where I_forget > ``a``·I_all, a weight is multiplied by min(``lam``·I_all/I_forget, 1).
 
     The importance I of a weight θ is the mean of |∂‖f(x)‖²/∂θ|, with f the logits. As in the published code, it is
     taken over means of batches of ``batch_size``; with 1, over samples.

@@ -30,10 +30,11 @@ class Passage(nn.Module):
     """A causal language model of transformers. Its ``trunk`` gives hidden states; its output weights are those of the
     token vectors or, if they are not tied, a layer ``output``.
 
-    ``forward`` maps x int [n, length] (marked as in `unlearning_audit.data._tokens`) to the logits of the two classes,
-    [n, 2]. With ``reading`` "tokens" it returns logits of the vocabulary for every token but the first, [n, length − 1,
-    vocabulary]; with "next", those for the token after the last, [n, vocabulary]. With "layer k" it returns the hidden
-    states of block k of ``layers``, counted from 1, that predict these tokens, [n, length − 1, width].
+    ``forward`` maps x int [n, length] to the logits of the two classes, [n, 2]. A token of x that is not scored is
+    stored as its bitwise complement, which is negative. With ``reading`` "tokens", `forward` returns logits of the
+    vocabulary for every token but the first, [n, length − 1, vocabulary]; with "next", those for the token after the
+    last, [n, vocabulary]. With "layer k" it returns the hidden states of block k of ``layers``, counted from 1, that
+    predict these tokens, [n, length − 1, width].
     """
 
     readings = ("tokens", "next", "layer")

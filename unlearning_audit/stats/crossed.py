@@ -289,7 +289,10 @@ def averaged(
 
 
 def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> Float[np.ndarray, "statistics"]:
-    """Return the half-width of each statistic's own interval at confidence ``level``, float64 [statistics]."""
+    """Return the half-width of each statistic's own interval at confidence ``level``, float64 [statistics].
+
+    ``reading``: the estimates, from `read`.
+    """
     return _widths(reading, (1 + level) / 2)
 
 
@@ -317,13 +320,26 @@ def _widths(reading: Reading, p: float) -> np.ndarray:
 def joint_half_widths(
     reading: Reading, *, rng: np.random.Generator, level: float = stats.LEVEL, draws: int = DRAWS
 ) -> Float[np.ndarray, "statistics"]:
-    """Return half-widths of intervals that hold for all statistics at once with confidence ``level``, float64
-    [statistics].
+    """Return half-widths of intervals that hold for all statistics at once.
 
-    The largest |deviation|/standard error of all statistics is drawn ``draws`` times by the Gaussian multiplier
-    bootstrap. Given the data, its replicates are normal with the estimated covariance, so they are drawn from that
-    normal distribution directly. Each critical value is then transformed to Student's t with the degrees of freedom of
-    its variance.
+    The largest |deviation|/standard error of all statistics is drawn by the Gaussian multiplier bootstrap. Given the
+    data, its replicates are normal with the estimated covariance, so they are drawn from that normal distribution
+    directly. Each critical value is then transformed to Student's t with the degrees of freedom of its variance.
+
+    Parameters
+    ----------
+    reading : Reading
+        The estimates, from `read`.
+    rng : Generator
+        Draws the deviations.
+    level : float
+        The probability that all intervals hold.
+    draws : int
+        The number of draws.
+
+    Returns
+    -------
+    float64 [statistics]
     """
     error = np.sqrt(np.diag(reading.covariance))
     safe = np.where(error > 0, error, 1.0)
@@ -335,7 +351,7 @@ def joint_half_widths(
 
 
 def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:
-    """Return each statistic, a rate, with its own interval, all cut at [``low``, 1].
+    """Return each statistic of ``reading``, a rate, with its own interval, all cut at [``low``, 1].
 
     ``n``, the number of samples, and ``note`` go into each result. The note also says if there is only one model.
     """

@@ -91,7 +91,21 @@ def log_tail(*, right: int, pairs: int, chance: float = 0.5) -> float:
 def p_value(*, guesses: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> float:
     """Return the p-value of (ε, δ)-unlearning of the request, min(1, attacks·(e^ε·Pr[Bin(r, ½) ≥ W] + δ)).
 
-    With ε = δ = 0 it is the p-value of retraining. Raises ValueError unless ε ≥ 0 and 0 ≤ δ ≤ 1.
+    Parameters
+    ----------
+    guesses : Guesses
+        The number W of right guesses of r pairs, and from how many attacks the best was chosen.
+    epsilon, delta : float
+        The budget ε ≥ 0 and 0 ≤ δ ≤ 1 of the hypothesis. With ε = δ = 0 it is that the model is retrained.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        ε or δ is outside these ranges.
     """
     if not (epsilon >= 0 and 0 <= delta <= 1):
         raise ValueError(f"(ε, δ)-unlearning needs ε ≥ 0 and 0 ≤ δ ≤ 1, not {epsilon} and {delta}")
@@ -100,12 +114,31 @@ def p_value(*, guesses: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> fl
 
 
 def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA, models: int = 1) -> Estimate:
-    """Return a lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − ``alpha``.
+    """Return a lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − α.
 
-    The bound is max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). The upper limit is inf, because one run bounds ε from
-    below only. ``models``: over how many models, each with coins of its own, the ``guesses`` were counted. Each of them
-    needs that ε, so the bound is divided by their number (δ = 0 only). Raises ValueError unless 0 ≤ δ < α/attacks, and
-    for δ > 0 with several models.
+    The bound is max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). If the guesses are of several models, each of them needs
+    that ε, so the bound is divided by their number.
+
+    Parameters
+    ----------
+    guesses : Guesses
+        The number W of right guesses of r pairs, and from how many attacks the best was chosen.
+    delta : float
+        δ, at least 0 and below α/attacks; 0 for several models.
+    alpha : float
+        The error rate α.
+    models : int
+        Over how many models, each with coins of its own, the guesses were counted.
+
+    Returns
+    -------
+    Estimate
+        The upper limit is inf, because one run bounds ε from below only.
+
+    Raises
+    ------
+    ValueError
+        δ is outside its range.
     """
     if not 0 <= delta < alpha / guesses.attacks or (models > 1 and delta > 0):
         raise ValueError(
@@ -118,12 +151,31 @@ def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPH
 
 def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other, with
-    confidence 1 − ``alpha``; 0 if nothing is shown.
+    confidence 1 − α; 0 if nothing is shown.
 
     The bound is the largest ε for which (ε, δ) would give as many right guesses with probability ≤ α/attacks. For δ = 0
     it is the log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most f(W) + 2·m·δ·max_i
     (f(W − i) − f(W))/i. Here f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v], and m counts all pairs, including those that abstain
-    (Steinke, Nasr and Jagielski 2023, theorem 5.2). Raises ValueError unless 0 ≤ δ ≤ 1.
+    (Steinke, Nasr and Jagielski 2023, theorem 5.2).
+
+    Parameters
+    ----------
+    guesses : Guesses
+        The number W of right guesses of r pairs, how many pairs abstain, and from how many attacks the best was chosen.
+    delta : float
+        δ, from 0 to 1.
+    alpha : float
+        The error rate α.
+
+    Returns
+    -------
+    Estimate
+        The upper limit is inf.
+
+    Raises
+    ------
+    ValueError
+        δ or the number of right guesses is out of range.
     """
     if not 0 <= guesses.right <= guesses.pairs:
         raise ValueError(f"{guesses.right} right guesses of {guesses.pairs} pairs are impossible")
@@ -152,11 +204,29 @@ def _likely(guesses: Guesses, chance: float, delta: float) -> float:
 
 def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, with confidence
-    1 − ``alpha``. Budgets of DP-SGD are stated so.
+    1 − α. Budgets of DP-SGD are stated so.
 
     The bound is ln((1 + e^ε)/2) with the ε of `epsilon_replace`. If the distributions of two outputs both lie within
-    e^ε of a third, the smaller one holds a share e^−ε of it. So at most 1 − e^−ε/2 of the guesses can be right. Raises
-    ValueError unless 0 ≤ δ ≤ 1.
+    e^ε of a third, the smaller one holds a share e^−ε of it. So at most 1 − e^−ε/2 of the guesses can be right.
+
+    Parameters
+    ----------
+    guesses : Guesses
+        The number of right guesses of all pairs, how many pairs abstain, and from how many attacks the best was chosen.
+    delta : float
+        δ, from 0 to 1.
+    alpha : float
+        The error rate α.
+
+    Returns
+    -------
+    Estimate
+        The upper limit is inf.
+
+    Raises
+    ------
+    ValueError
+        δ or the number of right guesses is out of range.
     """
     both = epsilon_replace(guesses=guesses, delta=delta, alpha=alpha)
     bound = float(np.logaddexp(0.0, both.value) - np.log(2))
@@ -164,10 +234,23 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA
 
 
 def detectable(*, pairs: int, attacks: int = 1, alpha: float = ALPHA, power: float = 0.8) -> float:
-    """Return the least true share of right guesses that a test on ``pairs`` pairs detects with this ``power``; NaN
-    where no count is significant.
+    """Return the least true share of right guesses that a test on so many pairs detects.
 
-    ``attacks``: from how many attacks the best is chosen on these pairs.
+    Parameters
+    ----------
+    pairs : int
+        The number of pairs whose scores differ.
+    attacks : int
+        From how many attacks the best is chosen on these pairs.
+    alpha : float
+        The level of the test.
+    power : float
+        The probability of detection.
+
+    Returns
+    -------
+    float
+        NaN where no number of right guesses is significant.
     """
     least = next(
         (v for v in range(pairs // 2, pairs + 1) if attacks * np.exp(log_tail(right=v, pairs=pairs)) <= alpha), None
@@ -178,8 +261,8 @@ def detectable(*, pairs: int, attacks: int = 1, alpha: float = ALPHA, power: flo
 
 
 def e_value(*, guesses: Guesses) -> float:
-    """Return the evidence against retraining as an e-value: its mean is ≤ 1 under retraining, so e-values of
-    independent audits may be multiplied.
+    """Return the evidence of ``guesses`` against retraining as an e-value: its mean is ≤ 1 under retraining, so
+    e-values of independent audits may be multiplied.
 
     The e-value is the likelihood ratio of shares between ½ and 1, all equally likely, against ½, divided by
     ``attacks``. At or above 1/α it rejects at level α, however often one looked (Vovk and Wang 2021). It is at most the
@@ -194,8 +277,8 @@ def e_value(*, guesses: Guesses) -> float:
 
 
 def right_share(*, guesses: Guesses, level: float = LEVEL) -> Estimate:
-    """Return the share of right guesses with its exact interval (½: no trace), corrected for several attacks by
-    Bonferroni; NaN with the reason if all pairs are ties."""
+    """Return the share of right guesses with its exact interval at ``level`` (½: no trace), corrected for several
+    attacks by Bonferroni; NaN with the reason if all pairs are ties."""
     if not guesses.pairs:
         return stats.empty(n=0, note="no pair has different scores")
     return stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=1 - (1 - level) / guesses.attacks)

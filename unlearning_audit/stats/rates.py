@@ -124,7 +124,9 @@ def _mean(
 ) -> stats.Estimate:
     """Return the rate of the first of ``hits``, minus that of the second if there are two, cut at [``low``, 1].
 
-    ``hits``, bool [models, samples] each, and the other arguments are as in `rate`.
+    ``hits``: bool [models, samples] each; ``rows`` bool [models, samples]: the samples of each model; ``split`` and
+    ``block`` int [models]: models that share both are repeats of one another. NaN with the reason when no model has
+    rows; models without any are left out and counted in the note.
     """
     has_rows: np.ndarray = np.any(rows, axis=1)
     if not has_rows.any():

@@ -81,12 +81,26 @@ def error(*, of: Components, design: Design) -> float:
 
 
 def half_width(*, of: Components, design: Design, level: float = LEVEL, units: bool = True) -> float:
-    """Return the half-width that the interval of a number with the components ``of`` would have on average in a study
-    of this ``design``, by the intervals of ``paired.Distances``.
+    """Return the half-width that the interval of a number would have on average in a study of a given design, by the
+    intervals of ``paired.Distances``.
 
     The variances over models and units are estimates with few degrees of freedom, so the half-width is averaged over
-    their distribution. ``level``: the confidence level; ``units`` False: under the hypothesis that units differ by
-    their samples and models only.
+    their distribution.
+
+    Parameters
+    ----------
+    of : Components
+        The variance components of the number.
+    design : Design
+        The size of the study.
+    level : float
+        The confidence level.
+    units : bool
+        False: under the hypothesis that units differ by their samples and models only.
+
+    Returns
+    -------
+    float
     """
     terms = _terms(of, design)
     tail = (1 - level) / 2
@@ -145,11 +159,27 @@ def decides(
     power: float = POWER,
     chance: Components | None = None,
 ) -> str:
-    """Return how a study of this ``design`` would decide if the true distance were ``distance``: "distinguishable",
-    "equivalent", or "" for neither.
+    """Return how a study of a given design would decide if the true distance were known.
 
-    ``of``: the components of the distance; ``margin`` (far < 0, near > 0): the distances that count as equivalent;
-    ``chance``: the components of the distance if its true value is 0 (None: ``of``).
+    Parameters
+    ----------
+    of : Components
+        The variance components of the distance.
+    design : Design
+        The size of the study.
+    distance : float
+        The true distance.
+    margin : (float, float)
+        The range (far < 0, near > 0) of distances that count as equivalent.
+    level, power : float
+        The confidence level, and the probability with which the decision is to be made.
+    chance : Components, optional
+        The components of the distance if its true value is 0; by default ``of``.
+
+    Returns
+    -------
+    str
+        "distinguishable", "equivalent", or "" for neither.
     """
     if abs(distance) >= least_distance(of=of, design=design, level=level, power=power, chance=chance):
         return "distinguishable"

@@ -20,7 +20,8 @@ DRAWS = 4000
 def deviations(
     *, correlation: Float[np.ndarray, "K K"], rng: np.random.Generator, draws: int = DRAWS
 ) -> Float[np.ndarray, "draws K"]:
-    """Draw standard normal deviations with the ``correlation`` float64 [K, K]; return float64 [draws, K].
+    """Draw standard normal deviations of K numbers ``draws`` times, with the ``correlation`` float64 [K, K]; return
+    float64 [draws, K].
 
     This is the Gaussian multiplier bootstrap: given the data, its replicates are normal with the estimated covariance,
     so they are drawn from that distribution directly (Chernozhukov, Chetverikov and Kato 2013).

@@ -50,9 +50,10 @@ def choice() -> str:
 
 
 def gpus(devices: Path = DEVICES) -> int:
-    """Return how many GPUs jobs on this machine may share; 0 if UNLEARNING_DEVICE is cpu.
+    """Return how many GPUs jobs on this machine may share; 0 if UNLEARNING_DEVICE is cpu, and at most 1 if it names one
+    GPU.
 
-    Raises ValueError as `choice`.
+    Raises ValueError if UNLEARNING_DEVICE is another kind of device.
     """
     device = choice()
     return 0 if device == "cpu" else min(len(visible(devices)), 1) if ":" in device else len(visible(devices))

@@ -314,9 +314,10 @@ class Serial:
 
 
 def places(model: nn.Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
-    """Return where modules store each parameter and buffer: listed name → (dictionary of a module, key in it).
+    """Return where modules store each parameter and buffer: its listed name → pairs of a module's dictionary and the
+    key in it.
 
-    Tied weights are stored several times, under the name that is listed first.
+    Tied weights have several pairs, under the name that is listed first.
     """
     names: dict[int, str] = {}
     by_name: dict[str, list[tuple[dict[str, Any], str]]] = {}
