@@ -23,8 +23,10 @@ SQUARE = 16
 
 @dataclass(frozen=True)
 class Unseen:
-    """The held-out samples of one list: ``samples`` int64 [held out] that its models never saw, with ``score`` float64
-    [held out]."""
+    """The held-out samples of one split of a pair, of which one is shown beside each recognised record of its models.
+
+    ``samples`` int64 [held out]: their numbers; ``score`` float64 [held out]: how familiar they are to these models.
+    """
 
     samples: np.ndarray
     score: np.ndarray
@@ -84,16 +86,16 @@ def with_contents(
 
 
 def surprise(case: Evaluation) -> Surprise:
-    """Return a function that gives −log p of each scored token of a sample: the mean over the audited models of a list,
-    or None.
+    """Return a function of (pair, split) and a sample, which returns −log p of each scored token of the sample, as the
+    mean over the audited models of that split: float64 [scored tokens].
 
-    The function returns None where no job computed the signal "tokens" of these models.
+    The function returns None if no job computed the signal "tokens" of these models, or not for this sample.
     """
     read = case.answers(case.unlearned_files)
 
     def of(place: tuple[int, int], sample: int) -> np.ndarray | None:
-        """Return −log p of the scored tokens of ``sample`` under the models of a (pair, split), float64 [scored
-        tokens], or None."""
+        """Return −log p of the scored tokens of ``sample``, as the mean over the models of the (pair, split) ``place``:
+        float64 [scored tokens], or None if it is unknown."""
         tokens = read.of_signal("tokens")
         if tokens is None or sample not in tokens.index:
             return None

@@ -89,11 +89,12 @@ def evaluate(
 
 
 def contribution(*, scores: dict[Key, np.ndarray], tosses: list[_coins.Toss], standard: Standard) -> Contribution:
-    """Return the share of right guesses by every score but the control, for each set of coins, with the p-value of
-    `evaluate` for the best attack.
+    """Return the share of right guesses by every score but the control, for each set of coins, with the p-value of the
+    best of them.
 
-    That p-value is corrected for all attacks in both directions. A distance is one of all pairs, so ties count half in
-    the share; they abstain from the test. Raises ValueError for scores that are NaN for some sample of a pair.
+    The p-value is that of the one-run audit for the best attack, corrected for all attacks in both directions. Pairs
+    with equal scores count half in the share; the test leaves them out. Raises ValueError for scores that are NaN for
+    some sample of a pair.
     """
     names = ["/".join(filter(None, key)) for key in scores if key[0] != CONTROL]
     guesses = _guesses([value for key, value in scores.items() if key[0] != CONTROL], tosses)
@@ -202,7 +203,8 @@ def _rows(ways: Ways, model: int | None, delta: float, tosses: list[_coins.Toss]
 
 
 def _shared(bound: Estimate, delta: float, sharing: int) -> Estimate:
-    """Return the bound on ε of a single model where ``sharing`` models guess together."""
+    """Return the lower bound on ε of a single model, from the ``bound`` on a guess that ``sharing`` models make
+    together: the bound divided by their number. Without a value if ``delta`` is above 0 and models share guesses."""
     if delta and sharing > 1:
         return stats.empty(n=bound.n, note="models that guess together give no bound for δ above 0")
     return replace(bound, value=bound.value / sharing, low=bound.low / sharing)

@@ -153,8 +153,8 @@ def _latent(answers: Iterable[np.ndarray], sides: dict[str, tuple[np.ndarray, np
 
 
 def _compared(case: Evaluation) -> Answers | None:
-    """Return the answers of the retrained models; None if they failed or diverged, because that is not a fault of this
-    method."""
+    """Return the logits of the retrained models to compare with; None if there are none, or if they failed or diverged,
+    because that is not a fault of this method."""
     try:
         return None if case.compared_files is None else case.answers(case.compared_files)
     except NoAnswerError:

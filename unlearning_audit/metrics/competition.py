@@ -247,7 +247,12 @@ def _null_rows(
     options: Options,
     rng: np.random.Generator,
 ) -> list[Row]:
-    """Return the rows of F₀ and F/F₀ with intervals, from two populations or from random halves."""
+    """Return the rows of F₀ and F/F₀ with intervals. Without the models ``independent``, random halves of the retrained
+    models are compared; if these are too few, both rows have this reason in place of a number.
+
+    ``u`` and ``r``: phi [models, forget samples] of unlearned and retrained models. ``h``: the competition's points of
+    the former, [1 + groups, samples].
+    """
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
         names = ("forgetting_quality_null", "forgetting_quality_over_null")

@@ -70,10 +70,11 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
-    """Compute the competition's points of one split's models, and the accuracies of these and of retrained models.
+    """Compute the competition's points of one split's models against retrained ones, those of retrained against
+    retrained, and the accuracies of audited and retrained models.
 
     ``group``: the split with its models; ``rule``: how thresholds of ε are chosen. Retraining itself is compared with
-    its control, or else with the other split, and has no null then.
+    its control, or else with the other split; then the points of retrained against retrained models are NaN.
     """
     assert case.retrained_files is not None  # else no group has twins
     side, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)
@@ -109,7 +110,7 @@ def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "gr
 
 
 def estimates(splits: list[Split]) -> dict[str, Estimate]:
-    """Return the four numbers of some splits, as means over all their samples: name → estimate.
+    """Return F, F₀, F/F₀ and the final score of some splits, as means over all their samples: name → estimate.
 
     From three pairs on, the interval is a jackknife over pairs, each of which has its own models and samples. With
     fewer pairs, it covers samples only, and the note says so. A jackknife over a split's models would compare ε of

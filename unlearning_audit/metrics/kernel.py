@@ -99,8 +99,11 @@ def evaluate(
 
 
 def _gram(*populations: np.ndarray) -> np.ndarray:
-    """Return the kernel of all models; the scale comes from all populations together, so that permutation tests are
-    exact."""
+    """Return the kernel matrix of the models of all ``populations``, each float [models, samples], one after the other:
+    float64 [all models, all models].
+
+    The scale comes from all populations together, so that permutation tests are exact.
+    """
     points = np.concatenate(populations).astype(np.float64)
     spread = points.std(axis=0)
     return kernel.gram(points=points / np.where(spread > 0, spread, 1.0))

@@ -176,7 +176,7 @@ def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: S
         return lost
 
     def table() -> list[Row]:
-        """Return the rows of `evaluate`."""
+        """Return the rows of all attacks and of all sets of attacks."""
         return evaluate(
             scores=case.scores,
             forget=target.forget,

@@ -57,8 +57,8 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return three means of the truth ratio R for every role, and with retrained models, its distance from theirs on
-    the forget set.
+    """Return three means of the truth ratio R for every role and, with retrained models, how far the distribution of R
+    on the forget set is from theirs.
 
     R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the answer
     itself where there is none). "truth_ratio" is the mean of min(R, 1/R), "truth_ratio_utility" that of max(0, 1 − R),

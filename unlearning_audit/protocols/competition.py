@@ -60,9 +60,11 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships of one block. ``block``: its number; ``population``: not used, as there is only one.
+    """Return the memberships of one block of models. All models are trained on the whole training part and forget the
+    same samples, drawn at random.
 
-    Raises ValueError if the share is less than one sample, or more samples than the classes have.
+    ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if the share is less than
+    one sample, or more samples than the classes have.
     """
     samples = np.flatnonzero(data.part == 0)
     k = int(options.share * len(samples) + 1e-9)

@@ -36,9 +36,11 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships of one block. ``block``: its number; ``population``: not used, as there is only one.
+    """Return the memberships of one block of models. All models are trained on the whole training part and forget the
+    first samples of one class.
 
-    Raises ValueError if the class has no sample or the fraction is less than one.
+    ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if the class has no sample
+    or the fraction is less than one.
     """
     part = data.part == 0
     train = np.tile(part, (options.models_per_block, 1))

@@ -137,7 +137,7 @@ def _no_reserved_name(root: Path, names: list[str], method_names: list[str]) -> 
 
 def _no_strangers(root: Path, method_names: list[str]) -> None:
     """Raise ValueError for arrays and folders with models that would be ignored, because their name is unknown or they
-    lie in the folder of a method. A folder that is itself one model passes, since adapters have names of their own."""
+    lie in the folder of a method. A folder that is itself one model passes, because an adapter may have any name."""
     methods = [name for name in method_names if (root / name / "target").is_dir()]
     for folder in (root / method / name for method in methods for name in SHARED):
         if _has(folder):

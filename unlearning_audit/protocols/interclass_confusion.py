@@ -51,10 +51,10 @@ def models(options: Options) -> int:
 
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
-    """Return the memberships and labels of one confusion. ``block``: its number; ``population``: not used, as there is
-    only one.
+    """Return the memberships and labels of one block of models. Some samples of two classes, drawn at random, have the
+    label of the other class in training, and are to be forgotten.
 
-    Raises ValueError if a class has no sample.
+    ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if a class has no sample.
     """
     part = data.part == 0
     if options.pool == "half":

@@ -22,9 +22,12 @@ blocks, models, selects_from = swap.blocks, swap.models, swap.selects_from
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of two splits that are drawn independently of each other. ``block``: the number of the
-    pair; ``population``: not used, as there is only one; ``selection``: how strongly samples are memorised, if
-    ``options.memorised`` needs it."""
+    """Return the memberships of two splits of the game's half that are drawn independently of each other, and of shadow
+    models of two such splits of the adversary's half.
+
+    ``block``: the number of the pair; ``population``: not used, as there is only one; ``selection``: how strongly
+    samples are memorised, if ``options.memorised`` needs it.
+    """
     splits = [
         [swap.split_set(half, data, options, selection, seed, "random", block, side, number) for number in range(2)]
         for side, half in swap.cut(data, options, seed)

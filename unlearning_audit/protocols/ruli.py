@@ -88,11 +88,12 @@ def selects_from(options: Options) -> str | None:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of one block. ``block``: its number; ``population``: "targets" or "shadows";
-    ``selection``: which samples are vulnerable or protected, if ``options.target_set`` needs it.
+    """Return the memberships of the three models of one block. In these, each target sample has its roles (retained,
+    forgotten, held out) in turn; each model is also trained on other samples drawn for it alone.
 
-    ``weight`` of the memberships is 1 on target samples, the only ones that attacks score. Raises ValueError if there
-    are too few samples of a kind, or too few others.
+    ``block``: its number; ``population``: "targets" or "shadows"; ``selection``: which samples are vulnerable or
+    protected, if ``options.target_set`` needs it. ``weight`` of the memberships is 1 on target samples, the only ones
+    that attacks score. Raises ValueError if there are too few samples of a kind, or too few others.
     """
     kinds = targets(data, options, seed, selection)
     audited = np.concatenate(kinds)

@@ -59,10 +59,12 @@ def models(options: Options) -> int:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of one pair of swapped splits. ``block``: its number; ``population``: not used, as there
-    is only one; ``selection``: how strongly samples are memorised, if ``options.memorised`` needs it.
+    """Return the memberships of one pair of swapped splits: models that forget F and never see T, models that forget T
+    and never see F, and shadow models of such a pair from the adversary's half.
 
-    Raises ValueError if the data are too few for one sample to forget.
+    ``block``: the pair's number; ``population``: not used, as there is only one; ``selection``: how strongly samples
+    are memorised, if ``options.memorised`` needs it. Raises ValueError if the data are too few for one sample to
+    forget.
     """
     halves = [
         split_set(half, data, options, selection, seed, "pair", block, side) for side, half in cut(data, options, seed)
@@ -116,7 +118,8 @@ def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, option
     """Return the memberships of all models of a block.
 
     ``splits[0]`` are the splits of the game, ``splits[1]`` those of shadow models. Each split is (R, F, T): the numbers
-    of retained, forgotten and held-out samples.
+    of retained, forgotten and held-out samples. If there are several requests, the samples of F and of T are assigned
+    to them in their order.
     """
     plan = [
         (side, number, sets, replicate)

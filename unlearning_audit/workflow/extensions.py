@@ -78,7 +78,7 @@ def _grown(earlier: Draws, planned: Draws) -> str:
 
 
 def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
-    """Return the draws of a comparison of this plan; {} for imported models."""
+    """Return population → draws and numbers of blocks for a comparison of this plan; {} for imported models."""
     node = plan.node("comparisons", Path(comparison.outputs["spec"]).parent.name)
     judged = next(iter(node.parents.values()))
 
@@ -91,7 +91,8 @@ def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
 
 @cache
 def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
-    """Return the draws, the methods and the level of a comparison in this absolute ``folder``.
+    """Return the draws of each population, the methods and the level α of the earlier comparison in this absolute
+    ``folder``, from its spec and those of its inputs.
 
     Raises ValueError, LookupError, TypeError, OSError or StopIteration for one that is damaged or of another version.
     """

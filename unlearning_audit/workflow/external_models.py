@@ -263,8 +263,12 @@ def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]
 
 
 def _load(model: nn.Module, path: Path) -> None:
-    """Load a state dict, in which a tensor of several names may have any of them. Raises ValueError that names the file
-    and the tensors that do not fit."""
+    """Load the state dict in ``path`` into a model. A tensor of several names, such as tied weights, may have any of
+    them.
+
+    Raises ValueError that names the file and a tensor that does not fit, is not finite, or differs from one with which
+    it is tied.
+    """
     from safetensors.torch import load_file
 
     tensors: dict[str, torch.Tensor] = {}

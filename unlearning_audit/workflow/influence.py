@@ -40,6 +40,8 @@ def influence(bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget:
     before = bank.take(models)
 
     def end(times: float) -> torch.Tensor:
+        """Let a copy of the three models unlearn, with the outer two multiplied by ``times``; return the weights of the
+        one in the middle, float64 [weights]."""
         trial = before.copy()
         trial.parameters = {name: value * _times(value, times) for name, value in trial.parameters.items()}
         random.seed(0)

@@ -307,8 +307,8 @@ def _facts(scenario: Scenario) -> dict[str, Any]:
 
 
 def _settings(scenario: Scenario) -> dict[str, Any]:
-    """Return all settings of a scenario with defaults filled in, for the report. Data, model and recipe are left out
-    for imported models."""
+    """Return the settings of a scenario's protocol, methods and attacks, with defaults filled in, for the report;
+    unless its models are imported, also those of data, model and recipe."""
     models = {
         "data": {"name": scenario.data.name, **scenario.data.options, **scenario.use.model_dump(mode="json")},
         "model": {"name": scenario.model.name, **scenario.model.options},
