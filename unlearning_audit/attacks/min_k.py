@@ -21,8 +21,11 @@ class Options(Settings):
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, tokens: np.ndarray
 ) -> Score:
-    """Return as the score the mean of the lowest log p of a text's tokens; the decision is whether it reaches the
-    threshold learned on the reference."""
+    """Return as the score the mean log p of the least likely tokens of a text, the share ``options.share`` of its
+    scored ones. The decision is whether the score reaches the threshold learned on the reference.
+
+    ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models, log p first.
+    """
     value, reference_value = (
         of_tokens.lowest(readings[..., LOGP], options.share) for readings in (tokens, reference.tokens)
     )

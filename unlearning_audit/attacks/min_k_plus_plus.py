@@ -24,9 +24,12 @@ class Options(Settings):
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, tokens: np.ndarray
 ) -> Score:
-    """Return as the score the mean of the lowest (log p − μ)/σ of a text's tokens, where μ and σ are mean and
-    standard deviation of log p over the vocabulary. The decision is whether it reaches the threshold learned on the
-    reference."""
+    """Return as the score the mean of the lowest (log p − μ)/σ of a text's tokens, the share ``options.share`` of its
+    scored ones. Here μ and σ are mean and standard deviation of log p over the vocabulary. The decision is whether the
+    score reaches the threshold learned on the reference.
+
+    ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models: log p, μ, σ and rank.
+    """
     value, reference_value = (
         of_tokens.lowest(standardised(readings), options.share) for readings in (tokens, reference.tokens)
     )

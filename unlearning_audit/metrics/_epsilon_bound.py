@@ -77,11 +77,12 @@ def _bound(
 def _best_interval(
     positive: np.ndarray, negative: np.ndarray, delta: float, confidence: float
 ) -> tuple[float, float, float]:
-    """Return the largest value of the bound over all intervals of phi, and the ends of that interval, midway between
-    scores.
+    """Return the largest lower bound on ε over all rules "phi lies in an interval", and the ends of the best interval,
+    midway between scores.
 
-    An interval may be open on a side, so single thresholds are included. An interval that begins and ends at positives
-    is never worse than the same interval widened to negatives, so only those are compared.
+    ``positive`` and ``negative`` float [models]: phi of the models that the rule should and should not accept. An
+    interval may be open on a side, so single thresholds are included. An interval that begins and ends at positives is
+    never worse than the same interval widened to negatives, so only those are compared.
     """
     t = np.unique(np.concatenate([positive, negative]))
     below_p, below_n = counts_below(positive, t), counts_below(negative, t)

@@ -162,7 +162,8 @@ def evaluate(
 
 
 def label_overlap(y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """Return Σ_c min(share of class c in a, share in b): 1 for the same label histogram, 0 for disjoint classes.
+    """Return Σ_c min(share of class c in a, share in b) for two sets of samples, ``a`` and ``b`` bool [samples]: 1 for
+    the same label histogram, 0 for disjoint classes.
 
     This interpretation of "proportion of shared classes" gives the paper's numbers; counting classes that occur in both
     sets would give 100 % for CIFAR-10.
@@ -175,7 +176,8 @@ def label_overlap(y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
 def _label_rows(
     y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, options: Options, rng: np.random.Generator
 ) -> list[Row]:
-    """Return the label overlap of forgotten and held-out samples, and that of random divisions of the same samples."""
+    """Return the label overlap of forgotten and held-out samples, with a warning if it is lower than by chance, and the
+    overlap of random divisions of the same samples."""
     overlap = label_overlap(y, forget, heldout)
     either = np.flatnonzero(forget | heldout)
     chance = np.empty(options.shuffles)

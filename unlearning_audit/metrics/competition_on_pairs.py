@@ -61,7 +61,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     splits = {(g.block, g.forget[0]): read_split(case, g, options.rule) for g in _pairs.groups(case.membership)}
 
     def read(pairs: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of some ``pairs`` of splits."""
+        """Return the rows for some splits, which are those of all ``pairs`` or of one pair."""
         values = estimates([splits[g.block, g.forget[0]] for g in pairs])
         note = f"{len(pairs[0].models)} against {len(pairs[0].models)} models for each of {len(pairs)} forget sets"
         return [row(metric=name, estimate=_noted(estimate, note)) for name, estimate in values.items()]

@@ -34,7 +34,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         return {row.metric: row.value for row in values if row.metric.endswith("_median")}
 
     def read(pairs: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of some ``pairs`` of splits."""
+        """Return the rows for some splits, which are those of all ``pairs`` or of one pair."""
         splits = [of_split(group) for group in pairs]
         values = {
             name.removesuffix("_median"): np.array([split_values[name] for split_values in splits])

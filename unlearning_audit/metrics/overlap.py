@@ -74,15 +74,15 @@ def scored(x: np.ndarray) -> np.ndarray:
 
 
 def whole(spans: np.ndarray) -> np.ndarray:
-    """Return a number for each different row of ``spans``, the scored tokens of samples: int64 [samples, 1], −1 for
-    empty ones."""
+    """Return a number for each row of ``spans``, the scored tokens of samples: int64 [samples, 1]. Equal rows have
+    equal numbers; rows without tokens have −1."""
     numbers = np.unique(spans, axis=0, return_inverse=True)[1].reshape(-1)
     return np.where((spans >= 0).any(1), numbers, -1)[:, None]
 
 
 def numbered(x: np.ndarray, n: int) -> np.ndarray:
-    """Return a number for each different run of ``n`` tokens: int64 [samples, length − n + 1], −1 for runs with
-    padding.
+    """Return for each position of each sample the number of the run of ``n`` tokens that begins there, int64 [samples,
+    length − n + 1]. Equal runs have equal numbers; runs with padding have −1.
 
     ``x`` int [samples, length], with marks as in `scored`.
     """

@@ -73,8 +73,8 @@ def records(case: Evaluation, options: Options) -> list[Line]:
     of the only pair. One list covers all splits (Benjamini and Hochberg). Persons have Simes' p-value of their records.
     A model that was broken on all samples lists none.
 
-    Where held-out samples are missing or not a random draw, each record is compared with the answers of retrained
-    models; none is listed without such models.
+    If held-out samples are missing or not a random draw, each record is compared with retrained models by φ; there are
+    no lines without such models.
     """
     lines, unseen = _lists(case, options)
     return _contents.with_contents(lines, case.data, options.examples, unseen, _contents.surprise(case))

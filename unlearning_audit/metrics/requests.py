@@ -67,7 +67,9 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return for each request Q and advantages, or the one-run audit of its canaries if it was made, and accuracies.
+    """Return for each request of the sequence Q and advantages of attacks on its samples, and accuracies. If samples
+    are canaries, the one-run audit takes the place of Q and advantages; requests that are not made yet then have
+    accuracies only.
 
     Accuracy with role=forget is that on samples of the request that models were trained on, with role=heldout that on
     the others.

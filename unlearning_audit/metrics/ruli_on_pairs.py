@@ -56,7 +56,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     block = case.membership.block[case.target]
 
     def read(groups: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of all tests for the models of these ``groups``, each a split of a pair."""
+        """Return the rows of all tests for some splits, the ``groups`` of all pairs or of one pair."""
         inside = np.isin(block, [group.block for group in groups])
         return [
             row(attack=attack, metric=f"{name}_{metric}", estimate=estimate)

@@ -325,7 +325,8 @@ def evaluate(
 
 
 def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[float]) -> list[Row]:
-    """Return the rows auc, mia_score and tpr_at_fpr of one attack; empty ones if its score is NaN for some sample."""
+    """Return the rows "auc", "mia_score" and "tpr_at_fpr" of the attack ``name`` by its ``score`` float64 [models,
+    columns of the game]. They have no numbers if a forgotten or held-out sample has the score NaN."""
     n = len(rules.columns)
     if np.isnan(score[(rules.forget > 0) | (rules.heldout > 0)]).any():
         nothing = stats.empty(n=n, note="the attack's score is NaN for some samples")

@@ -72,11 +72,11 @@ def made(
 def make(
     stage: str, settings: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, str], place: dict[str, Any]
 ) -> None:
-    """Make one node within the job of another one, unless its files exist and are intact; it has its own stage, folder
-    and spec.
+    """Make the files of one node, such as a signal, within the job of another node, and write the node's own spec.
+    Nothing is done if the files exist and are intact.
 
-    ``outputs``: role → path, the spec last. The function is the one that is named like the ``stage``. ``place``: facts
-    that do not change results.
+    ``inputs`` and ``outputs``: role → path or paths, the spec last. The function that is called is the one with the
+    name of the ``stage`` in `workflow`. ``place``: facts that do not change results.
     """
     *files, record = outputs.values()
     with suppress(ArtifactError):
