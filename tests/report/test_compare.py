@@ -44,10 +44,9 @@ def test_a_verdict_that_differs_is_named_with_the_setting_behind_it(tmp_path):
     first = finished(tmp_path / "one", METHODS)
     second = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04)}, lr=0.2)
     compared = compare.compare([first, second])
-    assert (compared.share, [change.label for change in compared.changes]) == (3, ["c in main"])
-    (change,) = compared.changes
-    assert change.words == ["✓ like retraining", "– cannot tell"]
-    assert change.why == "train otherwise: recipe.lr: 0.1 → 0.2"
+    assert [bool(row["why"]) for row in compared] == [False, False, True]
+    assert compared[-1] == {"method": "c in main", "one": "✓ like retraining", "two": "– cannot tell",
+                            "why": "train otherwise: recipe.lr: 0.1 → 0.2"}  # fmt: skip
     assert compare.headline(compared) == "Of 3 verdicts that at least two of these studies share, 1 differs."
 
 
@@ -76,7 +75,7 @@ def test_data_and_splits_that_models_rest_on_are_named(tmp_path, settings, lr, s
         spec = tmp_path / name / "train" / f"train-{rate}{name}" / "spec.json"
         write_spec(spec, {"settings": {"recipe": {"lr": rate}}, "inputs": inputs})
         studies.append(study)
-    assert compare.compare(studies).changes[0].why == sentence
+    assert compare.compare(studies)[0]["why"] == sentence
 
 
 def test_what_two_studies_share_stands_side_by_side(tmp_path):
@@ -84,14 +83,12 @@ def test_what_two_studies_share_stands_side_by_side(tmp_path):
     second = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04), "none": ("distinguishable", 0.4)})
     first.verdicts["main", "", "a"] |= {"share_closed": "0.36", "share_low": "0.28", "share_high": "0.43"}
     compared = compare.compare([first, second])
-    assert compared.beside == [
-        ("a in main", ["● traces remain, 36 % [28, 43]", "● traces remain"]),
-        ("b in main", ["● traces remain", "● traces remain"]),
-        ("c in main", ["✓ like retraining", "– cannot tell"]),
+    assert [(row["method"], row["one"], row["two"], bool(row["why"])) for row in compared] == [
+        ("a in main", "● traces remain, 36 % [28, 43]", "● traces remain", False),
+        ("b in main", "● traces remain", "● traces remain", False),
+        ("c in main", "✓ like retraining", "– cannot tell", True),
+        ("none in main", "● traces remain", "● traces remain", False),
     ]
-    rows = compare.rows(compared)
-    assert [row["one"] for row in rows] == ["● traces remain, 36 % [28, 43]", "● traces remain", "✓ like retraining"]
-    assert [bool(row["why"]) for row in rows] == [False, False, True]
 
 
 def test_a_study_that_has_models_more_is_named_and_what_both_have_is_not_compared(tmp_path):
@@ -99,34 +96,32 @@ def test_a_study_that_has_models_more_is_named_and_what_both_have_is_not_compare
     second = finished(tmp_path / "two", METHODS | {"c": ("inconclusive", 0.04)})
     second.nodes["main", "", "c"].append(("train", "train-0.1-more"))
     sentence = "two has 1 more train job, and so more models; the models that both have are the same"
-    assert compare.compare([first, second]).changes[0].why == sentence
-    assert compare.compare([second, first]).changes[0].why == sentence
+    assert [row["why"] for row in compare.compare([first, second])] == ["", "", sentence]
+    assert compare.compare([second, first])[-1]["why"] == sentence
     other = finished(tmp_path / "three", METHODS | {"c": ("inconclusive", 0.04)}, lr=0.2)
     for study in (second, other):  # a job that both have, and that comes first
         study.nodes["main", "", "c"].insert(0, ("train", "shared"))
     second.verdicts["main", "", "c"]["verdict"] = "equivalent"
-    assert compare.compare([second, other]).changes[0].why == "train otherwise: recipe.lr: 0.1 → 0.2"
+    assert compare.compare([second, other])[-1]["why"] == "train otherwise: recipe.lr: 0.1 → 0.2"
 
 
 def test_equal_keys_say_another_machine_and_lost_settings_are_not_guessed(tmp_path):
     first = finished(tmp_path / "here/one", METHODS)
     same = finished(tmp_path / "there/one", METHODS | {"a": ("broken", 0.3)})
-    compared = compare.compare([first, same])
-    assert compared.names == [str(first.folder), str(same.folder)]
-    assert compared.changes[0].why.startswith("all keys are equal")
+    assert compare.names([first, same]) == [str(first.folder), str(same.folder)]
+    assert compare.compare([first, same])[0]["why"].startswith("all keys are equal")
     second = finished(tmp_path / "else/two", METHODS | {"a": ("broken", 0.3)}, lr=0.3)
     (tmp_path / "else/train/train-0.3/spec.json").unlink()
-    assert "files with its settings are missing" in compare.compare([first, second]).changes[0].why
+    assert "files with its settings are missing" in compare.compare([first, second])[0]["why"]
 
 
 def test_ranks_agree_as_kendalls_tau_says(tmp_path):
     first = finished(tmp_path / "one", METHODS)
     second = finished(tmp_path / "two", METHODS | {"a": ("distinguishable", 0.15)})  # one pair of three is reversed
     alone = finished(tmp_path / "three", {"a": ("distinguishable", 0.3)})
-    compared = compare.compare([first, second, alone])
-    assert compared.agreement[0][0] == (1.0, 1)
-    assert compared.agreement[0][1] == (pytest.approx(1 / 3), 1)
-    assert math.isnan(compared.agreement[0][2][0])
+    assert compare.agree(first, first) == (1.0, 1)
+    assert compare.agree(first, second) == (pytest.approx(1 / 3), 1)
+    assert math.isnan(compare.agree(first, alone)[0])
 
 
 def test_the_command_prints_what_differs_and_writes_a_table(tmp_path, capsys, monkeypatch):

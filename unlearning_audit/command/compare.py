@@ -18,7 +18,8 @@ def run(folders: list[str], csv: str) -> None:
     path = Path(csv)
     if path.is_dir():
         raise ValueError(f"--csv {path}: this is a folder; give the name of a file, such as compare.csv")
-    compared = compare.compare([compare.read(folder) for folder in folders])
-    tables.write_rows(path, compare.rows(compared), ("method", *compared.names, "why"))
-    print(compare.text(compared, ending.terminal_width()))
+    studies = [compare.read(folder) for folder in folders]
+    shared = compare.compare(studies)
+    tables.write_rows(path, shared, ("method", *compare.names(studies), "why"))
+    print(compare.text(studies, shared, ending.terminal_width()))
     print(f"Table: {path}")

@@ -1,5 +1,6 @@
 """Compare finished studies: which verdicts differ and why, and whether methods rank alike."""
 
+import itertools
 import math
 import textwrap
 from dataclasses import dataclass, field
@@ -25,50 +26,16 @@ MOST_SETTINGS = 3
 
 @dataclass(frozen=True)
 class Study:
-    """A finished study: its ``folder`` and ``name``, the rows of its verdicts, and the jobs on which each verdict
+    """A finished study: the ``folder`` of its results, the rows of its verdicts, and the jobs on which each verdict
     rests.
 
     ``distances``: (scenario, setting) → metric → method → absolute distance from retraining.
     """
 
     folder: Path
-    name: str
     verdicts: dict[Case, dict[str, Any]]
     nodes: dict[Case, list[tuple[str, str]]]
     distances: dict[tuple[str, str], dict[str, dict[str, float]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Change:
-    """A verdict that differs between studies.
-
-    ``words``: the verdict of every study, “—” for none; ``why``: why the first two that differ do so.
-    """
-
-    case: Case
-    words: list[str]
-    why: str
-
-    @property
-    def label(self) -> str:
-        """The method, scenario and setting: "salun in noisy, epsilon = 8"."""
-        return _label(self.case)
-
-
-@dataclass(frozen=True)
-class Compared:
-    """The result of a comparison of studies.
-
-    ``share``: how many verdicts at least two studies have; ``agreement`` [studies][studies]: the mean of Kendall's τ
-    over the settings that both rank, and the number of settings; ``beside``: for each shared verdict on a method, its
-    label and the verdict of each study with the share of traces removed.
-    """
-
-    names: list[str]
-    changes: list[Change] = field(default_factory=list)
-    share: int = 0
-    agreement: list[list[tuple[float, int]]] = field(default_factory=list)
-    beside: list[tuple[str, list[str]]] = field(default_factory=list)
 
 
 def read(folder: str | Path) -> Study:
@@ -96,7 +63,7 @@ def read(folder: str | Path) -> Study:
         if row["method"] not in naming.BASELINES:
             by_metric = distances.setdefault((row["scenario"], row["setting"]), {})
             by_metric.setdefault(row["metric"], {})[row["method"]] = abs(float(row["distance"]))
-    return Study(folder, folder.name, verdicts, split, distances)
+    return Study(folder, verdicts, split, distances)
 
 
 def _case(key: str) -> Case:
@@ -106,31 +73,27 @@ def _case(key: str) -> Case:
     return scenario, setting, method
 
 
-def compare(studies: list[Study]) -> Compared:
-    """Compare the verdicts of studies on the same scenario, setting and method: return those that differ, with reasons,
-    the number of shared verdicts, and how far rankings agree.
+def names(studies: list[Study]) -> list[str]:
+    """Return the names of studies, those of their folders; the whole paths if two have the same name."""
+    short = [study.folder.name for study in studies]
+    return short if len(set(short)) == len(short) else [str(study.folder) for study in studies]
 
-    Verdicts are in the order of the first study that has them. If two studies have the same name, their folders are
-    shown.
+
+def compare(studies: list[Study]) -> list[dict[str, str]]:
+    """Return a row for every verdict that at least two studies have, in the order of the first study that has it.
+
+    ``method``: the method, scenario and setting; name of each study → its verdict with the share of traces removed, "—"
+    without a verdict; ``why``: why the first two that differ do so, "" if none does.
     """
-    names = [study.name for study in studies]
-    if len(set(names)) < len(names):
-        names = [str(study.folder) for study in studies]
-    cases = dict.fromkeys(case for study in studies for case in study.verdicts)
-    changes, share, beside = [], 0, []
-    for case in cases:
+    shared = []
+    for case in dict.fromkeys(case for study in studies for case in study.verdicts):
         rows = [study.verdicts.get(case) for study in studies]
-        present = [i for i, row in enumerate(rows) if row]
-        share += len(present) > 1
-        if len(present) > 1 and case[2] not in naming.BASELINES:
-            beside.append((_label(case), [_verdict_and_share(row) if row else "—" for row in rows]))
-        said = [row["verdict"] if row else "" for row in rows]
-        differing = next((i for i in present if said[i] != said[present[0]]), None)
-        if differing is not None:
-            labels = [_word(row) if row else "—" for row in rows]
-            changes.append(Change(case, labels, why(studies[present[0]], studies[differing], case)))
-    agreement = [[agree(left, right) for right in studies] for left in studies]
-    return Compared(names, changes, share, agreement, beside)
+        (first, verdict), *others = [(study, row["verdict"]) for study, row in zip(studies, rows, strict=True) if row]
+        if others:
+            other = next((study for study, said in others if said != verdict), None)
+            told = dict(zip(names(studies), [_verdict(row) if row else "—" for row in rows], strict=True))
+            shared.append({"method": _label(case), **told, "why": why(first, other, case) if other else ""})
+    return shared
 
 
 def _label(case: Case) -> str:
@@ -140,14 +103,11 @@ def _label(case: Case) -> str:
     return f"{naming.method(method)} in {place}"
 
 
-def _word(row: dict[str, Any]) -> str:
-    return f"{words.state(row['verdict']).mark} {words.state(row['verdict']).word}"
-
-
-def _verdict_and_share(row: dict[str, Any]) -> str:
-    """Return a verdict with the share of traces removed: "◐ distinguishable, 36 % [28, 43]"."""
+def _verdict(row: dict[str, Any]) -> str:
+    """Return a verdict with the share of traces removed: "● traces remain, 36 % [28, 43]"."""
+    state = words.state(row["verdict"])
     shares = {name: float(row[name] or "nan") for name in ("share_closed", "share_low", "share_high")}
-    return ", ".join(filter(None, (_word(row), decisions.share(shares))))
+    return ", ".join(filter(None, (f"{state.mark} {state.word}", decisions.share(shares))))
 
 
 def why(before: Study, after: Study, case: Case) -> str:
@@ -167,7 +127,7 @@ def why(before: Study, after: Study, case: Case) -> str:
     if not left or not right:
         longer, more = (after, right) if right else (before, left)
         jobs = naming.count(len(more), f"more {stage} job")
-        return f"{longer.name} has {jobs}, and so more models; the models that both have are the same"
+        return f"{longer.folder.name} has {jobs}, and so more models; the models that both have are the same"
     return _changes((before, min(left)), (after, min(right)), stage)
 
 
@@ -240,37 +200,26 @@ def flat(tree: object, path: str = "") -> dict[str, object]:
     return {path: tree}
 
 
-def headline(compared: Compared) -> str:
-    """Return one sentence: how many verdicts the studies share, and how many of these differ; or that they share
-    none."""
-    changed = len(compared.changes)
-    verdicts = naming.count(compared.share, "verdict")
-    if not compared.share:
+def headline(shared: list[dict[str, str]]) -> str:
+    """Return one sentence: how many verdicts studies share, and how many of these differ; or that they share none."""
+    changed = sum(bool(row["why"]) for row in shared)
+    if not shared:
         return "These studies share no scenario and method, so nothing can be compared."
-    differ = f"{changed or 'none'} differ{'s' if changed == 1 else ''}"
+    verdicts, differ = naming.count(len(shared), "verdict"), f"{changed or 'none'} differ{'s' if changed == 1 else ''}"
     return f"Of {verdicts} that at least two of these studies share, {differ}."
 
 
-def text(compared: Compared, width: int) -> str:
-    """Return the comparison as text for a terminal, in lines of at most ``width`` characters."""
-    lines = textwrap.wrap(headline(compared), width)
-    for change in compared.changes:
-        lines += textwrap.wrap(f"{change.label}: {' → '.join(change.words)}", width)
-        lines += textwrap.wrap(change.why, width, initial_indent="  ", subsequent_indent="  ")
-    for i, name in enumerate(compared.names):
-        for j in range(i):
-            tau, count = compared.agreement[i][j]
-            if count:
-                mean = f"Kendall's τ {tau:.2f}, mean of {naming.count(count, 'setting')}"
-                lines += textwrap.wrap(f"Ranks of {compared.names[j]} and {name}: {mean}.", width)
+def text(studies: list[Study], shared: list[dict[str, str]], width: int) -> str:
+    """Return the comparison as text for a terminal, in lines of at most ``width`` characters: the ``shared`` verdicts
+    that differ, and whether methods rank alike."""
+    lines = textwrap.wrap(headline(shared), width)
+    called = names(studies)
+    for row in (row for row in shared if row["why"]):
+        lines += textwrap.wrap(f"{row['method']}: {' → '.join(row[name] for name in called)}", width)
+        lines += textwrap.wrap(row["why"], width, initial_indent="  ", subsequent_indent="  ")
+    for (left, one), (right, other) in itertools.combinations(zip(studies, called, strict=True), 2):
+        tau, count = agree(left, right)
+        if count:
+            mean = f"Kendall's τ {tau:.2f}, mean of {naming.count(count, 'setting')}"
+            lines += textwrap.wrap(f"Ranks of {one} and {other}: {mean}.", width)
     return "\n".join(lines)
-
-
-def rows(compared: Compared) -> list[dict[str, str]]:
-    """Return a row for every verdict that the studies share: the method and scenario, each study's verdict, and, if
-    they differ, why. References (none, retrain, …) are left out."""
-    reasons = {_label(change.case): change.why for change in compared.changes}
-    return [
-        {"method": label, **dict(zip(compared.names, verdicts, strict=True)), "why": reasons.get(label, "")}
-        for label, verdicts in compared.beside
-    ]
