@@ -1,10 +1,14 @@
 """Define the style of all figures: one colour per method, and the same bytes for the same numbers."""
 
+import math
 import textwrap
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+import unlearning_audit
 from unlearning_audit.report import naming
 from unlearning_audit.store.files import replacing
 
@@ -29,51 +33,15 @@ HALF, WHOLE = 3.4, 7.0
 #: Dots per inch of a png.
 DOTS = 300
 
-SETTINGS: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 7.5,
-    "axes.titlesize": 8,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 5,
-    "axes.labelsize": 7.5,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": MUTED,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.color": INK,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7.5,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.major.size": 2.5,
-    "ytick.major.size": 2.5,
-    "xtick.minor.size": 1.5,
-    "ytick.minor.size": 1.5,
-    "grid.color": GRID,
-    "grid.linewidth": 0.5,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4,
-    "figure.facecolor": PAPER,
-    "axes.facecolor": PAPER,
-    "axes.unicode_minus": True,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "unlearning-audit",
-    "path.simplify": True,
-}
+#: The settings of matplotlib for all figures.
+FILE = unlearning_audit.ROOT / "resources" / "figures.mplstyle"
 
 
 def start() -> None:
     """Set the style of all figures in matplotlib, overriding a user's own settings."""
     import matplotlib
 
-    matplotlib.rcdefaults()
-    matplotlib.rcParams.update(SETTINGS)  # type: ignore[arg-type] # its keys are literals
+    matplotlib.rc_file(FILE)
 
 
 def colours(methods: list[str]) -> dict[str, str]:
@@ -115,14 +83,26 @@ def panels(
     return figure, axes[:count]
 
 
-def legend(figure: "Figure", handles: list[Any]) -> float:
-    """Add a legend of ``handles`` above all panels, in as few lines as fit the figure's width; return its height in
-    inches, 0 without handles."""
+def blocks(count: int, size: int, *, height: float, **more: Any) -> tuple["Figure", list[list["Axes"]]]:
+    """Return a figure and ``count`` lists of ``size`` axes. Each list begins a row of at most five panels, or of four
+    if there are more; ``more``: further arguments of `panels`."""
+    across = size if size <= 5 else 4
+    whole = -(-size // across) * across
+    figure, axes = panels(count * whole, height=height, columns=across, **more)
+    groups = [axes[at : at + whole] for at in range(0, count * whole, whole)]
+    for spare in (axis for group in groups for axis in group[size:]):
+        spare.set_visible(False)
+    return figure, [group[:size] for group in groups]
+
+
+def legend(figure: "Figure", looks: list[dict[str, Any]]) -> float:
+    """Add a legend above all panels, in as few lines as fit the figure's width; return its height in inches, 0 without
+    entries. ``looks``: the arguments of `Line2D` for each entry, ``label`` among them."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], **look) for look in looks]
     for columns in range(len(handles), 0, -1):
-        box = figure.legend(
-            handles=handles, loc="outside upper left", ncols=columns, frameon=False, fontsize=6.5, handletextpad=0.4,
-            columnspacing=1.4,
-        )  # fmt: skip
+        box = figure.legend(handles=handles, loc="outside upper left", ncols=columns)
         extent = box.get_window_extent()
         if columns == 1 or extent.width <= figure.bbox.width:
             return float(extent.height / figure.dpi)
@@ -146,7 +126,6 @@ def rows(axis: "Axes", names: list[str], most: int = 0) -> None:
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
     axis.grid(axis="x")
-    axis.set_axisbelow(True)
 
 
 def note(
@@ -166,32 +145,48 @@ def absent(axis: "Axes", row: float, why: str) -> None:
     )  # fmt: skip
 
 
+def mark(
+    axis: "Axes", y: float, value: float, ends: tuple[float, float], colour: str, marker: str = "o", *,
+    hollow: bool = False,
+) -> None:  # fmt: skip
+    """Draw a value at height ``y`` with its interval, whose ``ends`` are NaN without one."""
+    if not math.isnan(sum(ends)):
+        axis.plot(ends, [y, y], color=colour, solid_capstyle="round")
+    axis.plot(value, y, marker, color=colour, mfc=PAPER if hollow else colour, mew=1, clip_on=False)
+
+
+def nothing(axis: "Axes", why: str) -> None:
+    """Write ``why`` in italics in the middle of a panel without marks."""
+    axis.text(0.5, 0.5, why, transform=axis.transAxes, ha="center", color=MUTED, size=6.5, style="italic")
+
+
+def rates(axis: "Axes", low: float) -> None:
+    """Make both axes of a panel logarithmic rates from ``low`` to 1, and draw the line of chance."""
+    axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05))
+    axis.plot([low, 1], [low, 1], color=MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
+    axis.grid(which="major")
+
+
 def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
     """Return the positions, moved apart until no two are closer than ``gap``.
 
     Their order is kept, and they stay within [low, high] if they fit.
     """
-    order = sorted(range(len(positions)), key=lambda i: positions[i])
-    blocks: list[list[float]] = []  # [sum of wished starts, members]
-    for rank, i in enumerate(order):
-        blocks.append([positions[i] - rank * gap, 1])
-        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] >= blocks[-1][0] / blocks[-1][1]:
-            wished, members = blocks.pop()
-            blocks[-1] = [blocks[-1][0] + wished, blocks[-1][1] + members]
-    starts = [wished / members for wished, members in blocks for _ in range(int(members))]
-    top = high - (len(order) - 1) * gap
-    moved = [0.0] * len(positions)
-    for rank, i in enumerate(order):
-        moved[i] = min(max(starts[rank], low), max(top, low)) + rank * gap
-    return moved
+    from scipy.optimize import isotonic_regression
+
+    order = np.argsort(positions, kind="stable")
+    steps = gap * np.arange(len(order))
+    starts = isotonic_regression(np.array(positions)[order] - steps).x if len(order) else steps
+    moved = np.clip(starts, low, max(high - steps[-1:].sum(), low)) + steps
+    return [float(position) for position in moved[np.argsort(order)]]
 
 
-def logarithmic(axis: "Axes") -> None:
-    """Make the horizontal axis logarithmic, with a plain number at each power of ten and at three times each."""
+def logarithmic(axis: "Axes", subs: tuple[float, ...] = (1.0, 3.0)) -> None:
+    """Make the horizontal axis logarithmic, with a plain number at each power of ten, times each of ``subs``."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     axis.set_xscale("log")
-    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axis.xaxis.set_major_locator(LogLocator(subs=subs, numticks=6))
     axis.xaxis.set_major_formatter(FormatStrFormatter("%g"))
     axis.xaxis.set_minor_formatter(NullFormatter())
 

@@ -1,6 +1,5 @@
 """Draw the results of several attacks: a line for each method, and on it a mark with its interval for each attack."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from unlearning_audit.report import lookup, naming, style
@@ -9,46 +8,29 @@ from unlearning_audit.report.lookup import Numbers
 
 #: Quantities of the panels: end of the metric's name, label, value of chance.
 PANELS = (("accuracy", "accuracy", 0.5), ("tpr_at_1pct_fpr", "TPR at 1 % FPR", 0.01))
-SIGNS = {"D": "◆", "o": "●", "^": "▲", "s": "■"}
 
 #: (question, attack) → its name, mark and colour, from the top of a row to its bottom.
 Attacks = dict[tuple[str, str], tuple[str, str, str]]
 
 
-@dataclass(frozen=True)
-class Look:
-    """Sizes. In inches: the height of a panel without lines, and of each line. In rows: the distance of marks on a
-    line. In points: the width of intervals, the size of marks and the width of their edges."""
-
-    panel: float
-    line: float
-    step: float
-    interval: float
-    mark: float
-    edge: float
-
-
-def draw(numbers: Numbers, attacks: Attacks, look: Look) -> "style.Figure":
+def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
     """Draw two panels for each scenario, the accuracy and the TPR of attacks, with a row for each method and a mark for
     each attack.
 
-    ``attacks``: (question, attack) → (name, marker, colour); ``look``: heights, distances and widths. A method without
-    a number has a reason in its row.
+    ``attacks``: (question, attack) → (name, marker, colour). A method without a number has a reason in its row.
     """
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
-    height = look.panel + look.line * len(methods)
+    height = 0.7 + (0.16 + 0.05 * len(attacks)) * len(methods)
     figure, axes = style.panels(2 * len(places), height=height, columns=2, width=style.WHOLE)
     for number, where in enumerate(places):
         for axis, (metric, label, chance) in zip(axes[2 * number : 2 * number + 2], PANELS, strict=True):
             for row, name in enumerate(methods):
                 case = lookup.at(numbers.cases, where, name)
-                if not (case and marks(axis, numbers, case, metric, row, attacks, look)):
+                if not (case and marks(axis, numbers, case, metric, row, attacks)):
                     style.absent(axis, row, numbers.lost(case) or "no number")
             frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, 6)
             axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
-    for place, (name, marker, colour) in enumerate(attacks.values()):
-        shift = 0, 8 * (len(attacks) - place) - 2
-        style.note(axes[0], f"{SIGNS[marker]} {name}", (1, 1), shift, colour, ha="right", va="center")
+    style.legend(figure, [{"label": name, "marker": mark, "color": colour} for name, mark, colour in attacks.values()])
     figure.set_label(_finding(numbers, attacks))
     return figure
 
@@ -67,9 +49,7 @@ def _finding(numbers: Numbers, attacks: Attacks) -> str:
     return f"Above chance: {', '.join(counts)}" if counts else ""
 
 
-def marks(
-    axis: "style.Axes", numbers: Numbers, case: dict[str, Any], metric: str, row: int, attacks: Attacks, look: Look
-) -> int:
+def marks(axis: "style.Axes", numbers: Numbers, case: dict[str, Any], metric: str, row: int, attacks: Attacks) -> int:
     """Draw the ``metric`` of each attack on one method, with its interval, in row ``row`` of a panel; return the number
     of marks.
 
@@ -78,12 +58,9 @@ def marks(
     count = 0
     for place, ((question, attack), (_, marker, colour)) in enumerate(attacks.items()):
         cell = numbers.cell(case, f"{question}_{metric}", attack)
-        if cell.empty:
-            continue
-        height = row + look.step * (place - (len(attacks) - 1) / 2)
-        if cell.bounded:
-            axis.plot([cell.low, cell.high], [height] * 2, color=colour, lw=look.interval, solid_capstyle="round")
-        face = style.PAPER if case["method"] == "retrain_control" or cell.flag else colour
-        axis.plot(cell.value, height, marker, color=colour, mfc=face, ms=look.mark, mew=look.edge, clip_on=False)
-        count += 1
+        if not cell.empty:
+            height = row + 0.72 * ((place + 0.5) / len(attacks) - 0.5)
+            hollow = case["method"] == "retrain_control" or bool(cell.flag)
+            style.mark(axis, height, cell.value, (cell.low, cell.high), colour, marker, hollow=hollow)
+            count += 1
     return count

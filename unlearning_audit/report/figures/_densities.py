@@ -74,13 +74,11 @@ def density(values: np.ndarray, at: np.ndarray) -> np.ndarray:
 
     The bandwidth is by Silverman's rule. The density is 0 everywhere for fewer than three values, or if all are equal.
     """
-    n = len(values)
-    middle = np.subtract(*np.quantile(values, [0.75, 0.25])) / 1.34 if n > 2 else 0.0
-    spreads = [s for s in (values.std(ddof=1) if n > 2 else 0.0, middle) if s > 0]
-    if not spreads:
+    from scipy.stats import gaussian_kde
+
+    if len(values) < 3 or not np.ptp(values):
         return np.zeros(len(at))
-    width = 0.9 * min(spreads) * n**-0.2
-    heights = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2).sum(1)
+    heights = gaussian_kde(values, "silverman")(at)
     return np.asarray(heights / heights.max())
 
 
@@ -121,16 +119,11 @@ def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed:
 
 def _furnish(axis: "style.Axes", lines: list[tuple[str, dict[str, Any] | None]], title: str, label: str) -> None:
     """Label a panel and its rows, and set its logarithmic axis."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axis.set_xscale("log")
-    axis.set_title(title, pad=3)
+    style.logarithmic(axis, subs=(1.0,))
+    axis.set_title(title)
     axis.set_xlabel(label)
     axis.set_yticks(range(len(lines)), [name for name, _ in lines])
     axis.set_ylim(len(lines) - 0.5, -0.75)
     axis.tick_params(axis="y", length=0)
     axis.spines["left"].set_visible(False)
-    axis.xaxis.set_major_locator(LogLocator(numticks=6))
-    axis.xaxis.set_minor_formatter(NullFormatter())
     axis.grid(axis="x")
-    axis.set_axisbelow(True)

@@ -34,8 +34,6 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     ``rows``: one for each metric and property, as `comparisons.meta.evaluate` returns them. If none has a value, the
     figure holds a sentence that says so.
     """
-    from matplotlib.lines import Line2D
-
     spoken, names, far = overview(rows), metrics(rows), elsewhere(rows)
     properties = [
         quality
@@ -74,13 +72,12 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     failing = {name for (name, _), row in spoken.items() if verdict(row) == "bad"}
     figure.set_label(f"{len(failing) or 'None'} of {naming.count(len(names), 'metric')} fails a test")
     used = {_kind(row) for row in spoken.values() if row["property"] in properties and not math.isnan(row["value"])}
-    handles = [
-        Line2D([], [], ls="", marker=mark, color=colour, mfc=colour if full else style.PAPER, ms=4.5, label=meaning)
+    entries: list[dict[str, Any]] = [
+        {"label": meaning, "ls": "", "marker": mark, "color": colour, "mfc": colour if full else style.PAPER}
         for kind, (colour, mark, full, meaning) in MARKS.items()
         if kind in used
     ]
-    handles.append(Line2D([], [], ls=(0, (4, 2)), color=style.INK, lw=0.7, label="what is wanted"))
-    style.legend(figure, handles)
+    style.legend(figure, [*entries, {"label": "what is wanted", "ls": (0, (4, 2)), "color": style.INK, "lw": 0.7}])
     return figure
 
 
@@ -103,9 +100,7 @@ def _dot(axis: "style.Axes", at: int, row: dict[str, Any]) -> None:
         )  # fmt: skip
         return
     colour, mark, full, _ = MARKS[_kind(row)]
-    if row["property"] not in ("power", "models") and not math.isnan(row["ci_low"] + row["ci_high"]):
-        axis.plot([row["ci_low"], row["ci_high"]], [at, at], color=colour, lw=1.4, solid_capstyle="round", alpha=0.75)
-    axis.plot(row["value"], at, mark, color=colour, mfc=colour if full else style.PAPER, ms=4, mew=1, clip_on=False)
+    style.mark(axis, at, row["value"], (row["ci_low"], row["ci_high"]), colour, mark, hollow=not full)
     if row["property"] == "models":
         axis.annotate(
             number(row["value"], 0), (row["value"], at), (5, 0), textcoords="offset points", va="center", size=6,

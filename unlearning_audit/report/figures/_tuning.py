@@ -1,7 +1,6 @@
 """Draw, for every tuned method, the distance from retraining against seconds, of all settings that were tried."""
 
 import math
-from itertools import product
 from typing import Any
 
 from unlearning_audit.report import lookup, naming, style
@@ -18,8 +17,14 @@ def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
     figure, axes = style.panels(max(len(campaigns), 1), height=1.5, columns=4, width=style.WHOLE)
     for axis, campaign in zip(axes, campaigns, strict=False):
         last = {row["trial"]: row for row in campaign["trials"]}
-        for is_choice, usable in product((False, True), repeat=2):
-            mark(axis, [row for row in last.values() if is_like(row, is_choice, usable)], is_choice, usable)
+        # In two calls, because there may be thousands; the chosen setting is drawn last.
+        rows = sorted((row for row in last.values() if not math.isnan(row["distance"])), key=lambda row: row["chosen"])
+        seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
+        colours = [style.PALETTE[bool(row["chosen"])] for row in rows]
+        faces = [colour if row["lost"] <= 1 else "none" for row, colour in zip(rows, colours, strict=True)]
+        low, high = ([row[end] for row in rows] for end in ("ci_low", "ci_high"))
+        axis.vlines(seconds, low, high, color=colours, linewidth=0.6, alpha=0.6)
+        axis.scatter(seconds, [row["distance"] for row in rows], s=9, edgecolors=colours, facecolors=faces)
         axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
         axis.axhline(last[0]["distance"], color=style.MUTED, linewidth=0.6)
         style.logarithmic(axis)
@@ -33,23 +38,3 @@ def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
     figure.supxlabel("seconds of the method on a pair", fontsize=7)
     figure.supylabel("distance, margins", fontsize=7)
     return figure
-
-
-def is_like(row: dict[str, Any], is_choice: bool, usable: bool) -> bool:
-    """Return whether a setting has a distance, is the chosen one (``is_choice``), and keeps its utility
-    (``usable``)."""
-    return not math.isnan(row["distance"]) and bool(row["chosen"]) == is_choice and (row["lost"] <= 1) == usable
-
-
-def mark(axis: "style.Axes", rows: list[dict[str, Any]], is_choice: bool, usable: bool) -> None:
-    """Draw the points and intervals of trials, ``rows`` of trials.csv, in one call, because there may be thousands.
-
-    ``is_choice``: draw them in the colour of the chosen setting; ``usable``: fill the points, because they lose little
-    utility.
-    """
-    seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
-    color = style.PALETTE[1] if is_choice else style.PALETTE[0]
-    axis.vlines(seconds, [row["ci_low"] for row in rows], [row["ci_high"] for row in rows], color=color, linewidth=0.6,
-                alpha=0.6)  # fmt: skip
-    axis.plot(seconds, [row["distance"] for row in rows], "o", markersize=3, color=color,
-              fillstyle="full" if usable else "none")  # fmt: skip

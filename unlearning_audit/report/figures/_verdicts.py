@@ -9,10 +9,6 @@ from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.stats import decide
 
 LIMITS = (-0.35, 1.35)
-
-#: The most entries of the legend. With more metrics, each panel names its own below, by their marks.
-MOST = 7
-GLYPHS = dict(zip(style.MARKERS, "●■▲◆▼✚✖", strict=True))
 ACROSS = 3
 
 
@@ -23,8 +19,6 @@ def draw(judgements: Decisions) -> "style.Figure":
     Marks are hollow if they are not distinguishable from retraining. Without a verdict on any method, the figure holds
     a sentence that says so.
     """
-    from matplotlib.lines import Line2D
-
     places = [where for where in judgements.verdicts if _methods(judgements, where)]
     if not places:
         return style.blank("No method of this study was compared with none.")
@@ -35,31 +29,21 @@ def draw(judgements: Decisions) -> "style.Figure":
     # Every row of panels is as high as the longest list of methods in it.
     counts = [len(_methods(judgements, where)) for where in places]
     most = [max(counts[at : at + ACROSS]) for at in range(0, len(counts), ACROSS)]
-    crowded = len(metrics) > MOST - 1
-    heights = [(0.85 if crowded else 0.5) + 0.16 * count for count in most]
+    heights = [0.5 + 0.16 * count for count in most]
     figure, axes = style.panels(len(places), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
     for at, (axis, where) in enumerate(zip(axes, places, strict=True)):
         _panel(axis, judgements, where, looks, most[at // ACROSS])
-        axis.tick_params(axis="x", labelbottom=crowded or at + ACROSS >= len(places))
-        if crowded:
-            drawn = dict.fromkeys(
-                row["metric"] for row in _rows(judgements, where) if not math.isnan(row["share_closed"])
-            )
-            names = [f"{GLYPHS[looks[name][1]]} {decisions.label(name)}" for name in drawn]
-            axis.set_xlabel(("   " if sum(map(len, names)) < style.SHORT else "\n").join(names), size=6.5, loc="left")
+        axis.tick_params(axis="x", labelbottom=at + ACROSS >= len(places))
     states = [words.state(judgements.verdicts[w][name]["verdict"]) for w in places for name in _methods(judgements, w)]
     summary = ", ".join(f"{state.word} {states.count(state)}" for state in words.STATES if state in states)
     figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {summary}")
-    if crowded:
-        return figure
-    handles = [
-        Line2D([], [], color=colour, marker=mark, lw=1.4, ms=4, label=decisions.label(name))
-        for name, (colour, mark) in looks.items()
+    entries: list[dict[str, Any]] = [
+        {"label": decisions.label(name), "color": colour, "marker": mark} for name, (colour, mark) in looks.items()
     ]
     if any(not row["p_holm"] <= decide.ALPHA for row in points):
-        hollow: dict[str, Any] = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER, "ms": 4}
-        handles.append(Line2D([], [], **hollow, label="not distinguishable from retraining"))
-    figure.set_figheight(figure.get_figheight() + style.legend(figure, handles))
+        hollow = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER}
+        entries.append({**hollow, "label": "not distinguishable from retraining"})
+    figure.set_figheight(figure.get_figheight() + style.legend(figure, entries))
     return figure
 
 
@@ -107,7 +91,5 @@ def _row(
         low, high, value = (
             min(max(row[name], LIMITS[0]), LIMITS[1]) for name in ("share_low", "share_high", "share_closed")
         )
-        axis.plot([low, high], [y, y], color=colour, lw=1.4, solid_capstyle="round")
         mark = mark if value == row["share_closed"] else "<" if value == LIMITS[0] else ">"
-        face = colour if row["p_holm"] <= decide.ALPHA else style.PAPER
-        axis.plot(value, y, mark, color=colour, mfc=face, ms=3.8, mew=1, clip_on=False)
+        style.mark(axis, y, value, (low, high), colour, mark, hollow=not row["p_holm"] <= decide.ALPHA)

@@ -10,9 +10,8 @@ ATTACKS = {
     ("privacy", "ruli"): ("one attack for each sample", "o", style.FORGET),
     ("privacy", "population"): ("one attack for all", "s", style.HELDOUT),
 }
-LOOK = _attacks.Look(panel=0.85, line=0.26, step=0.26, interval=1.4, mark=4, edge=1.1)
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw two panels for each scenario: a line for each method with a mark and its 95 % interval for each attack."""
-    return _attacks.draw(numbers, ATTACKS, LOOK)
+    return _attacks.draw(numbers, ATTACKS)

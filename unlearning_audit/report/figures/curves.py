@@ -1,5 +1,6 @@
 """Draw ROC curves of RULI's two tests: unlearned or never seen (privacy), unlearned or retrained (efficacy)."""
 
+import itertools
 from typing import Any
 
 from unlearning_audit.report import lookup, naming, style
@@ -14,13 +15,10 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     of retrained models: a panel for each test and method, with a curve and its interval for each scenario and
     setting."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
-    across = len(methods) if len(methods) <= 5 else 4
-    down = -(-len(methods) // across)
-    figure, axes = style.panels(2 * down * across, height=1.6, columns=across, width=style.WHOLE)
-    colours = dict(zip(places, style.PALETTE * (1 + len(places) // len(style.PALETTE)), strict=False))
+    figure, blocks = style.blocks(len(TESTS), len(methods), height=1.6, width=style.WHOLE)
+    colours = dict(zip(places, itertools.cycle(style.PALETTE), strict=False))
     found = []
-    for number, (metric, question) in enumerate(TESTS.items()):
-        panels = axes[number * down * across : (number + 1) * down * across]
+    for panels, (metric, question) in zip(blocks, TESTS.items(), strict=True):
         curves = {
             (where, name): points(numbers, lookup.at(numbers.cases, where, name), metric)
             for where in places
@@ -30,20 +28,17 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 if line and name not in naming.BASELINES]  # fmt: skip
         found += [f"{sum(told)} of {len(told)} from {question.rstrip('?')}"] if told else []
         low = min((fpr for line in curves.values() for fpr, _ in line), default=0.01) / 1.4
-        for axis, name in zip(panels, methods, strict=False):
+        for axis, name in zip(panels, methods, strict=True):
             for where in places:
                 _line(axis, curves[where, name], colours[where], low)
-            _furnish(axis, low, naming.method(name), any(curves[where, name] for where in places))
-        for spare in panels[len(methods) :]:
-            spare.set_visible(False)
-        for axis in panels[::across]:
-            axis.set_ylabel("TPR")
-        for axis in panels[max(0, len(methods) - across) : len(methods)]:
-            axis.set_xlabel("FPR")
+            style.rates(axis, low)
+            axis.set_title(naming.method(name))
+            if not any(curves[where, name] for where in places):
+                style.nothing(axis, "no curve")
         style.note(panels[0], f"unlearned, or {question}", (0, 1), (0, 16), style.INK, size=8, annotation_clip=False)
-    for i, where in enumerate(places):
-        shift = -2, 3 + 8 * (len(places) - 1 - i)
-        style.note(axes[0], lookup.label(where), (1, 0), shift, colours[where], ha="right", annotation_clip=False)
+    figure.supxlabel("FPR", fontsize=7.5)
+    figure.supylabel("TPR", fontsize=7.5)
+    style.legend(figure, [{"label": lookup.label(where), "color": colours[where]} for where in places])
     figure.set_label(f"Outputs after unlearning differ: {', '.join(found)}" if found else "")
     return figure
 
@@ -69,16 +64,3 @@ def _line(axis: "style.Axes", line: list[tuple[float, Cell]], colour: str, low: 
         fpr, [max(c.low, low) for _, c in line], [max(c.high, low) for _, c in line], color=colour, alpha=0.13, lw=0
     )
     axis.plot(fpr, [max(c.value, low) for _, c in line], color=colour, lw=1.2, marker="o", ms=2, mew=0)
-
-
-def _furnish(axis: "style.Axes", low: float, title: str, labelled: bool) -> None:
-    """Set the axes of a panel from ``low`` to 1, with the line of chance; say so if the panel has no curve."""
-    axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.1))
-    axis.plot([low, 1], [low, 1], color=style.MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
-    axis.set_title(title, pad=3)
-    axis.grid(which="major")
-    axis.set_axisbelow(True)
-    if not labelled:
-        axis.text(
-            0.5, 0.5, "no curve", transform=axis.transAxes, ha="center", color=style.MUTED, size=6.5, style="italic"
-        )

@@ -6,7 +6,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership, NoAnswerError
-from unlearning_audit.report import lookup, naming, style, words
+from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Numbers
 
 #: Files of each case that the figure reads, besides the numbers.
@@ -18,37 +18,31 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     or of forgotten samples under retrained models. Where the two agree, confidence does not reveal forgotten
     samples."""
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
-    across = len(methods) if len(methods) <= 5 else 4
-    down = -(-len(methods) // across) * len(places)
-    width = style.HALF if across <= 2 else style.WHOLE
-    figure, axes = style.panels(
-        down * across, height=1.25 if len(places) == 1 else 1.5, columns=across, width=width, share_y=False
-    )
-    per_place = down // len(places) * across
+    height = 1.25 if len(places) == 1 else 1.5
+    figure, blocks = style.blocks(len(places), len(methods), height=height, share_y=False)
     areas: dict[str, float] = {}
-    for number, where in enumerate(places):
-        panels = axes[number * per_place : (number + 1) * per_place]
+    for panels, where in zip(blocks, places, strict=True):
         values = [_values(numbers, lookup.at(numbers.cases, where, name)) for name in methods]
         values, counterpart = _against(values, methods)
         pooled = np.concatenate([x for pair in values if pair for x in pair] or [np.array([-1.0, 1.0])])
         bins = np.linspace(*_range(pooled), 41)
         heights = []
-        for axis, name, pair in zip(panels, methods, values, strict=False):
+        for axis, name, pair in zip(panels, methods, values, strict=True):
             case = lookup.at(numbers.cases, where, name)
-            heights.append(_panel(axis, pair, bins))
-            _title(axis, numbers, case, name)
+            heights.append(_panel(axis, pair, bins, numbers.lost(case) or "no logits"))
+            axis.set_title(naming.method(name))
+            metric, cell = numbers.primary(case) if case else ("", lookup.missing(""))
+            if not cell.empty:
+                text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
+                style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")
             if pair and all(map(len, pair)) and name not in naming.BASELINES:
                 areas[lookup.named(where, name, places)] = _area(*pair)
-        for axis in panels[: len(methods)]:
-            axis.set_ylim(0, 1.3 * max([h for h in heights if h] or [1.0]))
-        for spare in panels[len(methods) :]:
-            spare.set_visible(False)
+        for axis in panels:
+            axis.set_ylim(0, 1.3 * max(*heights, 0.0) or 1.0)
         if len(places) > 1:
-            panels[0].annotate(
-                lookup.label(where), (0, 1), (0, 22), xycoords="axes fraction", textcoords="offset points",
-                size=8, weight="bold", color=style.INK,
-            )  # fmt: skip
-        _key(panels[0], counterpart)
+            style.note(panels[0], lookup.label(where), (0, 1), (0, 22), style.INK, size=8, weight="bold")
+        for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
+            style.note(panels[0], text, (0, 1), (3, -1 - 8 * i), colour, va="top")
     figure.supxlabel("confidence in the label (φ)", fontsize=7.5)
     if len(areas) > 1:
         least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))
@@ -119,20 +113,18 @@ def _range(values: np.ndarray) -> tuple[float, float]:
     return (float(low), float(high)) if high > low else (float(low) - 1, float(high) + 1)
 
 
-def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray) -> float:
+def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray, why: str) -> float:
     """Draw the two arrays of a method as histograms; values outside the bins count in the outermost ones. Return the
     largest density.
 
-    If ``pair`` is None, "no logits" is written, and 0 is returned.
+    If ``pair`` is None, ``why`` is written, and 0 is returned.
     """
     axis.spines["left"].set_visible(False)
     axis.set_yticks([])
     axis.set_xlim(bins[0], bins[-1])
     axis.locator_params(axis="x", nbins=4)
     if pair is None:
-        axis.text(
-            0.5, 0.4, "no logits", transform=axis.transAxes, ha="center", color=style.MUTED, size=7, style="italic"
-        )
+        style.nothing(axis, why)
         return 0.0
     top = 0.0
     for sample, colour in zip(pair, (style.FORGET, style.HELDOUT), strict=True):
@@ -142,23 +134,3 @@ def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray) -> float:
             axis.stairs(height, bins, color=colour, lw=1)
             top = max(top, float(height.max()))
     return top
-
-
-def _title(axis: "style.Axes", numbers: Numbers, case: dict[str, Any] | None, name: str) -> None:
-    """Write the method's name above its panel, and its main metric beside it. If it failed or diverged, that word
-    replaces "no logits" in the panel."""
-    axis.set_title(naming.method(name), pad=3)
-    if case is None:
-        return
-    metric, cell = numbers.primary(case)
-    if cell.flag in words.LOST:
-        axis.texts[-1].set_text(cell.flag)
-    elif not cell.empty:
-        text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
-        style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")
-
-
-def _key(axis: "style.Axes", counterpart: str) -> None:
-    """Write what each colour means, in the upper left corner."""
-    for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
-        style.note(axis, text, (0, 1), (3, -1 - 8 * i), colour, va="top")

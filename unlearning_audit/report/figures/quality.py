@@ -39,11 +39,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 style.absent(axis, row, cell.flag if cell.flag in words.LOST else "no number")
                 continue
             ends += [cell.low, cell.high] if cell.bounded else [cell.value]
-            if cell.bounded:
-                axis.plot([cell.low, cell.high], [row, row], color=colours[name], lw=1.6, solid_capstyle="round")
             hollow = name == "retrain_control" or cell.flag == "unchanged"
-            face = style.PAPER if hollow else colours[name]
-            axis.plot(cell.value, row, marks[name], color=colours[name], mfc=face, mew=1.2, ms=4.5, clip_on=False)
+            style.mark(axis, row, cell.value, (cell.low, cell.high), colours[name], marks[name], hollow=hollow)
         label = naming.meaning(metric).display_name if metric else ""
         frame(axis, methods, lookup.label(where), label, naming.ideal(metric), 4 if len(axes) > 1 else 6)
         if len(ends) > before:

@@ -1,5 +1,6 @@
 """Draw efficacy against probability of membership, a dot for each model: figures 4 and 8 of Becker & Liebig (2022)."""
 
+import itertools
 import math
 from typing import Any
 
@@ -20,15 +21,13 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
     Without an axis, draw a panel for each scenario and a colour for each method. Crosses mark the medians.
     """
-    from matplotlib.ticker import LogLocator
-
     wish = order["figure"]
     panels = _densities.grouped(numbers, wish["axis"])
     figure, axes = style.panels(
         len(panels), height=2.0, columns=3, width=style.WHOLE if len(panels) > 1 else style.HALF
     )
     names = list(dict.fromkeys(name for lines in panels.values() for name, _ in lines))
-    colours = dict(zip(names, style.PALETTE * (1 + len(names) // len(style.PALETTE)), strict=False))
+    colours = dict(zip(names, itertools.cycle(style.PALETTE), strict=False))
     pairs, middles = [], []
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         for name, case in lines:
@@ -40,11 +39,9 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 middle = np.median(np.log10([x, y]), axis=1)
                 middles.append(middle)
                 axis.plot(*10**middle, "+", color=colours[name], ms=8, mew=1.6)
-        axis.set_title(title, pad=3)
-        axis.set(xscale="log", yscale="log", xlabel="efficacy")
-        axis.xaxis.set_major_locator(LogLocator(numticks=6))
+        style.logarithmic(axis, subs=(1.0,))
+        axis.set(title=title, yscale="log", xlabel="efficacy")
         axis.grid(which="major")
-        axis.set_axisbelow(True)
     if pairs:
         for limits, values in zip(("xlim", "ylim"), zip(*pairs, strict=True), strict=True):
             for axis in axes:
@@ -53,9 +50,9 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         tau = stats.kendall(**dict(zip("xy", np.array(middles).T, strict=True))).value
         verb = "rise together" if tau >= words.HOLDS else "do not rise together"
         figure.set_label(f"Efficacy and the attack's success {verb} (τ {words.plain(tau, 2)}, {len(middles)} medians)")
-    for axis in axes[::3]:
-        axis.set_ylabel("mean probability of membership")
-    _key(axes[0], naming.axis(wish["axis"]) if wish["axis"] else "method", colours)
+    figure.supylabel("mean probability of membership", fontsize=7.5)
+    what = f"{naming.axis(wish['axis'])} " if wish["axis"] else ""
+    style.legend(figure, [{"label": what + name, "color": colours[name], "marker": "o", "ls": ""} for name in names])
     return figure
 
 
@@ -66,8 +63,3 @@ def points(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> list[t
         return []
     pairs = zip(numbers.models(case, "efficacy"), numbers.models(case, "attack_probability", attack), strict=False)
     return [pair for pair in pairs if all(0 < value < math.inf for value in pair)]
-
-
-def _key(axis: "style.Axes", title: str, colours: dict[str, str]) -> None:
-    for i, (text, colour) in enumerate([(title, style.MUTED), *colours.items()]):
-        style.note(axis, text, (0, 0), (3, 3 + 8 * (len(colours) - i)), colour)

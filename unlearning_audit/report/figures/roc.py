@@ -52,7 +52,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     figure, axes = style.panels(len(places), height=2.7, columns=2, width=style.HALF * min(len(places), 2))
     colours = style.colours(order["methods"])
     for axis, where in zip(axes, places, strict=True):
-        names, finest = [], 1.0
+        finest = 1.0
         found = {name: _best(numbers, lookup.at(numbers.cases, where, name), wish["attack"]) for name in methods}
         areas = {n: curve.area for n, (curve, _) in found.items() if curve and n not in naming.BASELINES}
         ranked = sorted(areas, key=areas.__getitem__)
@@ -65,17 +65,19 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         for name in methods:
             best, why = found[name]
             if best is None:
-                names.append((f"{naming.method(name)}: {why}", style.MUTED))
+                axis.plot([], [], color=style.MUTED, label=f"{naming.method(name)}: {why}")
                 continue
             colour = style.GRID if name in grey else colours[name]
             dashes = (0, (3, 1.5)) if name == "retrain_control" else "-"
-            axis.plot(best.fpr, best.tpr, color=colour, lw=1.2, ls=dashes, zorder=1.5 if name in grey else 2)
+            text = "" if name in grey else f"{naming.method(name)}: {best.attack.replace('_', ' ')}"
+            axis.plot(
+                best.fpr, best.tpr, color=colour, lw=1.2, ls=dashes, label=text, zorder=1.5 if name in grey else 2
+            )
             finest = min(finest, float(best.fpr[0]))
-            if name not in grey:
-                names.append((f"{naming.method(name)}: {best.attack.replace('_', ' ')}", colour))
         if grey:
-            names.append((naming.count(len(grey), "other method"), style.MUTED))
-        _furnish(axis, finest, lookup.label(where), names, wish["attack"])
+            axis.plot([], [], color=style.GRID, label=naming.count(len(grey), "other method"))
+        axis.set_title(lookup.label(where))
+        _furnish(axis, finest, wish["attack"])
     axes[0].set_ylabel("true positive rate")
     return figure
 
@@ -143,27 +145,23 @@ def rates(
     return np.asarray(above[np.searchsorted(positive[ranked], cuts, "right")])
 
 
-def _furnish(axis: "style.Axes", finest: float, title: str, names: list[tuple[str, str]], attack: str) -> None:
+def _furnish(axis: "style.Axes", finest: float, attack: str) -> None:
     """Draw the axes of a panel, the line of chance, the region of FPR below ``finest`` that samples cannot resolve, and
-    ``names``: (text, colour) in the corner.
+    the names of the curves.
 
     If ``finest`` is 1, there is no curve: a sentence says why.
     """
     if finest == 1:
-        axis.set_title(title)
         axis.set(xticks=[], yticks=[])
         nothing = f"no scores of {attack}" if attack else "no scores: the protocol asks no attack"
-        style.absent(axis, 0.5, f"{nothing}, or every method failed")
+        style.nothing(axis, f"{nothing}, or every method failed")
         return
     low = finest / 1.7
-    axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05), xlabel="false positive rate", title=title)
-    axis.plot([low, 1], [low, 1], color=style.MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
+    style.rates(axis, low)
+    axis.set_xlabel("false positive rate")
     axis.axvspan(low, finest, color=style.GRID, alpha=0.6, lw=0, zorder=0)
     axis.text(
         np.sqrt(low * finest), 0.97, "not resolved", transform=axis.get_xaxis_transform(), rotation=90, size=6,
         ha="center", va="top", color=style.MUTED,
     )  # fmt: skip
-    axis.grid(which="major")
-    axis.set_axisbelow(True)
-    for i, (text, colour) in enumerate(reversed(names)):
-        style.note(axis, text, (1, 0), (-2, 4 + 8 * i), colour, ha="right", size=6)
+    axis.legend(loc="lower right", fontsize=6, handlelength=1)

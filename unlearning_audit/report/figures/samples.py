@@ -37,12 +37,11 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     figure, axes = style.panels(len(panels), height=1.45, columns=2, width=style.WHOLE)
     for axis, (where, name) in zip(axes, panels, strict=True):
         case = lookup.at(numbers.cases, where, name)
-        axis.set_title(lookup.named(where, name, places), pad=3)
+        axis.set_title(lookup.named(where, name, places))
         axis.set_xticks([])
         sides = _values(numbers, case)
         if sides is None:
-            axis.text(0.5, 0.5, numbers.lost(case) or "no logits", size=7, style="italic",
-                      transform=axis.transAxes, ha="center", color=style.MUTED)  # fmt: skip
+            style.nothing(axis, numbers.lost(case) or "no logits")
             continue
         _panel(axis, sides)
         if name not in naming.BASELINES:
@@ -59,7 +58,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         figure.set_label("{} of {} samples stand out after {method}".format(*outside[worst], method=worst))
     figure.supylabel("confidence in the label (φ)", fontsize=7.5)
     figure.supxlabel("samples", fontsize=7.5)
-    _key(axes[0])
+    style.legend(figure, [{"label": side, "color": colour, "marker": "o"} for side, colour in SIDES.items()])
     return figure
 
 
@@ -125,10 +124,3 @@ def _panel(axis: "style.Axes", pairs: list[list[np.ndarray]]) -> None:
             axis.plot(at, middle, "o", color=colour, ms=2.4, mew=0)
     axis.set_xlim(-0.7, len(pairs) - 0.3)
     axis.grid(axis="y")
-    axis.set_axisbelow(True)
-
-
-def _key(axis: "style.Axes") -> None:
-    """Write what each of the three colours means, above the right end of the first panel."""
-    for i, (text, colour) in enumerate(SIDES.items()):
-        style.note(axis, text, (1, 1), (0, 18 - 8 * i), colour, ha="right", va="center", annotation_clip=False)

@@ -51,7 +51,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         axis.set_xlabel("step of unlearning")
         axis.grid(axis="y")
         if len(names) > 1 and where not in keyed:
-            axis.legend(frameon=False, fontsize=6.5)
+            axis.legend()
             keyed.add(where)
     if reached:
         figure.set_label(f"{sum(reached)} of {len(reached)} lines end within retraining's interval")
