@@ -17,10 +17,9 @@ LIBRARY = Path(__file__).resolve().parents[2]
 SCRIPTS = unlearning_audit.ROOT / "scripts"
 LIBRARY_NAME = "unlearning_audit"
 
-#: An import statement, a docstring, which follows a head or begins a file, and a comment after code.
+#: An import statement, and a docstring, which follows a head or begins a file.
 IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|.*)|import[ \t]+(.*))", re.MULTILINE)
 DOCSTRING = re.compile(r'(\A|:[ \t]*(?:#.*)?\n)\s*[rR]?"""[\s\S]*?"""')
-TRAILING = re.compile(r" {2}#.*")
 
 #: A record in a formatted file: it ends before the next line without indentation.
 RECORD = r"^{}\b.*\n(?:[ \t)\]}}].*\n|\n)*"
@@ -61,7 +60,7 @@ def _without_records(text: str, records: Iterable[str]) -> str:
 def _lines(text: str) -> str:
     """Return the library's own code without blank lines, comments and docstrings. This needs formatted code and is
     quicker than `_tokens`."""
-    lines = TRAILING.sub("", DOCSTRING.sub(r"\1", text)).splitlines()
+    lines = re.sub(r" {2}#.*", "", DOCSTRING.sub(r"\1", text)).splitlines()
     return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
