@@ -43,7 +43,7 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     """Return as the score the probability of membership that ART infers, in [0, 1]; the decision is whether it exceeds
     one half.
 
-    Raises ValueError as ``signals.statistics`` and ``signals.per_model``.
+    Raises ValueError if the reference has other classes than the audited models, or no members or no non-members.
     """
     statistic = partial(features, kind=options.features)
     examples = signals.statistics(statistic, reference, classes=logits.shape[-1])

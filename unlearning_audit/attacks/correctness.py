@@ -6,7 +6,7 @@ from unlearning_audit.evaluation import signals
 from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
-#: It learns from no shadow models.
+#: The attack does not learn from shadow models.
 LEARNS = False
 
 

@@ -33,7 +33,8 @@ def score(
     """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members have the larger norms. The decision is
     whether it reaches the threshold of the class.
 
-    ``squared_norms`` float64 [models, samples] of the audited models. Raises ValueError as ``thresholds.decide``.
+    ``squared_norms`` float64 [models, samples] of the audited models. Raises ValueError if the reference has other
+    classes than these, or if logits and labels do not fit each other.
     """
     examples = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
     value = small(squared_norms)

@@ -39,7 +39,7 @@ def score(
     decision is whether it reaches the threshold of the class, learned on the reference.
 
     ``before`` and ``reference_logp`` float64 [models, samples]: signals of the audited models. Raises ValueError for
-    samples that all shadow models saw and as ``signals.known_values``.
+    samples that all shadow models saw, and if the reference has other classes than the audited models.
     """
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")

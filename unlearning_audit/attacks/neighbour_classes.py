@@ -23,7 +23,8 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     class; the decision is whether it exceeds 0.
 
     A class without members or without non-members in the reference is judged by a regression on φ alone, fitted to all
-    classes. Raises ValueError as ``signals.statistics``.
+    classes. Raises ValueError if the reference has other classes than the audited models, or no members or no
+    non-members.
     """
     rows = signals.statistics(features, reference, classes=logits.shape[-1])
     of_all = logistic.fit(rows.value[:, :1], rows.member, ridge=options.ridge)

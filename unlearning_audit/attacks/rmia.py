@@ -135,7 +135,7 @@ def learned(counts: Iterable[np.ndarray], z: np.ndarray, member: np.ndarray, non
     memory.
     """
     total, samples = int(z.sum()), len(z)
-    # The count gives the score, with whether the sample is one of z, because it is then compared with one less.
+    # The count gives the score once it is known whether the sample is in z: such a sample is compared with one fewer.
     tables, first = np.zeros((2, 2 * (total + 1))), np.full(2 * (total + 1), member.size)
     for model, (row, *sides) in enumerate(zip(counts, member, nonmember, strict=True)):
         keys = 2 * row + z

@@ -49,7 +49,8 @@ def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
 def recalls(case: Evaluation, files: list[str]) -> np.ndarray:
     """Return the ROUGE-L recall of each sampled answer of the defender's models, float64 [models, samples, answers].
 
-    NaN where a model was not queried. It is computed once for an evaluation. Raises as `overlap`.
+    NaN where a model was not queried. It is computed once for an evaluation. Raises NoAnswerError where a method left
+    no models, and ValueError for data without a tokenizer.
     """
 
     def compute() -> np.ndarray:
@@ -63,8 +64,8 @@ def recalls(case: Evaluation, files: list[str]) -> np.ndarray:
 
 
 def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Return ROUGE-L of ``answers`` against the texts of samples, float64 [models, samples, 3], as `overlap` describes
-    it.
+    """Return ROUGE-L of ``answers`` against the texts of samples, float64 [models, samples, 3]: recall, F1, and F1 of
+    unstemmed words; NaN where a model was not queried.
 
     ``answers``: for each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
     """
@@ -94,7 +95,7 @@ def scored(
 
 
 def texts(data: Data) -> Iterator[str]:
-    """Yield the scored text of every row of the data. Raises as `scored`."""
+    """Yield the scored text of every row of the data. Raises ValueError for data without a tokenizer."""
     tokenizer = _tokenizer(data)
     return (_text(tokenizer, row[1:]) for row in data.x)
 

@@ -38,10 +38,13 @@ def epsilon_bounds(
 ) -> np.ndarray:
     """Return a lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
 
-    Both arguments are two disjoint halves of a population, phi float [models, samples] each. The rule (single or double
-    threshold, and which side it calls positive) is chosen on the first halves. Its rates are bounded on the second
-    halves, so the choice needs no correction. The largest bound of S samples does need one: pass 1 − (1 − confidence)/S
-    (Bonferroni). Raises ValueError as ``_epsilon.epsilons`` and unless 0 < confidence < 1.
+    ``unlearned`` and ``retrained`` are two disjoint halves of a population each, phi float [models, samples]. The rule
+    (single or double threshold, and which population it calls positive) is chosen on the first halves. Its rates are
+    bounded on the second halves, so the choice needs no correction. The largest bound of S samples does need one: pass
+    1 − (1 − confidence)/S (Bonferroni).
+
+    Raises ValueError unless 0 < confidence < 1, for shapes that do not match, fewer than two models in a half, and phi
+    that is not finite.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")

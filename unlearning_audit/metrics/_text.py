@@ -17,7 +17,7 @@ from unlearning_audit.store.files import NoAnswerError
 #: The loss of language models, compared with that of retrained ones: it is the logarithm of perplexity.
 UTILITY = Standard(1, "perplexity", scale="log", deciding=False)
 
-#: The loss on the forget set: doing nothing has a lower one than retraining.
+#: The loss on the forget set, which is lower before unlearning than after retraining.
 FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
 
 

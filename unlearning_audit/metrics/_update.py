@@ -11,7 +11,8 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _game, row
 from unlearning_audit.stats import crossed, separation
 
-#: Doing nothing has an AUC of .5. That of retraining is known from retrained models only, even for a random draw.
+#: Without unlearning the AUC is .5. The AUC of retraining is known from retrained models only, even if the forgotten
+#: samples are drawn at random.
 STANDARD = Standard(-1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True)
 
 NOTE = "retrained models are not at chance: compare with them"

@@ -84,7 +84,7 @@ def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
 #: Accuracy as utility, compared with that of retrained models.
 UTILITY = Standard(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
-#: Accuracy on the forget set: that of doing nothing is higher than that of retraining.
+#: Accuracy on the forget set, which is higher before unlearning than after retraining.
 FORGOTTEN = replace(UTILITY, direction=1, deciding=True)
 
 

@@ -96,7 +96,8 @@ def _rows(case: Evaluation, options: Options) -> list[Row]:
 def bags(x: np.ndarray) -> np.ndarray:
     """Count how often each token occurs in each row of ``x`` int [samples, length]: float64 [samples, tokens].
 
-    Marks are as in `unlearning_audit.data`. Tokens that occur in one row only are left out.
+    A negative entry ~id counts as the token id; padding (−1) does not count. Tokens that occur in one row only are left
+    out.
     """
     tokens, column = np.unique(np.where(x < 0, ~x, x), return_inverse=True)
     counts = np.zeros((len(x), len(tokens)))

@@ -91,8 +91,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return or_reason(case, score, "score")
 
 
-#: Perfect unlearning scores F₀. More models do not narrow this, because F₀ and its spread are those of the luckiest
-#: threshold for any number of models.
+#: Perfect unlearning has the score F₀. More models do not narrow its interval, because F₀ and its spread come from the
+#: luckiest threshold, however many models there are.
 _NULL: dict[str, Any] = {"far": False, "units": "groups of models", "narrows": False, "coarse": True, "draw": False}
 DECIDES = {
     "forgetting_quality_over_null": Standard(-1, "forgetting_quality", ideal=1.0, scale="ratio", **_NULL),

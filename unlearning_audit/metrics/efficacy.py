@@ -132,12 +132,17 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
 def evaluate(
     *, squared_norms: np.ndarray, mean_squared_norm: np.ndarray, target: np.ndarray | None = None
 ) -> list[Row]:
-    """Return rows over models (seeds) of information, efficacy and its upper bound, as `tidy` makes them.
+    """Return the mean, standard deviation and median over models of information, efficacy and its upper bound, then the
+    values of every model, as rows (`tidy`).
 
-    ``squared_norms`` and ``target`` are as in ``information``; ``mean_squared_norm`` float [models] is ‖∇ of the mean
-    cross-entropy over the target samples‖². Where a model has ι = 0 its efficacy is inf; means and standard deviations
-    are then empty, and the median is given. Raises ValueError as ``information``, and where ‖mean gradient‖² exceeds
-    the mean of the squared norms (theorem 1), which means that the gradients are wrong.
+    ``squared_norms`` float [models, samples]: squared norms of gradients for the observed label; ``target`` bool
+    [models, samples]: which samples count for which model (None: all); ``mean_squared_norm`` float [models]: ‖∇ of the
+    mean cross-entropy over the target samples‖². Where a model has ι = 0 its efficacy is inf; means and standard
+    deviations are then empty, and the median is given.
+
+    Raises ValueError for norms that are negative or NaN, shapes that differ and a model without target samples. Also
+    raises it where ‖mean gradient‖² exceeds the mean of the squared norms (theorem 1), which means that the gradients
+    are wrong.
     """
     iota = information(squared_norms, target=target)
     bound = np.asarray(mean_squared_norm, np.float64)

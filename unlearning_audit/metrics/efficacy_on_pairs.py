@@ -8,7 +8,7 @@ from unlearning_audit.metrics import _pairs, efficacy
 from unlearning_audit.metrics.efficacy import QUANTITIES as OF_EFFICACY
 from unlearning_audit.plugins.settings import Settings
 
-#: Gradient norms are kept with the logits.
+#: The metric reads norms of gradients, which are stored beside the logits.
 NEEDS = ("swapped_pairs", "squared_norms")
 
 

@@ -20,7 +20,7 @@ from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import levels
 
-#: It needs answers that the models generate.
+#: The metric reads answers that the models generate.
 NEEDS = ("fair_draw", "generations")
 
 QUANTITIES = (
@@ -53,7 +53,8 @@ class Options(Settings):
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the means over models and samples of "gibberish" and "fluency", for every role (field ``role``).
 
-    With retrained models, "gibberish_gap" follows: the share of gibberish minus theirs. Raises as `_answers.scored`.
+    With retrained models, "gibberish_gap" follows: the share of gibberish minus theirs. Raises ValueError for data
+    without a tokenizer.
     """
     known = frozenset(word for text in _answers.texts(case.data) for word in words(text))
 

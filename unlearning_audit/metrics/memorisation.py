@@ -10,7 +10,7 @@ from unlearning_audit.metrics import _text
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 
-#: The signal of single tokens is kept with the logits.
+#: The metric reads the numbers of single tokens, which are stored beside the logits.
 NEEDS = ("fair_draw", "tokens")
 
 QUANTITIES = (

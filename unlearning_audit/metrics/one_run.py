@@ -15,13 +15,14 @@ from unlearning_audit.metrics import _coins, _one_run, or_nothing, or_reason, sw
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 
-#: It needs no retrained models.
+#: The metric does not need retrained models.
 ALONE = True
 
 NEEDS = ("coins",)
 DEFAULT = ("canaries", "imported")
 
-#: First those on which a verdict rests: the best of all attacks in both directions, or that of the confidence alone.
+#: Ways to guess. A verdict rests on the first two: the best attack in both directions, or the confidence in both
+#: directions if there are no others.
 _ATTACKS = ("extended", "phi_two_sided", "phi", "phi_likelihood_ratio", "adaptive", "extended_half")
 QUANTITIES = (
     Quantity(
@@ -71,7 +72,8 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows of `evaluate`."""
+    """Return how often the target models' forgotten samples are guessed right, with p-values and lower bounds on ε. If
+    there are no coins to guess, imported models get one row with this reason; others raise ValueError."""
     return or_reason(case, lambda: evaluate(case, options), "one_run_p", "phi")
 
 
@@ -101,7 +103,8 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def guessed(case: Evaluation, member: Membership) -> dict[str, Contribution]:
-    """Return the share of right guesses on the canaries of ``member``, the memberships of the target models."""
+    """Return "right_guesses" → the share of right guesses on the canaries of the target models, for verdicts.
+    ``member``: the memberships of these models."""
     tosses, standard = _coins.tossed(member, case.seed), DECIDES["right_guesses"]
     return {"right_guesses": _one_run.contribution(scores=_one_run.scores_of(case), tosses=tosses, standard=standard)}
 

@@ -13,7 +13,7 @@ from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, levels, separation
 
-#: The signal of single tokens is kept with the logits.
+#: The metric reads the numbers of single tokens, which are stored beside the logits.
 NEEDS = ("fair_draw", "tokens")
 
 QUANTITIES = (

@@ -22,7 +22,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import rates
 
-#: It needs no retrained models; these have rows of their own.
+#: The metric does not need retrained models, which have rows of their own.
 ALONE = True
 
 NEEDS = ("requests",)

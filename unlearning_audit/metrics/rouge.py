@@ -16,7 +16,7 @@ from unlearning_audit.metrics import _answers, _text
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 
-#: It needs answers that the models generate.
+#: The metric reads answers that the models generate.
 NEEDS = ("fair_draw", "generations")
 
 QUANTITIES = (

@@ -18,7 +18,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import best_of
 from unlearning_audit.store.files import NoAnswerError
 
-#: It needs several answers that the models generate.
+#: The metric reads several answers that the models generate to each sample.
 NEEDS = ("fair_draw", "sampled")
 
 QUANTITIES = (

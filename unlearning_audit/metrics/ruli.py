@@ -204,7 +204,8 @@ def evaluate(
     For the tests in `CURVES`, the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``. ``audited`` bool
     [samples] restricts the audit to some of the target samples (RULI: to the vulnerable ones); by default all that some
     target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the samples and, with two targets or more, the
-    targets. Raises ValueError as ``score``.
+    targets. Raises ValueError for targets and shadow models that do not fit each other, and for samples with too few
+    shadow models (`score`).
     """
     rows = []
     for (attack, name), test in score(targets=targets, shadows=shadows, options=options, audited=audited).items():

@@ -70,10 +70,12 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 def leave_pair_out(
     population: Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
 ) -> dict[tuple[str, str], Question]:
-    """Return the tests of `ruli.score` for each model, with all models except itself and its twin as shadow models.
+    """Score the tests of RULI for each model, with all models except itself and its twin as shadow models: return
+    (attack, test) → scores of all models, with which samples are positives and negatives.
 
     ``sides``: for each split its models and their twins, int64 [models] each. Scores are NaN where a model neither
-    forgot nor held out a sample. Raises ValueError as `ruli.score`.
+    forgot nor held out a sample. Raises ValueError for samples with too few shadow models, and for phi that is not
+    finite.
     """
     models = len(population.train)
     pairs = {tuple(sorted(pair)) for model, twin in sides for pair in zip(model.tolist(), twin.tolist(), strict=True)}

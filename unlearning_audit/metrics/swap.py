@@ -283,11 +283,14 @@ def evaluate(
 ) -> list[Row]:
     """Return all rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
 
-    ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] on target models;
-    memberships as in ``_game.game``; ``sets``: name → the adversaries over which Q takes the maximum; ``draws``:
-    bootstrap replicates. The attack column holds "attack/form", or the set's name for q; ``pair`` is set where one pair
-    is evaluated alone. ``n`` counts samples, pairs for q_sd. Raises ValueError as ``_game.game``, for arrays of another
-    shape, and for sets that are empty or name unknown adversaries.
+    ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] of target models.
+    ``forget`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models]; ``weight`` float [samples]
+    or None: the sensitivity distribution. ``sets``: name → the adversaries over which Q takes the maximum; ``draws``:
+    bootstrap replicates.
+
+    The attack column holds "attack/form", or the set's name for q; ``pair`` is set where one pair is evaluated alone.
+    ``n`` counts samples, pairs for q_sd. Raises ValueError for arrays that do not fit each other, for a model without
+    forgotten or held-out samples, and for sets that are empty or name unknown adversaries.
     """
     rules = _game.game(forget=forget, heldout=heldout, split=split, block=block, weight=weight)
     _check(scores, sets, forget.shape)

@@ -16,7 +16,7 @@ from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, levels
 
-#: It needs answers that the models generate.
+#: The metric reads answers that the models generate.
 NEEDS = ("fair_draw", "generations")
 
 QUANTITIES = (

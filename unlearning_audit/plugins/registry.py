@@ -161,13 +161,18 @@ def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], pa
 
 
 def options(kind: str, name: str, file: str | None = None) -> type[Settings]:
-    """Return the ``Options`` class of a plug-in. Raises ValueError as `load`."""
+    """Return the ``Options`` class of a plug-in; `Settings`, which has no fields, if it does not define one. Raises
+    ValueError if the plug-in is unknown or cannot be imported."""
     return getattr(load(kind, name, file), "Options", Settings)
 
 
 def quantities(name: str, file: str | None = None, key: str = "") -> tuple[Quantity, ...]:
-    """Return the declared quantities of a metric, the names that its rows may have. ``key``: the study's name of the
-    metric (see `declarations.name_in_study`). Raises ValueError as `load`."""
+    """Return the quantities that a metric declares, by which its rows may be named; one without a name if it declares
+    none.
+
+    ``key``: the study's name of the metric, which precedes the quantities' names if it differs from the file's
+    (`declarations.name_in_study`). Raises ValueError if the metric is unknown or cannot be imported.
+    """
     module, stem = load("metrics", name, file), source_file("metrics", name, file).stem
     return _renamed(getattr(module, "QUANTITIES", (Quantity(""),)), key or stem, stem)
 
@@ -222,7 +227,8 @@ def possible(offers: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def protocol(name: str, file: str | None = None) -> Protocol:
-    """Return the record of a protocol. Raises ValueError as `load`."""
+    """Return the declaration ``PROTOCOL`` of a protocol. Raises ValueError if the protocol is unknown or cannot be
+    imported."""
     record: Protocol = load("protocols", name, file).PROTOCOL
     return record
 

@@ -55,7 +55,7 @@ def answered(
     )
     continued = np.zeros((len(paths), 0), np.int64)
     if generations and rows.tokenizer is not None and _prompted(rows.x):
-        # The same samples for every model of any population, as far as it keeps the same.
+        # All models continue the same retained and test samples, in every population, as far as they retain the same.
         alike = replace(member, seed=np.zeros(len(paths), np.int64))
         continued = np.flatnonzero(rows.part < 2)[queried(alike, samples.part, generations)]
     tokens_of, continuations = [], []

@@ -185,7 +185,7 @@ class Plan:
             contents |= (place or {}).get("contents", {})
             place = {**(place or {}), "contents": contents, "inputs": {} if files == awaited else files}
             node = nodes[name] = Node(
-                # In the order of the key: Snakemake takes settings in another order for other settings.
+                # Settings are sorted, as for the key. Snakemake takes settings in another order for different ones.
                 stage, name, _read(json.dumps(settings, sort_keys=True)),
                 files,
                 {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
