@@ -164,10 +164,11 @@ def least_distance(read: Read) -> float:
 
 
 def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict[str, Any]:
-    """Predict the row of a study with ``pairs`` times as many units and ``models`` times as many models.
+    """Predict the row that `plans` would return for a study with ``pairs`` times as many units and ``models`` times as
+    many models.
 
-    ``rows``: the rows that `plans` returns for one method by one metric. The row of the present study is returned
-    unchanged if ``rows`` has none with more pairs, because the interval does not narrow then.
+    ``rows``: the rows of `plans` for one method by one metric, each column → value. The row of the present study is
+    returned unchanged if ``rows`` has none with more pairs, because the interval does not narrow then.
     """
     today = next(row for row in rows if row["what"] == TODAY)
     if not any(row["what"] == PAIRS for row in rows):

@@ -187,10 +187,10 @@ def _adjust(judged: dict[str, _Judged], factor: float) -> None:
 
 
 def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Share]) -> Sensitivity:
-    """Return whether the scenario can show what unlearning does, and reduce margins in ``judged`` (method → results).
+    """Return what the scenario can show (`Sensitivity`), and reduce margins in ``judged`` (method → results).
 
-    A margin is reduced where the distance of doing nothing may be less than twice as large. ``accuracies``: those of
-    the models before unlearning, by role.
+    A margin is reduced where the distance of doing nothing may be less than twice as large. ``accuracies``: role of
+    samples → accuracy of the models before unlearning.
     """
     reads = {method: judgement.of(True) for method, judgement in judged.items() if not judgement.failed}
     why = _explanation(list(reads.get(NONE, {}).values()), accuracies)

@@ -46,8 +46,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     from torch.nn.functional import log_softmax, one_hot
 
     def without(batch: Batch) -> Tensor:
-        """Return each sample's cross-entropy to the prediction without the observed token, mean over the scored
-        tokens."""
+        """Return each sample's cross-entropy to the model's own prediction from which the observed token is removed:
+        the mean over the scored tokens, [n, b]."""
         z = batch.logits
         observed = one_hot(_tokens.labels(batch), z.shape[-1]).bool()
         target = z.detach().masked_fill(observed, -inf).softmax(-1)

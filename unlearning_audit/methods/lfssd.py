@@ -27,7 +27,7 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Dampen the weights that matter much more to forget than to all data, without a training step."""
+    """Dampen the weights whose importance for forget is much larger than for all data, without a training step."""
     import torch
 
     from unlearning_audit.training.engine import forward_one

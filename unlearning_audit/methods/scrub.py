@@ -48,7 +48,8 @@ class Options(Optimiser):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Alternate passes over forget that maximise the divergence with passes over retain that minimise it.
+    """Alternate passes over forget that maximise the divergence from the original with passes over retain that minimise
+    it.
 
     Raises ValueError if samples are to be ordered by memorisation and no selection has measured it.
     """

@@ -29,7 +29,8 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Dampen the weights that matter much more to forget than to all data, without a training step."""
+    """Dampen the weights whose Fisher information is much larger on forget than on all data, without a training
+    step."""
 
     def importance(rows: Rows) -> dict[str, Tensor]:
         return bank.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)

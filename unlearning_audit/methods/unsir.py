@@ -56,7 +56,7 @@ class Options(Settings):
 
 
 def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train the models on noise that maximises their loss and a share of retain, then on that share alone.
+    """Train the models on a share of retain together with noise that maximises their loss, then on that share alone.
 
     Raises ValueError for samples that are tokens.
     """

@@ -19,7 +19,10 @@ class Options(ImageOptions):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """Return a sequence of layers in which each 3 × 3 convolution halves the image, rounding up."""
+    """Return the network as a sequence of layers, in which each 3 × 3 convolution halves the image, rounding up.
+
+    Raises ValueError for samples that are not images.
+    """
     from torch import nn
 
     from unlearning_audit.models._layers import headed, normalisation, standardise

@@ -23,7 +23,8 @@ class Options(Settings):
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
-    """Return Linear and activation layers, preceded by a Flatten if samples have several axes."""
+    """Return the network as a sequence of Linear and activation layers, preceded by a Flatten if samples have several
+    axes."""
     from torch import nn
 
     from unlearning_audit.models._layers import headed

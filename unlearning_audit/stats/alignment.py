@@ -59,7 +59,7 @@ def _centred(x: np.ndarray) -> np.ndarray | None:
     """Return the kernel XXᵀ, centred so that rows and columns sum to 0 and the diagonal is 0 (Székely and Rizzo 2014),
     float64 [samples, samples].
 
-    Returns None if ``x`` is the same for all samples.
+    ``x`` float64 [samples, features]. Return None if it is the same for all samples.
     """
     n, around = len(x), x - x.mean(axis=0)
     if (around**2).sum() <= ROUNDING * (x**2).sum():

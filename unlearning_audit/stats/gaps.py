@@ -149,7 +149,8 @@ def between(distances: Distances) -> Gaps:
 
 
 def _spread(distances: Distances, first: np.ndarray, second: np.ndarray) -> Spread:
-    """Return the errors of the differences between the numbers ``first`` int [K] and ``second`` int [K]."""
+    """Return the errors of K differences between two of the numbers of ``distances``: number ``first`` int [K] minus
+    number ``second`` int [K]."""
     influence = distances.influence[first] - distances.influence[second]
     layers = []
     for layer in (distances.models, distances.units):

@@ -42,7 +42,19 @@ class Components:
 
 
 def components(*, distances: Distances) -> list[Components]:
-    """Estimate the variance components of each of the K numbers of ``distances``."""
+    """Estimate the variance components of each of K numbers.
+
+    Parameters
+    ----------
+    distances : Distances
+        The K numbers with their joint error.
+
+    Returns
+    -------
+    list of Components
+        One for each number. A component that the design does not show, such as that of models with one model per split,
+        is 0.
+    """
     design = distances.design
     p, m, n = design.units, design.models, max(design.samples, 1)
     sampled = distances.sampled

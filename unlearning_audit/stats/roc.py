@@ -83,7 +83,7 @@ def auc(
     Raises
     ------
     ValueError
-        A score is NaN, or one side is empty or weighs nothing.
+        A score is NaN, or positives or negatives are missing or weigh nothing.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def best_threshold(
     Raises
     ------
     ValueError
-        A value is NaN, or one side is empty or weighs nothing.
+        A value is NaN, or positives or negatives are missing or weigh nothing.
     """
     value, positive, weight = _two_sides(value, positive, weight)
     distinct, first, group = np.unique(value, return_index=True, return_inverse=True)

@@ -181,7 +181,8 @@ class StackedChain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, at_output: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of ``x`` and of the trained weights from the gradient ``at_output``."""
+        """Return the gradients of ``x`` [n, b, in] and of the trained weights, from the gradient ``at_output`` [n, b,
+        out] of the chain; None for arguments that are not differentiated."""
         values, matrices = ctx.saved_tensors[: len(ctx.steps) + 1], ctx.saved_tensors[len(ctx.steps) + 1 :]
         to_x, _, *trainable = ctx.needs_input_grad
         gradients: list[Tensor | None] = [None] * len(trainable)

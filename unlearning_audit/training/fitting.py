@@ -347,8 +347,8 @@ class GroupState:
             self.sums = {k: torch.zeros_like(v) for k, v in leaves.items() if v.requires_grad}
 
     def turn(self, epoch: int) -> None:
-        """Start an epoch: set ``epoch``, and let losses draw what they need for all of it (`begin`), outside the
-        recorded steps."""
+        """Start an epoch: set ``epoch``, and call ``begin`` of losses that have it, so that they draw what they need
+        for all of the epoch outside the recorded steps."""
         if isinstance(self.epoch, Tensor):
             self.epoch.fill_(epoch)
         else:

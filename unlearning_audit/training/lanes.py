@@ -104,11 +104,11 @@ class Traffic:
         self._drop(lane)
 
     def halve(self, lane: "Lane", trouble: BaseException) -> None:
-        """Continue with half of the lanes, without the ``lane`` that ran out of memory. The stopped groups start again
-        later.
+        """Continue with half of the lanes, without the ``lane`` that ran out of memory with the error ``trouble``. The
+        stopped groups start again later.
 
-        A single lane's group is divided, or its batches are. Raises ``trouble`` if nothing is left to divide. The bank
-        has no results of stopped lanes.
+        If there is a single lane, its group is divided, or its batches are. Raises ``trouble`` if nothing is left to
+        divide. The bank has no results of stopped lanes.
         """
         self.free = None
         count, stopped = len(self.lanes), [lane]

@@ -227,8 +227,8 @@ class Models:
         return result
 
     def squared_norms(self, rows: Rows) -> Tensor:
-        """Return ‖∂ log p(y|x)/∂θ‖² of every sample for its observed label, [models, rows] (Becker & Liebig 2022, eq.
-        4)."""
+        """Return ‖∂ log p(y|x)/∂θ‖² of each model for its samples ``rows`` with their observed labels, [models, rows]
+        (Becker & Liebig 2022, eq. 4)."""
         self.model.eval()
         return torch.stack(
             [

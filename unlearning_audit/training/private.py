@@ -61,10 +61,11 @@ def steps_per_epoch(samples: int, batch_size: int) -> int:
 
 
 def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
-    """Return the standard deviation of the noise, in units of ``max_grad_norm``, that spends between 99 % and 100 % of
-    epsilon.
+    """Return the standard deviation of the noise, in units of ``max_grad_norm``, for which training spends between 99 %
+    and 100 % of epsilon.
 
-    Raises ValueError if no noise is enough.
+    ``sample_rate``: the probability with which a step draws a sample; ``steps``: the number of steps. Raises ValueError
+    if no noise is enough.
     """
     try:
         with warnings.catch_warnings():  # The search starts beyond the accountant's Rényi orders.
@@ -191,8 +192,13 @@ class PrivateFit(Fit):
         return [[Poisson(self.bank, group, self.passes[0][0].rows, self.recipe, size, first)]]
 
     def advance(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
-        """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide, and update
-        the weights."""
+        """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide by the
+        expected batch size, and update the weights.
+
+        ``number``: the pass, of which there is one; ``inputs``: its batch of sample numbers int64 [n, b], where −1
+        stands for no sample, and shifts of images uint8 [n, b, 3] or None. With a ``recorder``, the sums are recorded
+        and replayed.
+        """
         [(rows, jitter)] = inputs
         gradients: State = {}
         for name, leaf in state.leaves.items():
@@ -264,6 +270,8 @@ class Poisson:
         self.steps = steps_per_epoch(len(self.rows), self.recipe.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Yield one batch of all models for each step, from epoch ``first`` on: sample numbers, and shifts of images or
+        None."""
         draws = [self._of_one(model) for model in self.group]
         for step in range(self.steps * self.recipe.epochs):
             batches = [next(draw) for draw in draws]

@@ -46,8 +46,12 @@ def packed(four: Tensor, x: Tensor, most: int) -> Tensor:
 
 
 def of(vocabulary: Tensor, x: Tensor) -> Tensor:
-    """Return the four values of `readings` from logits [rows, length − 1, vocabulary] and tokens ``x`` int [rows,
-    length]."""
+    """Return four values for every token but the first, float32 [rows, length − 1, 4], NaN where a token is not scored.
+
+    They are log p of the token; mean and standard deviation of log p under the model's own prediction; and the token's
+    rank in it. ``vocabulary`` [rows, length − 1, vocabulary]: logits; ``x`` int [rows, length]: tokens, negative where
+    they are not scored.
+    """
     logp = vocabulary.log_softmax(-1)
     ids = torch.where(x < 0, ~x, x).long()[:, 1:, None]
     observed = logp.gather(-1, ids)

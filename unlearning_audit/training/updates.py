@@ -79,7 +79,7 @@ class Updates:
         return {"lr": self.rate, "foreach": self.rate.is_cuda, "capturable": self.rate.is_cuda}
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        """Update the ``parameters``, which have the positions ``at``, by their ``gradients``."""
+        """Update the ``parameters``, which have the positions ``at`` among all, by their ``gradients``."""
         raise NotImplementedError
 
 
@@ -99,7 +99,8 @@ class SGD(Updates):
         self.velocity = [value.clone() for value in state] or [None] * len(self.parameters)
 
     def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        """Update the ``parameters``, which have the positions ``at``, and their velocities."""
+        """Update the ``parameters``, which have the positions ``at`` among all, by their ``gradients``, and update
+        their velocities."""
         velocity = [self.velocity[i] for i in at]
         if self.weight_decay:  # into the gradients, which nothing reads later, where torch would make tensors for it
             torch._foreach_add_(gradients, parameters, alpha=self.weight_decay)
