@@ -161,8 +161,11 @@ def name_in_study(quantity: str, key: str, file: str) -> str:
 
 
 def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
-    """Return the record of a quantity under the name that `name_in_study` returns. If that differs, the labels state
-    the metric's name too."""
+    """Return the declaration of a ``quantity`` under its name in the study's tables (`name_in_study`).
+
+    ``key``: the study's name of the metric in ``file`` (its stem). If the quantity's name differs, its labels and heads
+    of columns also state ``key``, so that two metrics of one file can be distinguished.
+    """
     name = name_in_study(quantity.name, key, file)
     if name == quantity.name or (not quantity.name and key == file):
         return replace(quantity, name=name)

@@ -83,7 +83,7 @@ def _shipped(kind: str, name: str) -> Path:
 
 
 def no_file(file: str | Path) -> str:
-    """Return the sentence on a path at which there is no file."""
+    """Return a sentence that there is no file at this path: nothing, or a folder in its place."""
     if Path(file).is_dir():
         return f"{str(file)!r} is a folder; give the Python file itself, such as {str(Path(file) / 'mine.py')!r}"
     return f"file {str(file)!r} does not exist; give a path relative to the working directory"

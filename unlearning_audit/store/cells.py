@@ -49,10 +49,10 @@ def read(path: str | Path) -> list[dict[str, str]]:
 def table(
     path: str | Path, columns: tuple[str, ...] | None = None, *, text: Collection[str], whole: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Read the rows of csv with exactly these ``columns``, or with any columns if None.
+    """Read csv with exactly these ``columns``, or with any columns if None: return column → value for each row.
 
-    Columns in ``text`` are unchanged, those in ``whole`` become int, others float, NaN where a cell is empty. Raises
-    ArtifactError that names the file.
+    Values of the columns in ``text`` are unchanged, those in ``whole`` become int, others float, NaN where a cell is
+    empty. Raises ArtifactError that names the file.
     """
 
     def load() -> list[dict[str, Any]]:

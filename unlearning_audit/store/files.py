@@ -140,7 +140,8 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def refuse_failure(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
-    """Raise the FailedError that a file by `write_failure` contains instead of other ``arrays``."""
+    """Raise the FailedError that a file by `write_failure` contains. Do nothing if the ``arrays`` of the file at
+    ``path`` are others."""
     if "part" in arrays and "why" in arrays:
         check = Check(path, arrays)
         raise FailedError(*(str(check.field(name, "U", ())) for name in ("part", "why")))
@@ -172,7 +173,8 @@ def write_json(path: str | Path, value: object) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read JSON. Raises ArtifactError for a missing or damaged file."""
+    """Read JSON; a ``spec.json`` is checked against the checksum in it. Raises ArtifactError for a missing or damaged
+    file."""
     if Path(path).name == "spec.json":  # record_of verifies it
         return reading_errors(path, lambda: record_of(path))
     return checked(path, lambda: json.loads(Path(path).read_text()))
@@ -333,7 +335,8 @@ class Check:
         return value
 
     def optional(self, name: str, kinds: str, shape: tuple[int | None, ...]) -> np.ndarray | None:
-        """Return the array ``name`` in 64 bits, or None if the file does not contain it."""
+        """Return the array ``name`` in 64 bits, or None if the file does not contain it. Raises ArtifactError for
+        another dtype kind or shape (None = any size)."""
         if name not in self.arrays:
             return None
         return self.field(name, kinds, shape).astype(np.float64 if kinds == "f" else np.int64)

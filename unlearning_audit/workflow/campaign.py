@@ -184,7 +184,8 @@ class Campaign:
         return contributions
 
     def _case(self, files: list[str], scores: str | None) -> Evaluation:
-        """Return the evaluation of models with these logits ``files``, one per pair, and the attacks' ``scores``."""
+        """Return the evaluation of unlearned models with the logits ``files``, one per pair of models, and with the
+        file of attacks' ``scores``, or None."""
         pairs = len(files)
         case = Evaluation(
             self.data_file, self.splits[:pairs], self.originals[:pairs], files, scores_file=scores,
@@ -205,7 +206,8 @@ class Campaign:
         return files
 
     def _file(self, name: str, pair: int) -> str:
-        """Return the path of a new temporary file for one pair."""
+        """Return the path of a new temporary file for one pair of models, in a new folder ``name``-``pair``:
+        "membership.npz" if that is the name, else "logits.npz"."""
         folder = self.folder / f"{name}-{pair}"
         folder.mkdir()
         return str(folder / ("membership.npz" if name == "membership" else "logits.npz"))

@@ -101,7 +101,7 @@ def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
 
 
 def _without_views(rows: Data) -> Data:
-    """Return the data without views of samples."""
+    """Return the data without views of samples, such as paraphrases and wrong answers, which are rows of their own."""
     columns = ("x", "y", "part", "y_clean", "index", "compressed", "group", "subject")
     present = {name: value[rows.part < 2] for name in columns if (value := getattr(rows, name)) is not None}
     return replace(rows, **present, parent=None, view=None)
@@ -217,8 +217,8 @@ def _shapes(path: Path) -> dict[str, list[int]]:
 
 
 def _by_bare_names(tensors: Mapping[str, T]) -> dict[str, T]:
-    """Return name → tensor, or anything else per tensor, without the prefixes that DataParallel and torch.compile put
-    before all names."""
+    """Return ``tensors``, name → tensor or shape, under names without the prefixes that DataParallel and torch.compile
+    put before all of them."""
     for prefix in ("_orig_mod.", "module.", "_orig_mod."):
         if tensors and all(name.startswith(prefix) for name in tensors):
             tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
@@ -245,8 +245,11 @@ def _by_all_names(tensors: Mapping[str, T], further: Mapping[str, str]) -> dict[
 
 
 def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Raise ValueError that names the file and the tensors that are missing in a state dict or in the model, or differ
-    in shape."""
+    """Raise ValueError if a state dict does not fit a model. It names the file, and tensors that only one of the two
+    has or that differ in shape.
+
+    ``shapes``: name → shape of the tensors of the state dict in ``path``.
+    """
     state, shapes = model.state_dict(), _by_all_names(shapes, aliases(model))
     missing, extra = sorted(set(state) - set(shapes)), sorted(set(shapes) - set(state))
     if missing or extra:
@@ -297,10 +300,12 @@ def _published(
     member: Membership,
     continuations: list[tuple[np.ndarray, np.ndarray]],
 ) -> Published:
-    """Compute attacks' scores and metrics' values of language models, as `Published`.
+    """Compute the scores of attacks and the values of metrics that read texts, for all samples and language models;
+    return them as `Published`.
 
-    ``readings`` float32 [models, rows, tokens, 4]: values of their tokens. ``continuations``: for each model, the rows
-    int64 [queried] and the generated tokens int32 [queried, new].
+    ``readings`` float32 [models, rows, tokens, 4]: the numbers of each token, for samples and views. ``rows`` are the
+    data with views, ``samples`` without. ``continuations``: for each model, the rows int64 [queried] and the generated
+    tokens int32 [queried, new].
     """
     values, scores = readings.astype(np.float64), {}
     columns: dict[str, np.ndarray] = {}

@@ -35,11 +35,12 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One artifact folder.
+    """The plan of one folder of results, ``stage``/``name``, which a job of its own makes, or the job of another node.
 
-    ``inputs`` and ``outputs``: role → path or list of paths. ``awaited``: the inputs made by jobs of their own.
-    ``parents``: the nodes of the inputs, by name. ``within``: the node whose job makes this one too, if it has no job
-    of its own.
+    ``settings``: what decides the results besides the inputs; ``place``: facts for the job that do not change them,
+    such as paths. ``inputs`` and ``outputs``: role → path or list of paths. ``awaited``: the inputs made by jobs of
+    their own. ``parents``: the nodes of the inputs, by name. ``within``: the node whose job makes this one too, if it
+    has no job of its own.
     """
 
     stage: str
@@ -60,8 +61,9 @@ class Node:
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """The files of one method in one scenario: its numbers, contributions and records, its scores, and the logits
-    before and after unlearning with their memberships and data."""
+    """The files of one method in one scenario: its numbers, contributions and records, its scores (None without
+    attacks), and its data. ``unlearned``, ``originals`` and ``splits`` are the logits after and before unlearning and
+    the memberships, one file for each batch of models."""
 
     scenario: Scenario
     method: str
@@ -77,8 +79,8 @@ class CaseFiles:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The verdicts on all methods of one scenario: the node's files by name. ``extended``: how it was extended without
-    a plan, as `extensions.unplanned` returns it."""
+    """The verdicts on all methods of one scenario. ``outputs``: name → path of the files; ``extended``: how the
+    comparison was extended without a plan, as `extensions.unplanned` returns it."""
 
     scenario: Scenario
     outputs: dict[str, str]
@@ -87,7 +89,7 @@ class Comparison:
 
 @dataclass
 class Plan:
-    """All nodes by stage and name, the cases that tables and figures show, and the comparisons.
+    """All nodes of a study (stage → name → node), the cases that tables and figures show, and the comparisons.
 
     ``models``: the largest number of models that are trained or unlearned.
     """
@@ -102,8 +104,8 @@ class Plan:
     _folders: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     def folders(self, stage: str) -> dict[str, list[str]]:
-        """Return label → names of the existing folders of a stage, from this or any other study. They are listed
-        once."""
+        """Return label → names of the folders in a stage's results, from this or any other study. They are listed on
+        the first call only."""
         if stage not in self._folders:
             names = self._folders.setdefault(stage, {})
             for path in sorted(Path(ROOT, stage).glob("*")):
@@ -119,7 +121,8 @@ class Plan:
         return self.nodes[stage][name]
 
     def code(self, script: str, plugins: tuple[tuple[Any, ...], ...]) -> str:
-        """Return the digest of a stage's script and of the plug-in files that it loads.
+        """Return the digest of a stage's script and of the plug-in files that it loads, without comments and
+        docstrings.
 
         ``plugins``: (kind, name, file, depends, time limit) of each. Files on which a user's plug-in ``depends``, its
         time limit, and the quantities that a user's metric declares count too.

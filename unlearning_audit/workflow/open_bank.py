@@ -94,8 +94,8 @@ def open_bank(
     base: Sequence[str] = (),
     alike: bool = False,
 ) -> Bank:
-    """Return a bank of fresh models for the given memberships, with the views of its samples. With ``base``, the file
-    of one model, all start from that model.
+    """Return a bank (models that are computed at once) of fresh models for the given memberships, with the views of
+    samples. With ``base``, the file of one model, all start from that model.
 
     ``settings``: model, options and recipe; ``place``: the file of the user's own model. ``alike``: whether weights are
     loaded afterwards, so that all models may start with the same ones. Raises FailedError for an architecture that
