@@ -28,10 +28,16 @@ def test_a_model_that_lost_what_three_alike_keep_is_broken():
     assert share == alone == 1
 
 
-def sides(audited, retrained, latent):
+def sides(audited, retrained, latent, influence=0.0):
     """A worth of some models against that of others, with how good each is on a scale without ends."""
     parts = [
-        single(value=np.array(value), unit=np.zeros(len(value), int), standard=accuracy.UTILITY, latent=np.array(of))
+        single(
+            value=np.array(value),
+            unit=np.zeros(len(value), int),
+            standard=accuracy.UTILITY,
+            latent=np.array(of),
+            influence=np.full((len(value), 3), influence),
+        )
         for value, of in zip((audited, retrained), latent, strict=True)
     ]
     return distances.Side(*parts, "retrain")
@@ -53,7 +59,9 @@ def test_an_outlier_by_accuracy_is_broken_if_it_is_one_without_the_ceiling(laten
     assert (reading.distance.least > reading.broken) == is_broken
     assert (distances.UNSURE in reading.distance.estimate.note) == (not is_broken)
     for edge in (limit - 1e-6, limit + 1e-6):
-        assert read(sides([0.6], [1.0, 0.999, 1.0], ([edge], retrained))).outlying == (edge < limit)
+        for influence in (0.0, 0.01):  # of samples on the accuracy, which says nothing of the other scale
+            side = sides([0.6], [1.0, 0.999, 1.0], ([edge], retrained), influence)
+            assert read(side).outlying == (edge < limit)
 
 
 def test_what_is_unknown_of_models_does_not_speak_for_them():

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from unlearning_audit import stats
 from unlearning_audit.comparisons import planning, sensitivity
 from unlearning_audit.evaluation.contributions import Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import competition
 
 from comparison_cases import compare, scenario
@@ -201,3 +203,37 @@ def test_a_distance_is_found_by_one_metric_at_either_limit():
     ), "nor is it where another metric would need more"
     today = "if its distance is the upper limit of the interval, a study of this size finds it"
     assert planning.instruction([row("a", "distinguishable", 1, 0.3)], metrics={"a"}, unknown=[]).startswith(today)
+
+
+def test_more_seeds_bring_what_their_variances_foretell():
+    """The spread of differences in mean confidence, over 2,000 studies of today's size and of larger ones."""
+    training, unlearning, retrained = 1.0, 0.6, 0.8
+    rows = {
+        "finetune": [
+            Row("sd_of_training", training, n=8), Row("sd_of_unlearning", unlearning, n=32), Row("accuracy", 0.5)
+        ],
+        "retrain": [Row("sd_of_training", 0.0, n=8), Row("sd_of_unlearning", retrained, n=32)],
+        "salun": [Row("sd_of_training", note="alone", n=1), Row("sd_of_unlearning", unlearning, n=32)],
+    }  # fmt: skip
+    plans = planning.seeds(rows)
+    assert {row["method"] for row in plans} == {"finetune"}
+    rng = np.random.default_rng(0)
+    for row in plans:
+        if (row["what"], row["times"]) not in (("today", 1.0), ("pairs", 4.0), ("models", 4.0)):
+            continue
+        p, m = row["units"], round(row["models"])
+        assert (p, m) == {"today": (8, 4), "pairs": (32, 4), "models": (8, 16)}[row["what"]]
+        assert (row["pair"], row["model"]) == (training**2, pytest.approx(unlearning**2 + retrained**2))
+        shape = (2_000, p, m)
+        phi = training * rng.standard_normal((2_000, p, 1)) + unlearning * rng.standard_normal(shape)
+        apart = (phi - retrained * rng.standard_normal(shape)).mean(axis=(1, 2))
+        t = stats.t_quantile(p=0.975, dof=p - 1)
+        assert row["half_width"] == pytest.approx(t * apart.std(), rel=0.08)
+
+
+def test_the_spread_of_retrained_training_seeds_is_not_taken_for_that_of_unlearning():
+    both = [Row("sd_of_training", 1.0, n=8), Row("sd_of_unlearning", 0.5, n=32)]
+    assert planning.seeds({"finetune": both, "retrain": both[:1]}) == []
+    turned = planning.seeds({"finetune": both[::-1], "retrain": both[::-1]})
+    assert turned == planning.seeds({"finetune": both, "retrain": both})
+    assert turned

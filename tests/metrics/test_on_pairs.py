@@ -246,16 +246,6 @@ def test_accuracies_count_as_the_ratio_of_their_means():
     assert "too few models for an interval over models" in read["score"].note
 
 
-def test_the_jackknife_of_a_mean_over_pairs_is_students_interval():
-    """With one number for each of four pairs, the interval is that of the mean of four numbers."""
-    values = np.array([0.2, 0.4, 0.5, 0.9])
-    unit = np.ones(5)
-    parts = [competition_on_pairs.Split(b, v * unit, unit, (1.0, 1.0), (1.0, 1.0)) for b, v in enumerate(values)]
-    read = competition_on_pairs.estimates(parts)["forgetting_quality"]
-    half = 3.182446 * values.std(ddof=1) / 2
-    assert (read.value, read.high - read.value) == (pytest.approx(0.5), pytest.approx(half, rel=1e-5))
-
-
 # ---------------------------------------------------------------- accuracy
 
 

@@ -118,34 +118,6 @@ def test_only_retrained_models_that_never_saw_the_forget_set_speak_for_it(tmp_pa
         assert {line["sample"] // 100 for line in lines} == {half}
 
 
-@pytest.mark.parametrize("models", [1, 3])
-@pytest.mark.parametrize("references", [3, 10])
-def test_against_retrained_models_at_most_a_tenth_of_a_list_is_false(models, references):
-    """Models share what they do to all records, so that the records' p-values depend on each other."""
-    rng, audits, false, power = np.random.default_rng(references), 400, [], []
-    for _ in range(audits):
-        level = rng.standard_normal(200)
-        shared = 0.5 * rng.standard_normal((models + references, 1)) * rng.standard_normal(200)
-        phi = level + shared + rng.standard_normal((models + references, 200))
-        phi[:models, :40] += 12.0
-        p = records.against_retrained(audited=phi[:models], retrained=phi[models:])
-        marks = records.discoveries(p=p)
-        false.append(marks[40:].sum() / max(marks.sum(), 1))
-        power.append(marks[:40].mean())
-    assert np.mean(false) <= 0.1 + 3.1 * np.std(false) / np.sqrt(audits)
-    assert np.mean(power) > (0.9 if references == 10 else 0.5)
-
-
-def test_p_values_against_retrained_models_by_hand():
-    p = records.against_retrained(audited=np.array([[3.0, 0.0]]), retrained=np.array([[-1.0, 1.0], [1.0, -1.0]]))
-    t = 3.0 / np.sqrt(2.0 * 1.5)
-    np.testing.assert_allclose(p, [0.5 - np.arctan(t) / np.pi, 0.5])
-    with pytest.raises(ValueError, match="two retrained models"):
-        records.against_retrained(audited=np.zeros((1, 2)), retrained=np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="finite"):
-        records.against_retrained(audited=np.zeros((1, 1)), retrained=np.array([[np.inf], [0.0]]))
-
-
 def data(x, **more):
     n = len(x)
     y = np.zeros(n, np.int64)
@@ -266,12 +238,6 @@ def test_the_surprise_of_tokens_is_a_mean_over_the_models_of_a_list():
 def test_people_are_counted_once():
     people = [line(0, 0.01, person=7), line(1, 0.02, person=7), line(2, 0.5, 0, person=8)]
     assert lists.summed(people).people == (1, 2)
-
-
-def test_p_values_of_people_by_hand():
-    names, p = records.simes(p=np.array([0.01, 0.5, 0.04, 0.03]), group=np.array(["b", "b", "a", "a"]))
-    assert names.tolist() == ["a", "b"]
-    np.testing.assert_allclose(p, [0.04, 0.02])
 
 
 def test_at_most_a_tenth_of_the_people_listed_are_not_recognised():

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import norm
 from unlearning_audit.metrics import ruli
-from unlearning_audit.stats.readings import Question, readings, tpr_name
+from unlearning_audit.stats.readings import Question, readings
 
 from ruli_cases import covers
 
@@ -134,23 +134,6 @@ def test_population_attack_meets_its_closed_form():
     assert rows_of(targets, shadows, ruli.Options(population="trained"))["population", "privacy_auc"].value < 0.4
 
 
-def test_audit_of_some_samples_only():
-    rng = np.random.default_rng(10)
-    samples = 120
-    leaky = np.arange(samples) < 60
-    shift = np.where(leaky, 2.0, 0.0)
-
-    def half(models):
-        p = draw(rng, models=models, samples=samples, q_u=(0.0, 1.0), q_h=(0.0, 1.0))
-        return ruli.Population(**{**vars(p), "unlearned": p.unlearned + np.where(p.forget, shift, 0.0)})
-
-    shadows, targets = half(300), half(8)
-    assert covers(rows_of(targets, shadows, audited=leaky)["ruli", "privacy_auc"], ndtr(math.sqrt(2)), 0.12)
-    assert covers(rows_of(targets, shadows, audited=~leaky)["ruli", "privacy_auc"], 0.5, 0.2)
-    with pytest.raises(ValueError, match="no audited sample"):
-        rows_of(targets, shadows, audited=leaky & ~leaky)
-
-
 def test_what_cannot_be_tested_is_refused():
     rng = np.random.default_rng(11)
     pairs = {"q_u": (1.0, 1.0), "q_h": (0.0, 1.0)}
@@ -176,25 +159,6 @@ def test_what_cannot_be_tested_is_refused():
     ):
         with pytest.raises(ValueError, match=reason):
             rows_of(t, s)
-
-
-def test_readings_of_one_target_are_those_of_its_roc_curve():
-    from sklearn.metrics import roc_auc_score, roc_curve
-
-    rng = np.random.default_rng(12)
-    positive = rng.random(700) < 0.4
-    score = np.round(rng.normal(size=700) + positive, 1)
-    numbers = readings(Question(score[None], positive[None], ~positive[None]), fpr=(0.01, 0.05, 0.001))
-    assert numbers["auc"].value == pytest.approx(roc_auc_score(positive, score), abs=1e-12)
-    prediction = score > 0
-    assert numbers["accuracy"].value == pytest.approx(
-        (prediction[positive].mean() + (~prediction)[~positive].mean()) / 2
-    )
-    fpr, tpr, _ = roc_curve(positive, score, drop_intermediate=False)
-    for level in (0.01, 0.05):
-        assert numbers[tpr_name(level)].value == tpr[fpr <= level].max()
-    assert math.isnan(numbers["tpr_at_0.1pct_fpr"].value)
-    assert "cannot resolve" in numbers["tpr_at_0.1pct_fpr"].note
 
 
 def test_targets_together_resolve_what_one_cannot():

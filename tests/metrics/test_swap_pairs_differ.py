@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from unlearning_audit.metrics import privleak, swap
-from unlearning_audit.stats import crossed
 from unlearning_audit.stats.readings import Question, readings
 
 from swap_games import layout
@@ -48,21 +47,6 @@ def test_intervals_cover_what_other_pairs_would_show(truth, pairs):
             hits[name] += rows[name].ci_low <= value <= rows[name].ci_high
     least = 0.93 - 2.6 * np.sqrt(0.93 * 0.07 / audits)
     assert {name: count / audits >= least for name, count in hits.items()} == dict.fromkeys(truth, True)
-
-
-def test_units_by_hand():
-    """Two pairs of one split with values 1 and 3: variance of the mean 1, of which samples that both have show 0."""
-    influence = np.array([[1.0, 0.0], [0.0, 1.0]])
-    part = crossed.PerModel(np.array([1.0, 3.0]), influence, np.zeros((2, 1)))
-    reduced = crossed.combine([part], split=np.arange(2))
-    reading = crossed.read(reduced, share=np.full(2, 0.5), unit=np.array([4, 9]))
-    assert (reading.units.between, reading.units.shared, reading.units.dof) == ([1.0], [0.0], 1)
-    assert crossed.half_widths(reading)[0] >= 12.706
-    assert crossed.read(reduced, share=np.full(2, 0.5)).units is None
-    assert crossed.read(reduced, share=np.full(2, 0.5), unit=np.array([4, 4])).units is None
-    same = crossed.PerModel(np.array([1.0, 3.0]), np.ones((2, 2)), np.zeros((2, 1)))
-    shared = crossed.read(crossed.combine([same], split=np.arange(2)), share=np.full(2, 0.5), unit=np.arange(2)).units
-    np.testing.assert_allclose(shared.shared, 2.0)  # Σ over both pairs of one sample with another: 2·2 / 2
 
 
 def test_aucs_and_rates_of_any_score_hold_for_other_pairs():

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.metrics import memorisation, overlap, perplexity, privleak, truth_ratio
+from unlearning_audit.metrics import memorisation, overlap, privleak, truth_ratio
 from unlearning_audit.metrics._text import nll, utilities
 from unlearning_audit.stats import separation
 
-import metric_calls as call
 from passage_cases import two
-from row_places import about
 
 NO = math.nan
 
@@ -181,80 +179,6 @@ def test_intervals_of_privleak_cover(d):
     # Binomial with .95: four standard errors are .05.
     assert inside / studies >= 0.95 - 0.05
     assert within / studies >= 0.95 - 0.05
-
-
-# ---------------------------------------------------------------- rows of a case
-
-
-class Populations(SimpleNamespace):
-    """What a metric reads of a case."""
-
-    def signal(self, name, files, models, rows):
-        return self.said[tuple(files)][models][:, rows]
-
-    def answers(self, files):
-        return SimpleNamespace(logits=self.logits[tuple(files)])
-
-
-@pytest.fixture
-def case():
-    rng, models, samples = np.random.default_rng(5), 4, 20
-    forget = np.zeros((models, samples), bool)
-    forget[:2, :5] = forget[2:, 5:10] = True
-    heldout = np.zeros_like(forget)
-    heldout[:2, 5:10] = heldout[2:, :5] = True
-    train = ~heldout
-    train[:, 15:] = False
-    readings = {}
-    logits = {}
-    for name, level in (("own", 1.0), ("retrained", 2.0), ("control", 2.0)):
-        four = np.zeros((models, samples, 6, 4))
-        four[..., 0] = -level - rng.random((models, samples, 6))
-        four[..., 3] = rng.integers(0, 3, (models, samples, 6))
-        readings[(name,)] = four
-        mean = -four[..., 0].mean(-1)
-        phi = -mean - np.log(-np.expm1(-mean))
-        logits[(name,)] = np.stack([phi, np.zeros_like(phi)], -1).astype(np.float32)
-    member = Membership(train, forget, heldout, seed=np.arange(4), split=np.array([0, 0, 1, 1]),
-                        block=np.zeros(4, int), shadow=np.zeros(4, bool))  # fmt: skip
-    part = (np.arange(samples) >= 15).astype(np.uint8)
-    return Populations(
-        membership=member, target=np.ones(4, bool), data=SimpleNamespace(part=part, y=np.zeros(samples, int)),
-        unlearned=logits[("own",)], unlearned_files=["own"], retrained_files=["retrained"],
-        control_files=["control"], compared=logits[("retrained",)], said=readings, logits=logits,
-    )  # fmt: skip
-
-
-def by_name(rows):
-    return {(row.metric, about(row)): row for row in rows}
-
-
-def test_perplexity_of_every_role_and_its_gap(case):
-    table = by_name(call.rows(perplexity, case, {"metrics": {"perplexity": {}}}))
-    for role in ("forget", "heldout", "retain", "test"):
-        assert table["perplexity", f"role={role}"].value == pytest.approx(math.exp(table["nll", f"role={role}"].value))
-        gap = table["nll_gap", f"role={role}"]
-        assert gap.ci_low < -1 < gap.ci_high, "the models are a nat better than retrained ones"
-    expected = -case.said[("own",)][..., 0].mean(-1)[case.membership.forget].mean()
-    assert table["nll", "role=forget"].value == pytest.approx(expected, rel=1e-6)
-
-
-def test_rows_of_memorisation_and_privleak(case):
-    table = by_name(call.rows(memorisation, case, {"metrics": {"memorisation": {}}}))
-    hits = case.said[("own",)][..., 3] == 0
-    assert table["exact_memorisation", "role=forget"].value == pytest.approx(hits[case.membership.forget].mean())
-    assert {"extraction_strength_gap", "exact_memorisation_gap"} <= {metric for metric, _ in table}
-    leak, auc = call.rows(privleak, case, {"metrics": {"privleak": {"share": 0.4}}})
-    assert leak.ci_low < leak.value < leak.ci_high
-    low = np.sort(case.said[("own",)][..., 0], axis=-1)
-    low = low[..., : int(0.4 * low.shape[-1])].mean(axis=-1)
-    sides = zip(low, case.membership.forget, case.membership.heldout, strict=True)
-    wins = [(score[forget][:, None] > score[heldout]).mean() for score, forget, heldout in sides]
-    assert auc.value == pytest.approx(np.mean(wins))
-    assert auc.ci_low < auc.value < auc.ci_high
-    case.compared = None
-    assert call.rows(privleak, case, {"metrics": {"privleak": {"share": 0.4}}}) == []
-    assert not [m for m, _ in by_name(call.rows(memorisation, case, {})) if m.endswith("_gap")]
 
 
 # ---------------------------------------------------------------- worth

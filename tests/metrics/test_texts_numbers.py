@@ -90,3 +90,63 @@ def test_without_a_retrained_model_of_the_same_samples_there_is_no_gap():
     for retrained in (None, other, elsewhere):
         assert ("nll_gap", "forget") not in values(audited, retrained)
     assert ("nll_gap", "retain") in values(audited, models([[1.0] * SAMPLES]))
+
+
+def test_wrong_answers_are_compared_by_hand():
+    """The wrong answers of the first sample are rows 2 and 3, its paraphrase row 4; the second has one wrong answer."""
+    mean = np.log([[0.5, 0.3, 0.2, 0.1, 0.4]])
+    views = {"perturbed": np.array([[2, 3], [3, -1], *[[-1, -1]] * 3]), "paraphrase": np.array([[4], *[[-1]] * 4])}
+    columns = texts.of_views(mean, SimpleNamespace(views=views.get))
+    ratio = np.array([math.sqrt(0.02) / 0.4, 1 / 3])
+    expected = {
+        texts.RATIO: np.log(ratio), "truth_ratio": ratio, "truth_ratio_utility": 1 - ratio,
+        "truth_ratio_probability": 1 / (1 + ratio), "choice_accuracy": [1, 1], "choice_probability": [0.5 / 0.8, 0.75],
+    }  # fmt: skip
+    assert columns.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(columns[name][0, :2], value)
+        assert np.isnan(columns[name][0, 2:]).all()
+    assert texts.of_views(mean, SimpleNamespace(views=lambda kind: np.zeros((5, 0), int))) == {}
+
+
+def test_utility_is_the_harmonic_mean_of_its_terms():
+    """Of two retained samples .5, .25 and .8; of two of the test part .4 of all choices, .25 and .8."""
+    names, at = (texts.LOSS, *texts.RETAIN_TERMS, texts.TEST_TERMS[0]), np.arange(6)
+    parts = {
+        "forget": at[None] < 2, "heldout": at[None] > 9, "retain": (at[None] > 1) & (at < 4), "test": at > 3,
+        "samples": at.astype("U"), "scores": np.zeros((0, 1, 6)),
+        "readings": np.array(names), "direction": np.zeros(5, int), "share": np.zeros(5, bool),
+        "values": np.array([1.0, 0.5, 0.25, 0.8, 0.4])[:, None, None] * np.ones(6),
+    }  # fmt: skip
+    data = SimpleNamespace(part=(at > 3) * 1, group=None)
+    (row,) = [line for line in texts.of(models([[1.0] * 6], **parts), None, data) if line.metric == "model_utility"]
+    assert row.value == pytest.approx(6 / (1 / 0.5 + 1 / 0.25 + 1 / 0.8 + 1 / 0.4 + 1 / 0.25 + 1 / 0.8))
+    assert row.n == 4
+    parts |= {name: parts[name][:4] for name in ("readings", "values", "direction", "share")}
+    assert "model_utility" not in [line.metric for line in texts.of(models([[1.0] * 6], **parts), None, data)]
+
+
+def test_models_and_retrained_ones_are_compared_where_both_have_values():
+    """One of four pairs of forgotten and held-out samples is in order after retraining, three before; of truth ratios
+    one of two forgotten samples lies beyond both of the retrained models."""
+    sides = {"heldout": np.array([[False, False, True, True]]), "retain": np.zeros((1, SAMPLES), bool)}
+    names = {"readings": np.array([texts.LOSS, texts.LEAST, texts.RATIO]), "direction": np.zeros(3, int)}
+    names["share"] = np.zeros(3, bool)
+    least, ratio = np.array([[4.0, 2, 3, 1], [3.0, 1, 2, 4]]), np.array([[5.0, 2, 9, 9], [1.0, 3, 9, 9]])
+    audited, retrained = (
+        models([[1.0] * 4], values=np.stack([np.ones((1, 4)), least[i : i + 1], ratio[i : i + 1]]), **sides, **names)
+        for i in (0, 1)
+    )
+    rows = values(audited, retrained)
+    assert rows["privleak", ""] == pytest.approx(100 * (0.25 / 0.75 - 1))
+    assert rows["truth_ratio_ks", "forget"] == 0.5
+    assert rows["forget_quality", "forget"] == 1
+    best = models(
+        [[1.0] * 4], values=np.stack([np.ones((1, 4)), np.array([[3.0, 4, 1, 2]]), ratio[1:]]), **sides, **names
+    )
+    (line,) = [line for line in texts.of(audited, best, audited.table()[0]) if line.metric == "privleak"]
+    assert "check the splits" in line.note
+    nothing = models(
+        [[1.0] * 4], values=np.stack([np.ones((1, 4)), least[:1], np.full((1, 4), np.nan)]), **sides, **names
+    )
+    assert {"truth_ratio_ks", "forget_quality"}.isdisjoint(name for name, _ in values(nothing, retrained))

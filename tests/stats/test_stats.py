@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 from unlearning_audit import stats
 from unlearning_audit.stats import separation
+from unlearning_audit.stats.logits import lead
 
 
 def test_phi_is_the_log_odds_of_softmax():
@@ -24,6 +25,11 @@ def test_phi_of_labels_per_model_and_of_one_row():
     assert stats.phi(logits=logits[0, 0], y=1) == 1.0
 
 
+def test_the_lead_is_that_over_the_next_class():
+    logits = np.array([[2.0, 0.5, 1.0], [2.0, 0.5, 1.0], [-3.0, -1.0, -1.5]])
+    np.testing.assert_array_equal(lead(logits=logits, y=np.array([0, 1, 2])), [1, -1.5, -0.5])
+
+
 def test_phi_is_exact_where_softmax_saturates():
     logits = np.array(
         [[1000, 0, 0], [-800, 900, -900], [60, 20, 20], [-900, -800, -800], [0, -np.inf, -np.inf]], dtype=np.float32
@@ -40,12 +46,6 @@ def test_phi_does_not_change_its_input_and_shifts_away():
     value = stats.phi(logits=logits, y=np.array([0, 3, 1]))
     np.testing.assert_array_equal(logits, before)
     np.testing.assert_allclose(stats.phi(logits=logits + 7, y=np.array([0, 3, 1])), value, rtol=1e-13)
-
-
-@pytest.mark.parametrize(("shape", "y"), [((3, 1), [0, 0, 0]), ((2, 3), [0, 3]), ((2, 3), [-1, 0])])
-def test_phi_refuses_what_has_no_other_class_or_no_such_label(shape, y):
-    with pytest.raises(ValueError, match="must be"):
-        stats.phi(logits=np.zeros(shape), y=np.array(y))
 
 
 def tied(seed, n=60, levels=9):
@@ -82,16 +82,6 @@ def test_weighted_auc_is_that_of_repeated_rows():
     value = stats.auc(score=score, positive=positive, weight=weight).value
     assert value == pytest.approx(stats.auc(score=score[repeated], positive=positive[repeated]).value, abs=1e-14)
     assert value == pytest.approx(roc_auc_score(positive, score, sample_weight=weight), abs=1e-12)
-
-
-def test_placements_average_to_the_auc_on_both_sides():
-    from sklearn.metrics import roc_auc_score
-
-    score, positive = tied(3)
-    value = stats.placements(score=score, positive=positive)
-    expected = roc_auc_score(positive, score)
-    assert value[positive].mean() == pytest.approx(expected, abs=1e-14)
-    assert value[~positive].mean() == pytest.approx(expected, abs=1e-14)
 
 
 def delong(score, positive):
@@ -139,7 +129,7 @@ def test_one_sided_data_are_refused(positive):
         stats.best_threshold(value=np.arange(3.0), positive=positive)
 
 
-def test_nan_scores_wrong_shapes_and_negative_weights_are_refused():
+def test_nan_scores_and_wrong_shapes_are_refused():
     positive = np.array([True, False])
     with pytest.raises(ValueError, match="NaN"):
         stats.auc(score=np.array([np.nan, 1]), positive=positive)
@@ -147,10 +137,6 @@ def test_nan_scores_wrong_shapes_and_negative_weights_are_refused():
         stats.auc(score=np.arange(3.0), positive=positive)
     with pytest.raises(ValueError, match="one length"):
         stats.auc(score=np.arange(2.0), positive=np.array([1, 0]))
-    with pytest.raises(ValueError, match="weights"):
-        stats.auc(score=np.arange(2.0), positive=positive, weight=np.array([-1.0, 1]))
-    with pytest.raises(ValueError, match="both sides"):
-        stats.auc(score=np.arange(2.0), positive=positive, weight=np.array([0.0, 1]))
 
 
 def tpr_at_fpr(score, positive, fpr):
@@ -257,17 +243,6 @@ def test_mean_and_sd_intervals_are_the_textbook_ones():
     assert (mean.n, sd.n) == (9, 9)
 
 
-def test_intervals_of_too_few_values_are_empty_with_a_reason():
-    assert np.isnan(stats.mean_interval(values=np.array([])).value)
-    single = stats.mean_interval(values=np.array([2.0]))
-    assert single.value == 2.0
-    assert np.isnan([single.low, single.high]).all()
-    assert single.note
-    sd = stats.sd_interval(values=np.array([2.0]))
-    assert np.isnan(sd.value)
-    assert sd.note
-
-
 def test_mean_influence_is_the_variance_of_agresti_and_caffo():
     value = np.array([1.0, 1, 0, 1, 1, 1, 0])
     mean, influence, imagined = stats.mean_influence(value=value, weight=np.ones(7))
@@ -288,10 +263,3 @@ def test_mean_influence_of_weights_is_scale_free_and_first_order_right():
     step[3] = 1e-6
     moved = np.average(value, weights=weight * (1 + step)) - mean
     assert moved / 1e-6 == pytest.approx(influence[3], rel=0.03)
-
-
-def test_squares_dof_counts_rare_events_twice():
-    influence = np.zeros(500)
-    influence[:4] = 0.3
-    assert stats.squares_dof(influence) == pytest.approx(8)
-    assert stats.squares_dof(np.zeros(5)) == np.inf

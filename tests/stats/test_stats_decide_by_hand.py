@@ -134,7 +134,7 @@ def test_each_deciding_distance_needs_its_p_value(deciding, p):
 
 
 def test_no_difference_from_doing_nothing_is_like_it():
-    limits = {(0.0, 0.1): "like", (-0.1, 0.0): "like", (0.01, 0.1): "better", (-0.1, -0.01): "worse", (1, np.nan): ""}
+    limits = {(0.0, 0.1): "like", (-0.1, 0.0): "like", (0.01, 0.1): "better", (-0.2, -0.01): "worse", (1, np.nan): ""}
     assert {pair: decide.against_none(closer=Estimate(0.0, *pair, 5)) for pair in limits} == limits
 
 
@@ -165,4 +165,7 @@ def test_a_share_that_cannot_be_read_counts_its_samples():
     )  # fmt: skip
     share = ratio.share_closed(distances=read)
     assert (share.n, share.note) == (4, ratio.UNDEFINED)
+    told = ratio.share_closed(distances=read, significant=True)
+    assert (told.value, told.n, told.note) == (0.5, 4, f"{read.note}; {ratio.UNBOUNDED}")
+    assert np.isnan([told.low, told.high]).all()
     assert not np.isnan(ratio.share_closed(distances=read, level=0.5).value)

@@ -220,7 +220,9 @@ def test_imagined_samples_shrink_as_averaging_shrinks_real_ones():
         ({"value": np.ones(2)}, "\\[K, models\\]"),
         ({"influence": np.zeros((1, 2))}, "got \\(1, 2\\), \\(1, 2\\)"),
         ({"influence": np.full((1, 2, 2), np.inf)}, "leave such methods out"),
+        ({"value": np.array([[1.0, np.nan]])}, "not finite"),
         ({"unit": np.arange(3)}, "each of 2 models"),
+        ({"split": np.arange(5)}, "where it belongs"),
     ],
 )
 def test_what_cannot_be_read_is_refused(change, words):

@@ -1,4 +1,4 @@
-"""An analysis of variance of models within originals: mean squares by hand, and limits that are exact."""
+"""An analysis of variance of models within originals: mean squares by hand, limits that are exact, and coverage."""
 
 import numpy as np
 import pytest
@@ -34,3 +34,28 @@ def test_limits_are_exact_where_one_mean_square_is_0_and_where_f_cannot_tell_the
     assert (low, high) == pytest.approx((-6 * lower / of_lower[0], -6 * lower / of_lower[1]), rel=1e-6)
     assert nested._limits(6 * f[1], 6.0, upper, lower, 0.9)[0] == pytest.approx(0, abs=1e-6)
     assert nested._limits(6 * f[0], 6.0, upper, lower, 0.9)[1] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("training", "unlearning"), [(1.0, 0.3), (0.3, 1.0), (0.0, 1.0)])
+@pytest.mark.parametrize("shape", [(4, 2), (8, 4)])
+def test_intervals_cover(training, unlearning, shape):
+    rng, hits, audits = np.random.default_rng(0), np.zeros(2), 600
+    original = np.repeat(np.arange(shape[0]), shape[1])
+    for _ in range(audits):
+        value = training * rng.standard_normal(shape[0])[original] + unlearning * rng.standard_normal(len(original))
+        estimates = nested.deviations(value=value, original=original)
+        hits += [
+            estimate.low <= truth <= estimate.high
+            for estimate, truth in zip(estimates, (training, unlearning), strict=True)
+        ]
+    assert (hits / audits >= 0.95 - 3.1 * np.sqrt(0.95 * 0.05 / audits)).all(), hits / audits
+
+
+def test_what_a_design_does_not_show_is_said():
+    training, unlearning = nested.deviations(value=np.arange(4.0), original=np.arange(4))
+    assert training.note == unlearning.note == nested.SINGLE
+    training, unlearning = nested.deviations(value=np.arange(4.0), original=np.zeros(4))
+    assert training.note == nested.ALONE
+    assert unlearning.value == pytest.approx(np.std(np.arange(4), ddof=1))
+    with pytest.raises(ValueError, match="finite"):
+        nested.deviations(value=np.array([np.nan, 1.0]), original=np.zeros(2))

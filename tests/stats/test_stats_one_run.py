@@ -247,12 +247,6 @@ def test_counts_of_models_with_coins_of_their_own_add_up():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: one_run.guess(forgotten=np.ones(2), heldout=np.ones(3)), "two scores"),
-        (lambda: one_run.guess(forgotten=np.full(2, np.nan), heldout=np.ones(2)), "NaN"),
-        (lambda: one_run.log_tail(right=5, pairs=4), "impossible"),
-        (lambda: one_run.p_value(guesses=Guesses(3, 4), epsilon=-1.0), "ε ≥ 0"),
-        (lambda: one_run.epsilon_request(guesses=Guesses(3, 4), delta=0.05), "below alpha"),
-        (lambda: one_run.epsilon_request(guesses=Guesses(3, 4), delta=0.01, models=2), "several models"),
         (lambda: one_run.epsilon_record(guesses=Guesses(5, 4)), "impossible"),
         (lambda: one_run.epsilon_record(guesses=Guesses(3, 4), delta=-0.5), "between 0 and 1, not -0.5"),
         (lambda: one_run.epsilon_record(guesses=Guesses(3, 4), delta=1.5), "between 0 and 1, not 1.5"),

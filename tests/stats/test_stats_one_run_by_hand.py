@@ -109,6 +109,16 @@ def test_the_best_attack_by_hand():
     assert one_run.best_of(guesses=GUESSES[:1]) == (0, Guesses(3, 5, 1))
 
 
+def test_p_values_of_all_attacks_by_hand():
+    """Ten, one and five of ten are right, in either direction; three more pairs abstain; 5,000 of 5,000 underflow."""
+    guesses = np.where(np.arange(13) < 10, np.where(np.arange(13) < np.array([[10], [1], [5]]), 1, -1), 0)
+    np.testing.assert_allclose(one_run.p_of_all(guesses=guesses), [6 / 1024, 66 / 1024, 1])
+    assert one_run.p_of_all(guesses=guesses).min() == one_run.p_value(
+        guesses=one_run.best_of(guesses=guesses, two_sided=True)[1]
+    )
+    assert one_run.p_of_all(guesses=np.ones((1, 5000), int)) == [one_run.LEAST]
+
+
 @pytest.mark.parametrize("pairs", [2, 3, 8])
 @pytest.mark.parametrize("right", [True, False])
 def test_an_attack_is_chosen_on_half_and_counted_on_the_rest(pairs, right):

@@ -120,14 +120,6 @@ def test_p_value_is_where_the_interval_leaves_zero():
         np.testing.assert_allclose(distances.half_widths(level=1 - p, units=units), np.abs(distances.value), rtol=1e-6)
 
 
-def test_the_interval_is_never_narrower_than_without_units():
-    rng = np.random.default_rng(9)
-    for _ in range(20):
-        distances = World(truth=(0.1,), models=2).read(rng)
-        assert distances.half_widths()[0] >= distances.half_widths(units=False)[0]
-        assert distances.p_values(units=True)[0] >= distances.p_values()[0]
-
-
 def test_imagined_samples_keep_a_width_where_all_agree():
     weight = np.ones((2, 30))
     mean, influence, imagined = stats.mean_influence(value=np.ones((2, 30)), weight=weight)
@@ -135,14 +127,6 @@ def test_imagined_samples_keep_a_width_where_all_agree():
         value=mean[None], influence=influence[None], unit=np.arange(2), imagined=imagined[None]
     )
     assert distances.half_widths(units=False)[0] > 0.02
-
-
-def test_notes_say_what_is_not_covered():
-    distances = World(truth=(0.1,), pairs=1).read(np.random.default_rng(10))
-    assert distances.estimates(note="phi")[0].note == f"phi; {paired.ONE_UNIT}"
-    single = paired.distances(value=[[0.1]], influence=[[[0.1, -0.1, 0.0]]], unit=[7])
-    assert single.estimates()[0].note == crossed.ONE_MODEL
-    assert single.estimates()[0].n == 2
 
 
 def test_parts_of_the_swap_test_are_read_alike():
@@ -166,18 +150,3 @@ def test_parts_of_the_swap_test_are_read_alike():
     gap = distances.of([[1, -1]])
     half = [x.half_widths(units=False) for x in (gap, distances)]
     assert half[0][0] < np.hypot(*half[1])
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"influence": np.zeros((1, 3, 2))}, "must be"),
-        ({"unit": np.arange(3)}, "where it belongs"),
-        ({"split": np.arange(5)}, "where it belongs"),
-        ({"value": np.array([[1.0, np.nan]])}, "not finite"),
-    ],
-)
-def test_errors_say_what_is_wrong(change, words):
-    good = {"value": np.ones((1, 2)), "influence": np.zeros((1, 2, 2)), "unit": np.arange(2)}
-    with pytest.raises(ValueError, match=words):
-        paired.distances(**good | change)

@@ -1,7 +1,6 @@
 """Contributions of numbers that are no means: identities, and coverage with known truth."""
 
 import numpy as np
-import pytest
 from unlearning_audit.stats import jackknife, paired, pseudo
 
 
@@ -47,8 +46,3 @@ def test_differences_of_ratios_cover_the_truth():
         gap = paired.distances(value=value, influence=influence, unit=np.arange(8)).of([[1, -1]])
         inside += abs(gap.value[0] + 0.3) <= gap.half_widths()[0]
     assert inside / audits >= 0.93 - 3.1 * np.sqrt(0.93 * 0.07 / audits)
-
-
-def test_errors_say_what_is_wrong():
-    with pytest.raises(ValueError, match="two groups"):
-        pseudo.of_means(per_sample=np.ones((2, 1, 5)), combine=lambda x: x)

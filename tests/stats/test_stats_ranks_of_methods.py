@@ -25,26 +25,12 @@ def test_adjusted_p_values_of_one_number_that_is_there_twice_are_its_own():
     np.testing.assert_allclose(p_adjusted, p, atol=4 * np.sqrt(0.03 * 0.97 / 40_000))
 
 
-def test_adjusted_p_values_are_cautious_where_draws_end():
-    p_adjusted = simultaneous.adjusted(p=np.array([1e-12, 0.5]), largest=largest(np.eye(2), 2))
-    assert p_adjusted[0] == pytest.approx(2e-12)
-    assert p_adjusted[1] <= 1
-
-
 def test_joint_band_of_independent_numbers():
     world = World(truth=(0.0,) * 5, common=0.0, samples=2000, asked=900, pairs=2, models=1)
     read = world.read(np.random.default_rng(3))
     band = simultaneous.together(distances=read, rng=np.random.default_rng(4), draws=40_000).alone
     level = 2 * ndtr(ndtri((1 + 0.95 ** (1 / 5)) / 2)) - 1
     np.testing.assert_allclose(band, read.half_widths(level=level, units=False), rtol=0.03)
-
-
-def test_one_number_keeps_its_own_interval():
-    read = World(truth=(0.2,)).read(np.random.default_rng(11))
-    joint = simultaneous.together(distances=read, rng=np.random.default_rng(12))
-    np.testing.assert_array_equal(joint.half, read.half_widths())
-    np.testing.assert_array_equal(joint.p, read.p_values())
-    np.testing.assert_allclose(joint.inner, read.half_widths(level=0.9))
 
 
 @pytest.mark.slow
@@ -103,20 +89,6 @@ def test_what_is_proven_is_true(name):
         proofs += larger.any()
     assert right / audits >= 0.95 - 3.1 * np.sqrt(0.05 * 0.95 / audits)
     assert name == "all equal" or proofs / audits > 0.5
-
-
-def test_methods_far_apart_have_one_rank_each():
-    world = World(truth=(3.0, 1.0, 2.0, 0.0), pairs=8)
-    best, worst = rank_sets.rank_sets(distances=world.read(np.random.default_rng(7)), rng=np.random.default_rng(8))
-    np.testing.assert_array_equal(best, [1, 3, 2, 4])
-    np.testing.assert_array_equal(worst, best)
-
-
-def test_methods_that_cannot_be_told_apart_share_their_ranks():
-    world = World(truth=(1.0, 1.0, 0.0), common=1.0)
-    best, worst = rank_sets.rank_sets(distances=world.read(np.random.default_rng(9)), rng=np.random.default_rng(10))
-    np.testing.assert_array_equal(best, [1, 1, 3])
-    np.testing.assert_array_equal(worst, [2, 2, 3])
 
 
 def test_ranks_need_two_methods():

@@ -90,6 +90,9 @@ def test_a_weighted_level_by_hand():
     np.testing.assert_allclose(actual.influence[2], np.sqrt(1.6 / 0.6) * np.array([-0.375, 0.375, 0]))
     np.testing.assert_array_equal(actual.influence[1], [0, 0, 0])
     np.testing.assert_array_equal(actual.imagined, np.zeros((3, 2)))
+    part = crossed.PerModel(np.array([1.0, 4.0]), np.array([[3.0], [1.0]]), np.array([[0.5], [0.0]]))
+    less = levels.less(part, crossed.PerModel(*(np.flip(array) for array in vars(part).values())))
+    assert [array.tolist() for array in vars(less).values()] == [[-3, 3], [[2], [-2]], [[0.5], [-0.5]]]
 
 
 def test_a_level_needs_two_rows_in_a_model_and_counts_the_samples_of_such_models():

@@ -53,3 +53,36 @@ def test_three_per_cent_that_are_remembered_are_listed():
     score[:36] += 12  # of 1,200
     listed = records.discoveries(p=records.conformal(score=score[:1200], heldout=score[1200:]))
     assert listed[:36].all()
+
+
+def test_p_values_against_retrained_models_by_hand():
+    """Of two models against three t has two degrees of freedom, whose tail is ½ − t/(2√(2 + t²))."""
+    audited = np.array([[3.0, 0.0, 5.0, -3.0], [5.0, 0.0, 5.0, -5.0]])
+    retrained = np.array([[-1.0, -1.0, 5.0, -1.0], [0.0, 0.0, 5.0, 0.0], [1.0, 1.0, 5.0, 1.0]])
+    t = 4 / np.sqrt(1 / 2 + 1 / 3)
+    more = t / (2 * np.sqrt(2 + t**2))
+    p = records.against_retrained(audited=audited, retrained=retrained)
+    np.testing.assert_allclose(p, [0.5 - more, 0.5, 0.5, 0.5 + more])
+    with pytest.raises(ValueError, match="two retrained models"):
+        records.against_retrained(audited=np.zeros((1, 2)), retrained=np.zeros((1, 2)))
+    for sides in ([0.0], [np.inf]), ([np.nan], [0.0]):
+        with pytest.raises(ValueError, match="finite"):
+            records.against_retrained(audited=np.array(sides[:1]), retrained=np.array([sides[1], [0.0]]))
+
+
+@pytest.mark.parametrize("models", [1, 3])
+@pytest.mark.parametrize("references", [3, 10])
+def test_against_retrained_models_at_most_a_tenth_of_a_list_is_false(models, references):
+    """Models share what they do to all records, so that the records' p-values depend on each other."""
+    rng, audits, false, power = np.random.default_rng(references), 400, [], []
+    for _ in range(audits):
+        level = rng.standard_normal(200)
+        shared = 0.5 * rng.standard_normal((models + references, 1)) * rng.standard_normal(200)
+        phi = level + shared + rng.standard_normal((models + references, 200))
+        phi[:models, :40] += 12.0
+        p = records.against_retrained(audited=phi[:models], retrained=phi[models:])
+        marks = records.discoveries(p=p)
+        false.append(marks[40:].sum() / max(marks.sum(), 1))
+        power.append(marks[:40].mean())
+    assert np.mean(false) <= 0.1 + 3.1 * np.std(false) / np.sqrt(audits)
+    assert np.mean(power) > (0.9 if references == 10 else 0.5)
