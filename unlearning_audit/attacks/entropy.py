@@ -14,8 +14,8 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Return as the score Σ_c p_c log p_c in nats, the negative entropy, which is higher for members; one threshold
-    decides."""
+    """Return as the score Σ_c p_c log p_c in nats, the negative entropy, which is higher for members. The decision is
+    whether it reaches the threshold learned on the reference, by class or for all classes."""
     return thresholds.score(negative_entropy, logits, y, reference, per_class=options.per_class)
 
 

@@ -31,10 +31,10 @@ def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, squared_norms: np.ndarray
 ) -> Score:
     """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members have the larger norms. The decision is
-    whether it reaches the threshold of the class.
+    whether it reaches the threshold learned on the reference, by class or for all classes.
 
-    ``squared_norms`` float64 [models, samples] of the audited models. Raises ValueError if the reference has other
-    classes than these, or if logits and labels do not fit each other.
+    ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the reference
+    has other classes than these, or if logits and labels do not fit each other.
     """
     examples = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
     value = small(squared_norms)

@@ -1,8 +1,8 @@
 """The likelihood-ratio attack with Gaussians of phi for every sample (Carlini et al. 2022).
 
-The reference holds the same samples as the audited logits: column j of both is the same sample, and
-``reference.member[m, j]`` says whether reference model m is "in" for it (trained on it, or trained on it and
-made to forget it), ``nonmember[m, j]`` whether it is "out". An audited model is never in its own reference.
+The reference holds the same samples as the audited logits: column j of both is the same sample. ``reference.member[m,
+j]`` says whether reference model m is "in" for it: trained on it, or trained on it and made to forget it.
+``nonmember[m, j]`` says whether the model is "out". An audited model is never in its own reference.
 """
 
 from statistics import NormalDist

@@ -15,7 +15,8 @@ class Options(Settings):
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Return −Mentr in nats as the score: 0 for a confident correct prediction, without lower bound for a confident
-    wrong one. One threshold decides."""
+    wrong one. The decision is whether it reaches the threshold learned on the reference, by class or for all
+    classes."""
     return thresholds.score(
         lambda z, label: -modified_entropy(z, label), logits, y, reference, per_class=options.per_class
     )

@@ -30,9 +30,9 @@ def score(
     """Return as the score log p of the label minus its mean over the adversary's models that never saw the sample. The
     decision is whether it reaches the threshold learned on the reference.
 
-    For a language model, log p is the mean over scored tokens. ``reference_logp`` float64 [models, samples] is that
-    mean, a signal. Raises ValueError if no sample was left unseen by two shadow models, because each needs another one
-    to compare with.
+    ``reference_logp`` float64 [models, samples] is the signal that holds this mean for the audited models. For a
+    language model, log p is the mean over scored tokens. Raises ValueError if no sample was left unseen by two shadow
+    models, because each needs another one to compare with.
     """
     if reference.member.any() and not reference.nonmember.any():
         raise ValueError(

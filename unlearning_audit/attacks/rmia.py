@@ -37,8 +37,9 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
-    """Return as the score the share of z that the sample dominates, float64 [models, samples] in [0, 1]; the decision
-    is whether it reaches ``beta``.
+    """Return as the score the share of other samples z that the sample x dominates, float64 [models, samples] in [0,
+    1]; the decision is whether it reaches ``beta``. x dominates z if p(x|model)/p(x) is at least ``gamma`` times
+    p(z|model)/p(z).
 
     Raises ValueError for samples with fewer than ``minimum`` reference models on a needed side, for ``z: population``
     without such samples, and for an audited model that is also a reference model.

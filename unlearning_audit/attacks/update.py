@@ -23,11 +23,12 @@ class Options(Settings):
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, before: np.ndarray
 ) -> Score:
-    """Return as the score φ before − φ after: by how much unlearning lowered the confidence in the label. What makes a
+    """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes a
     sample hard for every model cancels.
 
-    The decision is whether it reaches the threshold of the class, learned on the reference; without shadow models,
-    whether it exceeds 0. ``before`` float64 [models, samples] is a signal of the audited models.
+    The decision is whether it reaches the threshold learned on the reference, by class or for all classes; without
+    shadow models, whether it exceeds 0. ``before`` float64 [models, samples] is the signal φ of the audited models
+    before unlearning.
     """
     value = before - signals.per_model(signals.phi, logits, y)
     if "before" not in reference.signals:

@@ -46,9 +46,9 @@ def at_random(member: Membership, seed: int) -> list[Toss]:
     coins.
 
     If the forgotten samples F and the held-out samples T are uniform and of one size, a fair coin decides which sample
-    of such a pair lies in F, independently of all others. Models with the same F and T share their coins. Models of the
-    other split of a swapped pair have them reversed. Raises ValueError for a model whose F and T differ in size or are
-    empty.
+    of such a pair lies in F. The coins are independent of each other. Models with the same F and T share their coins.
+    Models of the other split of a swapped pair have them reversed. Raises ValueError for a model whose F and T differ
+    in size or are empty.
     """
     sizes = member.forget.sum(axis=1), member.heldout.sum(axis=1)
     for model, (forgotten, heldout) in enumerate(zip(*sizes, strict=True)):

@@ -76,8 +76,9 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return how much more of what they forgot these models relearn than retrained ones ("relearn_area…"), how many
-    steps they need in comparison ("relearn_steps"), and their accuracy after each number of steps ("relearn_accuracy").
+    """Return how much more these models relearn of what they forgot than retrained ones ("relearn_area…"), and how many
+    steps they need in comparison ("relearn_steps"). Their accuracy after each number of steps follows
+    ("relearn_accuracy").
 
     Language models also have the area in nats per token. Without other retrained models, all but the accuracies have no
     number, but the reason.

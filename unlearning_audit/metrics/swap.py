@@ -35,11 +35,11 @@ def advantage_bound(*, epsilon: float, delta: float) -> float:
 def lower_bound(*, epsilon: float, delta: float) -> float:
     """Return the least Q of (ε, δ)-certified removal, (4 − 4δ)/(e^ε + 1) − 1 cut to [0, 1] (Corollary 3.8).
 
-    The uncut value falls to −1 for large ε, where the corollary bounds nothing. Raises ValueError as
-    ``advantage_bound``. The bound also holds for a model that was trained with the budget (ε, δ) for one sample and
-    left unchanged, although such a model does not remove all of F at that budget. Against weak adversaries its Q is not
-    lower: over all splits, exchanging one sample is (2ε, (1 + e^ε)δ)-DP, so that Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε),
-    which is never above ``advantage_bound``.
+    The uncut value falls to −1 for large ε, where the corollary bounds nothing. Raises ValueError unless ε ≥ 0 and 0 ≤
+    δ ≤ 1. The bound also holds for a model that was trained with the budget (ε, δ) for one sample and left unchanged.
+    Such a model does not remove all of F at that budget. Yet against weak adversaries its Q is not lower: over all
+    splits, exchanging one sample is (2ε, (1 + e^ε)δ)-DP, so that Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε), which is never
+    above ``advantage_bound``.
     """
     return 1.0 - advantage_bound(epsilon=epsilon, delta=delta)
 
@@ -151,8 +151,8 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the advantages and AUCs of all attacks on forgotten against held-out samples of the target models, Q of
-    each set of attacks, and the AUCs of attacks on the models before and after unlearning.
+    """Return advantages and AUCs of all attacks on forgotten against held-out samples of the target models, and Q of
+    each set of attacks. The AUCs of attacks that compare models before and after unlearning follow.
 
     An attack that could not run has a row with the reason.
     """

@@ -353,9 +353,9 @@ class Models:
         ``requests``: the nodes of the memberships after each request. ``train``: the node of the trained models, which
         the method ``none`` leaves unchanged. ``name``: the method's name in the study.
 
-        The requests are handled one after the other. All are handled at once if the study states it, for retraining,
-        where it makes no difference, and for a sham (a random change of the weights, as large as that of the method it
-        is like).
+        The requests are handled one after the other, unless the study states that the method handles them at once.
+        Retraining handles them at once, because the result is the same. So does a sham, a random change of the weights
+        that is as large as that of the method it is like.
         """
         method, models = self.scenario.methods[name], train
         if method.name == "none":
