@@ -18,6 +18,8 @@ from unlearning_audit.stats import decide
 
 #: Systems disagree on a method if their ranks for it differ by this share of the number of methods, or more.
 APART = 0.5
+#: Rulers reach from 0 to this share of traces removed; 1 is retraining.
+REACH = 1.25
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,21 @@ class Line:
         ]
         return f"{numbers[0]} %" if math.isnan(self.low) else f"{numbers[0]} % [{numbers[1]}, {numbers[2]}]"
 
+    def at(self, end: str) -> float:
+        """Return ``end`` (share, low or high) in per cent of the length of a ruler; the share where it has no
+        interval."""
+        value = self.share if math.isnan(getattr(self, end)) else getattr(self, end)
+        return float(round(100 * min(max(value, 0.0), REACH) / REACH, 1))
+
+    @property
+    def gained(self) -> str:
+        """The test accuracy above retraining in points, "+3.2"; "" if unknown."""
+        return "" if math.isnan(self.points) else words.signed(self.points)
+
     @property
     def accuracy(self) -> str:
-        """The test accuracy above retraining in points, "+3.2", then a loss of utility; "" if neither is known."""
-        points = "" if math.isnan(self.points) else words.signed(self.points)
-        return f"{points}{f' ({self.lost})' if self.lost else ''}".strip()
+        """The test accuracy above retraining in points, then a loss of utility; "" if neither is known."""
+        return " ".join(filter(None, (self.gained, f"({self.lost})" if self.lost else "")))
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,7 @@ from typing import Any
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.report import naming, words
-from unlearning_audit.report.answer import Answer, Line
-
-#: The ruler reaches from 0 to this share of traces removed; 1 is retraining.
-REACH = 1.25
+from unlearning_audit.report.answer import Answer
 
 #: Lengths in the chart of ranks: height of a rank, space above, space beside, distance of systems.
 STEP, TOP, SIDE, GAP = 26, 34, 110, 110
@@ -28,50 +25,24 @@ def chosen(answers: list[Answer]) -> Answer | None:
 
 
 def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict[str, Any]:
-    """Return the values that the template of the report's first screen shows: the answer, its lines and the chart of
-    ranks.
+    """Return the values that the template of the report's first screen shows: the answer, and for each method what it
+    is about and its time; and the chart of ranks.
 
     ``plugins``: method → (its plug-in, the user's file or None); ``times``: method → its time as a share of retraining;
     methods without one have NaN.
     """
     return {
-        "label": answer.label, "best": answer.best, "contradiction": answer.contradiction, "checked": answer.checked,
-        "passed": all(tone == "good" for _, tone, _ in answer.checks),
-        "lines": [
-            {**_line(line, *plugins.get(line.method, ("", None))), "time": _time(times.get(line.method, math.nan))}
-            for line in answer.lines
-        ],
+        "told": answer, "passed": all(tone == "good" for _, tone, _ in answer.checks),
+        "about": {line.method: about(*plugins.get(line.method, ("", None))) for line in answer.lines},
+        "times": {line.method: _time(times.get(line.method, math.nan)) for line in answer.lines},
         "timed": not all(map(math.isnan, times.values())), "chart": _chart(answer),
-        "priced": any(line.accuracy for line in answer.lines),
-    }  # fmt: skip
-
-
-def _line(line: Line, plugin: str, file: str | None) -> dict[str, Any]:
-    """Return the values that the template shows for one method, with the positions of its share of traces removed and
-    of its interval on the ruler; None for positions without a number.
-
-    ``plugin`` and ``file``: the name of the method's plug-in and the user's file, if there is one.
-    """
-    at: dict[str, float | None] = {"at": None, "from": None, "to": None}
-    if not math.isnan(line.share):
-        low, high = (line.share if math.isnan(end) else end for end in (line.low, line.high))
-        at = {name: _place(value) for name, value in (("at", line.share), ("from", low), ("to", high))}
-    return {
-        "name": naming.method(line.method), "about": about(plugin, file), "removed": line.removed,
-        "word": line.state.word, "mark": line.state.mark, "tone": line.state.tone, "why": line.why,
-        "meaning": words.MEANINGS[line.state], "nearest": line.nearest, "lost": line.lost,
-        "points": "" if math.isnan(line.points) else words.signed(line.points), **at,
+        "priced": any(line.accuracy for line in answer.lines), "meanings": words.MEANINGS,
     }  # fmt: skip
 
 
 def _time(ratio: float) -> str:
     """Return the time as a share of retraining: "12 %", or "1.4 ×" if it takes longer."""
     return "" if math.isnan(ratio) else f"{ratio:.1f} ×" if ratio > 1 else f"{100 * ratio:.0f} %"
-
-
-def _place(share: float) -> float:
-    """Return the position of a share on the ruler, in per cent of its length."""
-    return round(100 * min(max(share, 0.0), REACH) / REACH, 1)
 
 
 def about(plugin: str, file: str | None) -> str:

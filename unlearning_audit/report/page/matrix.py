@@ -19,8 +19,6 @@ from unlearning_audit.stats import decide
 
 #: States from the best to the worst; an open verdict is better than a loss.
 ORDER = (words.LIKE, words.UNKNOWN, words.TRACES, words.OVER, words.DAMAGED)
-#: The bars of squares reach from 0 to this share of traces removed; 1 is retraining.
-REACH = 1.25
 
 
 @dataclass(frozen=True)
@@ -81,10 +79,6 @@ class Square(Line):
         missing = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
         place = len(ORDER) if self.verdict == decide.FAILED else ORDER.index(self.state)
         return round(100 * self.reference + 10 * place + missing, 4)
-
-    def at(self, end: str) -> float:
-        """Return ``end`` (share, low or high) in per cent of the length of a bar."""
-        return float(round(100 * min(max(getattr(self, end), 0.0), REACH) / REACH, 1))
 
 
 @dataclass(frozen=True)
