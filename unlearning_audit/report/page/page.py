@@ -55,20 +55,27 @@ def render(
     judgements, found = decisions.read(order["verdicts"]["comparisons"], rows), recognised.read(records)
     environment = templates.environment("page", autoescape=True)
     environment.filters |= {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans}
+    tables = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
+    evaluated = worth.read(files["meta.csv"])
     context = {
         "order": order,
         **_first_screen(numbers, judgements, order, rows, found),
         "recognised": found,
         **_program(Path(resources)),
         "references": naming.BASELINES,
-        "verdicts": _verdicts(judgements, order["verdicts"], files),
-        "headline": _table(numbers, order["headline"], files, published),
-        "tables": [_table(numbers, wish, files, published) for wish in order["tables"]],
-        "figures": [_figure(wish, files) for wish in order["figures"]],
+        "verdicts": [_table(name, [make(judgements, order["study"])], files) for name, make in tables.items()],
+        "between": _drawing("verdicts", words.TITLES["verdicts"], files),
+        "headline": _wished(numbers, order["headline"], files, published),
+        "tables": [_wished(numbers, wish, files, published) for wish in order["tables"]],
+        "figures": [
+            _drawing(wish["name"], wish["figure"]["title"], files, wish["caption"]) for wish in order["figures"]
+        ],
         "controls": controls(numbers, judgements),
-        "copies": _copies(order["copies"]),
-        "cost": {"sheets": cost.sheets(rows, order["cost"]), **_downloads("cost", files, TABLE_FILES)},
-        "meta": _worth(files),
+        "copies": copies.sheet(copies.read(order["copies"])),
+        "no_copies": words.NO_COPIES,
+        "cost": _table("cost", cost.sheets(rows, order["cost"]), files),
+        "meta": _table("meta", worth.sheets(evaluated), files),
+        "worth": _drawing("meta", words.TITLES["meta"], files) if len(worth.metrics(evaluated)) > 1 else None,
         "tuning": _tuning(files, order["study"]),
         "settings": settings(order["scenarios"]),
         "software": software(specs),
@@ -224,37 +231,17 @@ def example(numbers: Numbers) -> dict[str, Any] | None:
     return None
 
 
-def _table(numbers: Numbers, wish: dict[str, Any], files: dict[str, str], published: Path) -> dict[str, Any]:
-    """Return one table of the page with its caption and its files to download.
-
-    ``wish``: the table's settings and cases; ``files``: name of a file → its path; ``published``: the file of printed
-    numbers.
-    """
+def _wished(numbers: Numbers, wish: dict[str, Any], files: dict[str, str], published: Path) -> dict[str, Any]:
+    """Return the tables that the study asks for under one name. ``wish``: the table's settings and cases;
+    ``published``: the file of printed numbers."""
     sheets = grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)
-    table = {"name": wish["name"], "sheets": sheets, "caption": wish["caption"]}
-    return {**table, **_downloads(wish["name"], files, TABLE_FILES)}
+    return _table(wish["name"], sheets, files, wish["caption"])
 
 
-def _figure(wish: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
-    """Return one figure of the page with its caption and its files to download. ``wide``: it takes more than half the
-    page."""
-    figure = _drawing(wish["name"], wish["figure"]["title"], files)
-    wide = embed.width(figure["drawing"]) > style.HALF * 72 * 1.1
-    return {**figure, "caption": wish["caption"], "wide": wide}
-
-
-def _verdicts(judgements: Decisions, order: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
-    """Return the tables of verdicts, ranks and resolution and the figure of verdicts, with their files to download.
-
-    ``any``: whether the study has a comparison.
-    """
-    makers = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
-    tables = {
-        name: {"sheet": make(judgements, order["study"]), **_downloads(name, files, TABLE_FILES)}
-        for name, make in makers.items()
-    }
-    drawing = _drawing("verdicts", words.TITLES["verdicts"], files)
-    return {"tables": tables, "drawing": drawing, "any": bool(order["comparisons"])}
+def _table(name: str, sheets: list[Sheet], files: dict[str, str], caption: str = "") -> dict[str, Any]:
+    """Return the tables of one file for the template, with their caption and downloads. ``files``: name of a file → its
+    path."""
+    return {"name": name, "sheets": sheets, "caption": caption, **_downloads(name, files, TABLE_FILES)}
 
 
 def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
@@ -262,34 +249,12 @@ def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
     without tuned methods."""
     if "tuning.csv" not in files:
         return {}
-    sheets = {
-        "standings": standings.sheet(standings.read(files["standings.csv"]), study),
-        "tuning": tuned.sheet(tuned.read(files["tuning.csv"]), study),
-    }
+    makers = {"standings": standings, "tuning": tuned}
+    tables = {name: [maker.sheet(maker.read(files[f"{name}.csv"]), study)] for name, maker in makers.items()}
     return {
         "figures": [_drawing(name, words.TITLES[name], files) for name in ("front", "tuning")],
-        "tables": [
-            {"name": name, "sheet": sheet, **_downloads(name, files, TABLE_FILES)} for name, sheet in sheets.items()
-        ],
+        "tables": [_table(name, sheets, files) for name, sheets in tables.items()],
     }
-
-
-def _worth(files: dict[str, str]) -> dict[str, Any]:
-    """Return the tables of the evaluation of metrics (can each be trusted?), read from ``files``, and its figure if
-    there are several metrics. Without a row in meta.csv there are no tables."""
-    rows = worth.read(files["meta.csv"])
-    several = len(worth.metrics(rows)) > 1
-    return {
-        "sheets": worth.sheets(rows) if rows else [],
-        "figure": _drawing("meta", words.TITLES["meta"], files) if several else None,
-        **_downloads("meta", files, TABLE_FILES),
-    }
-
-
-def _copies(order: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a sentence on samples that occur more than once, and a table if there are any."""
-    table = copies.sheet(copies.read(order))
-    return {"reading": table.reading if table else words.NO_COPIES, "sheet": table}
 
 
 def orders(sheet: Sheet) -> list[dict[str, float | str]]:
@@ -308,8 +273,9 @@ def orders(sheet: Sheet) -> list[dict[str, float | str]]:
     return columns
 
 
-def _drawing(name: str, title: str, files: dict[str, str]) -> dict[str, Any]:
-    """Return the drawing, title and downloads of a figure for the template.
+def _drawing(name: str, title: str, files: dict[str, str], caption: str = "") -> dict[str, Any]:
+    """Return the drawing, title, caption and downloads of a figure for the template. ``wide``: it takes more than half
+    the page.
 
     The title is the sentence on what the figure shows, if it has one, and ``kind`` is then the study's ``title``, with
     which its caption begins; otherwise the title is the study's and ``kind`` is "".
@@ -318,7 +284,8 @@ def _drawing(name: str, title: str, files: dict[str, str]) -> dict[str, Any]:
     drawing = embed.drawing(files[f"{name}.svg"], str(escape(shown)))
     kind = "" if shown == title else title if title.endswith(("?", ".")) else f"{title}."
     return {
-        "name": name, "title": shown, "kind": kind, "drawing": Markup(drawing), **_downloads(name, files, FIGURE_FILES),
+        "name": name, "title": shown, "kind": kind, "drawing": Markup(drawing), "caption": caption,
+        "wide": embed.width(drawing) > style.HALF * 72 * 1.1, **_downloads(name, files, FIGURE_FILES),
     }  # fmt: skip
 
 

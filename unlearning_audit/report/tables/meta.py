@@ -49,7 +49,7 @@ def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
 def sheets(rows: list[dict[str, Any]]) -> list[Sheet]:
     """Return the table of all metrics over all scenarios, and, if there are such rows, that of their agreement."""
     between = [row for row in rows if row["property"].startswith(WITH)]
-    return [_whole(rows), *([_between(between)] if between else [])]
+    return [*([_whole(rows)] if rows else []), *([_between(between)] if between else [])]
 
 
 def _between(rows: list[dict[str, Any]]) -> Sheet:
