@@ -120,20 +120,3 @@ def test_who_takes_more_than_a_fifth_of_retraining_is_marked_and_no_score_knows(
     flags = {record["method"]: (record["to_retrain"], record["over_limit"]) for record in sheet.records}
     assert flags["slow"] == (pytest.approx(0.21), "yes")
     assert {flags[name][1] for name in ("quick", "retrain", "retrain_control")} == {"no"}
-
-
-def test_seconds_of_a_metric_are_means_over_the_methods_of_a_scenario(tmp_path):
-    nodes, cases = [], []
-    for i, (name, swap) in enumerate((("none", 1.0), ("retrain", 3.0))):
-        paths = {stage: tmp_path / stage / f"{name}-{i}" / "spec.json" for stage in ("unlearn", "metrics")}
-        write_spec(paths["unlearn"], {"models": 1, "unlearn_seconds": 1.0})
-        seconds = {"function": 9.0, "process": 9.0}
-        write_spec(paths["metrics"], {"seconds": seconds, "seconds_of": {"attacks": 5.0 + i, "swap": swap}})
-        nodes += [{"stage": stage, "node": path.parent.name, "spec": str(path)} for stage, path in paths.items()]
-        cases.append({**case("s", name), "specs": [str(paths["unlearn"])], "judged": str(paths["metrics"])})
-    rows = cost.rows(nodes)
-    tables.write_rows(tmp_path / "cost.csv", rows, cost.COLUMNS)
-    assert cost.read(tmp_path / "cost.csv") == rows
-    *_, measured = cost.sheets(rows, {"cases": cases})
-    assert {line.label: line.cells[0].text for line in measured.lines} == {"attacks": "5.5 s", "swap": "2 s"}
-    assert {record["metric"]: record["seconds"] for record in measured.records} == {"attacks": 5.5, "swap": 2.0}

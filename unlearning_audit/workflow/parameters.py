@@ -99,17 +99,10 @@ def tuning(plan: Plan) -> dict[str, Any]:
 
 def cost(plan: Plan) -> dict[str, Any]:
     """Return the settings of the cost table: every node with its spec, and for each evaluation the specs of its
-    unlearning and scoring. Imported models are left out, because their cost is unknown."""
+    unlearning. Imported models are left out, because their cost is unknown."""
     nodes = [{"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]} for node in plan.all()]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
-    cases = [
-        {
-            **described(case),
-            "specs": [compared.spec(path) for path in case.unlearned],
-            "judged": compared.spec(case.metrics),
-        }
-        for case in unlearned
-    ]
+    cases = [{**described(case), "specs": [compared.spec(path) for path in case.unlearned]} for case in unlearned]
     return {"nodes": nodes, "cases": cases, "caption": caption("cost"), "code": code("cost")}
 
 

@@ -11,7 +11,6 @@ from unlearning_audit.store.files import read_json
 
 COLUMNS = (
     "stage", "node", "models", "seconds", "cpu_seconds", "unlearn_seconds", "peak_memory_mib", "device", "processor",
-    "seconds_of",
 )  # fmt: skip
 #: Share of the retraining time above which the competition rejects a method.
 LIMIT = 0.2
@@ -26,7 +25,7 @@ def rows(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def read(path: str | Path) -> list[dict[str, Any]]:
     """Return the rows of ``cost.csv``. Raises ArtifactError as `cells.table` does."""
-    text = ("stage", "node", "device", "processor", "seconds_of")
+    text = ("stage", "node", "device", "processor")
     return cells.table(path, COLUMNS, text=text, whole=("models", "peak_memory_mib"))
 
 
@@ -66,10 +65,8 @@ def stages(ledger: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def sheets(ledger: list[dict[str, Any]], order: dict[str, Any]) -> list[Sheet]:
-    """Return three tables: the cost of every stage, the time of every method relative to retraining, and the time of
-    every metric if it was recorded."""
-    measured = _metrics(ledger, order["cases"])
-    return [_stages(ledger), _methods(ledger, order["cases"]), *([measured] if measured.lines else [])]
+    """Return two tables: the cost of every stage, and the time of every method relative to retraining."""
+    return [_stages(ledger), _methods(ledger, order["cases"])]
 
 
 def _stages(ledger: list[dict[str, Any]]) -> Sheet:
@@ -83,7 +80,7 @@ def _stages(ledger: list[dict[str, Any]]) -> Sheet:
     footer = (Line("all stages", _cells(len(ledger), None, whole, None)),)
     heads = tuple(map(Head, ("jobs", "models", "time", "per model", "peak memory")))
     reading = "Wall time of the jobs as measured when they ran."
-    records = tuple(_record(what=stage, **total) for stage, total in sums.items())
+    records = tuple({"what": stage, **total} for stage, total in sums.items())
     return Sheet("cost", "What each stage cost", reading, "stage", heads, tuple(lines), footer, records)
 
 
@@ -100,69 +97,22 @@ def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
         return sum(values) / len(values) if values else None
 
     lines = [
-        Line(naming.method(name), tuple(_ratio(mean(s, name, 1), limited=_limited(name)) for s in scenarios))
+        Line(naming.method(name), tuple(_ratio(mean(s, name, 1), name) for s in scenarios))
         for name in lookup.methods(cases)
     ]
     retraining = [mean(scenario, "retrain", 0) for scenario in scenarios]
     base = tuple(Entry("—" if seconds is None else duration(seconds)) for seconds in retraining)
     records = [
-        _record(what="unlearn", scenario=scenario, setting=setting, method=method, per_model=seconds, to_retrain=ratio,
-                over_limit="" if math.isnan(ratio) else "yes" if ratio > LIMIT and _limited(method) else "no")
+        {"what": "unlearn", "scenario": scenario, "setting": setting, "method": method, "per_model": seconds,
+         "to_retrain": ratio, "over_limit": "" if math.isnan(ratio) else "yes" if _slow(ratio, method) else "no"}
         for (scenario, setting, method), (seconds, ratio) in times.items()
     ]  # fmt: skip
     return Sheet(
         "cost-methods", "Time of unlearning relative to retraining",
         "Seconds of unlearning per model, divided by those of retraining: 1 = as long as retraining.", "method",
-        _heads(scenarios), tuple(lines), (Line("retraining, per model", base),), tuple(records),
+        tuple(Head(name.replace("_", " ")) for name in scenarios), tuple(lines),
+        (Line("retraining, per model", base),), tuple(records),
     )  # fmt: skip
-
-
-def _metrics(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
-    """Return the table of the seconds that each metric, and all attacks together, take to evaluate one method.
-
-    Each number is a mean over the methods and settings of a scenario. Scenarios without such records have no column.
-    """
-    nodes = {row["node"]: row for row in ledger if row["stage"] == "metrics"}
-    groups: dict[tuple[str, str], list[float]] = {}
-    for case in (case for case in cases if "judged" in case):
-        for part in filter(None, nodes[Path(case["judged"]).parts[-2]]["seconds_of"].split(";")):
-            name, seconds = part.split("=")
-            groups.setdefault((name, case["scenario"]), []).append(float(seconds))
-    measured = {scenario for _, scenario in groups}
-    scenarios = [name for name in dict.fromkeys(case["scenario"] for case in cases) if name in measured]
-    means = {key: sum(group) / len(group) for key, group in groups.items()}
-    lines = [
-        Line(
-            name.replace("_", " "),
-            tuple(Entry(duration(means[name, s]) if (name, s) in means else "") for s in scenarios),
-        )
-        for name in sorted({name for name, _ in groups}, key=lambda name: (name != "attacks", name))
-    ]
-    records = [
-        _record(what="metric", metric=name, scenario=scenario, jobs=len(groups[name, scenario]), seconds=mean)
-        for (name, scenario), mean in means.items()
-    ]
-    return Sheet(
-        "cost-metrics", "Time of judging one method",
-        "Mean seconds of each metric for one method. Attacks: all attacks together, whose scores some metrics use.",
-        "metric", _heads(scenarios), tuple(lines), (), tuple(records),
-    )  # fmt: skip
-
-
-def _heads(scenarios: list[str]) -> tuple[Head, ...]:
-    return tuple(Head(name.replace("_", " ")) for name in scenarios)
-
-
-def _limited(method: str) -> bool:
-    """Return whether the competition would limit the time of a method."""
-    return method not in naming.BASELINES
-
-
-def _record(**fields: object) -> dict[str, Any]:
-    """Return one row of the table's csv; columns that are not in ``fields`` are empty."""
-    names = ("what", "scenario", "setting", "method", "jobs", "models", "seconds", "cpu_seconds", "peak", "per_model",
-             "to_retrain", "over_limit", "metric")  # fmt: skip
-    return {name: fields.get(name, "") for name in names}
 
 
 def duration(seconds: float) -> str:
@@ -187,7 +137,6 @@ def _row(node: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         "peak_memory_mib": int(spec.get("peak_memory_mib", 0)),
         "device": str(machine.get("device", "")),
         "processor": str(machine.get("processor", "")),
-        "seconds_of": ";".join(f"{name}={seconds}" for name, seconds in spec.get("seconds_of", {}).items()),
     }
 
 
@@ -199,12 +148,17 @@ def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> t
     return tuple(map(Entry, (str(jobs), str(models) if models else "", duration(seconds), per_model, memory)))
 
 
-def _ratio(ratio: float | None, *, limited: bool) -> Entry:
+def _slow(ratio: float, method: str) -> bool:
+    """Return whether the competition would reject a method for its time."""
+    return ratio > LIMIT and method not in naming.BASELINES
+
+
+def _ratio(ratio: float | None, method: str) -> Entry:
     """Return the cell of a method's time relative to retraining: empty for None, a dash with a reason for NaN, and with
-    a warning if the method is ``limited`` and too slow."""
+    a warning if the method is too slow."""
     if ratio is None:
         return Entry("")  # the scenario does not have this method
     if math.isnan(ratio):
         return Entry("—", ("no retraining was timed, so there is nothing to compare with",))
-    slow = limited and ratio > LIMIT
+    slow = _slow(ratio, method)
     return Entry(f"{number(ratio, 2 if ratio < 10 else 0)} ×", (SLOW,) if slow else (), "bad" if slow else "")
