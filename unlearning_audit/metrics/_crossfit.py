@@ -66,8 +66,11 @@ def quality(
 
 
 def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> np.ndarray:
-    """Return the advantage against each model on each half, float64 [models, halves]; NaN where a half has no forgotten
-    or no held-out sample."""
+    """Return the advantage of one adversary against each model on each half of the samples, float64 [models, halves];
+    NaN where a half has no forgotten or no held-out sample.
+
+    ``decision`` bool [models, samples]; ``halves`` bool [halves, columns of the game]: the samples of each half.
+    """
     columns = halves.T.astype(np.float64)
     accepts = decision[:, rules.columns]
     with np.errstate(divide="ignore", invalid="ignore"):

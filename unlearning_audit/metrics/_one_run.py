@@ -33,9 +33,11 @@ Key = tuple[str, str]  # attack, form
 
 
 def scores_of(case: Evaluation) -> dict[Key, np.ndarray]:
-    """Return phi and the scores of the attacks, float64 [target models, samples] each, without duplicates.
+    """Return (attack, form) → scores of the attacks, and of phi alone, float64 [target models, samples] each, without
+    duplicates.
 
-    Attacks that rank all samples alike (such as one with both kinds of shadow data) count as one attack.
+    An attack that ranks all samples like an earlier one counts once (such as one that learns from both kinds of shadow
+    data). The random control is always kept.
     """
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     scores = {(PHI, ""): phi}

@@ -41,11 +41,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return rows "accuracy" of the target models for each role: retain, forget, heldout and test, by its clean labels.
+    """Return the accuracy of the target models on retained, forgotten, held-out and test samples, as rows with the
+    field ``role``. The test part is judged by its clean labels.
 
-    "majority_share" is the accuracy of always predicting the most frequent label. If the scenario has retrained models,
-    "accuracy_gap" follows: how much more often these are right. [] if all samples have one label, as passages of text
-    do. Imported models get a row with the reason for a role that is not known.
+    "majority_share" is the accuracy of always predicting the most frequent label. With retrained models, "accuracy_gap"
+    follows: how much more often these are right than the target models. [] if all samples have one label, as passages
+    of text do. Imported models get a row with the reason for a role that is not known.
     """
     table = of_models(case, case.target)
     if not table:

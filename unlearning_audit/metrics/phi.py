@@ -39,7 +39,8 @@ DECIDES = {"auc": Standard(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, h
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the AUC of φ for each target model; {} if the study has attacks or coins, which find more."""
+    """Return the AUC of φ for each target model, forgotten against held-out samples. {} if the study has attacks or
+    coins, which find more, or if a model has no forgotten or no held-out samples."""
     member = case.membership[case.target]
     attacks = [name for name, _ in case.scores if name != "random"]
     if attacks or member.pair is not None or not _game.sided(member):

@@ -179,16 +179,19 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the contributions of `parts` for the audited models."""
+    """Return "auc", "memory", "kept" and "elsewhere" → the published numbers of the audited models that verdicts
+    compare (`parts`). Those without values are left out."""
     assert case.published is not None
     return parts(case.published)
 
 
 def parts(published: Published) -> dict[str, Contribution]:
-    """Return the contributions of published numbers to verdicts: those that all populations have.
+    """Return what the published numbers of one population contribute to verdicts. Only attacks and values that all
+    populations of the evaluation have are used.
 
-    ``auc``: attacks; ``memory``: values of forgotten samples, or 1 minus them where they fall as more is remembered;
-    ``kept`` and ``elsewhere``: values of retained and of test samples, which measure utility.
+    ``auc``: AUC of attacks; ``memory``: means of values of forgotten samples, or of 1 minus them where they fall as
+    more is remembered; ``kept`` and ``elsewhere``: means of values of retained and of test samples, which measure
+    utility. A part without values is left out.
     """
     comparable = set(published.comparable.tolist())
     _, member = published.table()
@@ -214,7 +217,11 @@ def parts(published: Published) -> dict[str, Contribution]:
 def _of_attacks(
     published: Published, attacks: list[tuple[str, np.ndarray]], places: dict[str, np.ndarray], standard: Standard
 ) -> Contribution | None:
-    """Return the AUC of each attack; None if a model has no score on one of the two sides."""
+    """Return the AUC of each attack for each model, forgotten against held-out samples; None if an attack has no score
+    of forgotten or of held-out samples of some model.
+
+    ``attacks``: name and scores float64 [models, samples]; ``places``: the unit and the split of each model.
+    """
     sides = [_sides(published, score) for _, score in attacks]
     if not all(side.any(axis=1).all() for pair in sides for side in pair):
         return None
@@ -228,8 +235,12 @@ def _of_attacks(
 def _of_readings(
     published: Published, comparable: set[str], mask: np.ndarray, places: dict[str, np.ndarray], standard: Standard
 ) -> Contribution | None:
-    """Return the means over the samples in ``mask`` of values in [0, 1] that all populations have; None if there are
-    none."""
+    """Return for each model the mean of each value in [0, 1] over the samples in ``mask`` bool [models, samples]; None
+    if there are no such values.
+
+    ``comparable``: names of the values that all populations have. A value that falls as more is remembered is replaced
+    by 1 minus it. ``places``: the unit and the split of each model.
+    """
     names, parts = [], []
     columns = (published.readings.tolist(), published.values, published.direction, published.share)
     for name, value, direction, share in zip(*columns, strict=True):

@@ -84,11 +84,10 @@ def text_readings(
 
 
 def of_views(mean: np.ndarray, data: Data) -> dict[str, np.ndarray]:
-    """Return values that compare right and wrong answers by name, float64 [models, rows]; {} if no row has wrong
-    answers.
+    """Return name → values that compare the right answer of each row with wrong ones, float64 [models, rows]; NaN for
+    rows without wrong answers. {} if no row has wrong answers.
 
-    ``mean`` [models, rows]: the mean log p of a token, of samples and of their views. NaN for rows without wrong
-    answers.
+    ``mean`` [models, rows]: the mean log p of a token, of samples and of their views.
     """
     wrong, paraphrase = data.views("perturbed"), data.views("paraphrase")
     if not wrong.shape[1]:
