@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 #: Seconds between two drawings of the line on a terminal. Elsewhere, it is printed for every tenth of the run.
 REDRAWN = 0.5
 
-#: Words by which Snakemake says that there is nothing to do, that a script failed with a sentence, that a run was
+#: Words by which Snakemake answers where it runs no job, says that a script failed with a sentence, that a run was
 #: interrupted, and that it ends.
-NOTHING = "Nothing to be done"
+ANSWERS = "Nothing to be done", "Report created", "Unlocked"
 EXPLAINED = "CalledProcessError", "returned non-zero exit status 1."
 INTERRUPTED = "Terminating processes on user request"
 ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least one job did not complete")
@@ -108,7 +108,7 @@ class LogHandler(LogHandlerBase):
             return True
         if self.explained and any(words in text for words in ENDINGS):
             return False
-        return record.levelno >= logging.WARNING or hasattr(record, "small") or NOTHING in text
+        return record.levelno >= logging.WARNING or hasattr(record, "small") or text.startswith(ANSWERS)
 
     def _tenths(self) -> None:
         """Print the line once for each tenth of the run."""

@@ -116,11 +116,12 @@ def test_errors_warnings_and_answers_are_said_and_nothing_else(capsys):
     text = said(
         capsys, (logging.INFO, "Building DAG of jobs...", {}), (logging.INFO, "the answer", {"small": True}),
         (logging.WARNING, "a warning", {}), (logging.ERROR, "LockException: locked", {}),
-        (logging.INFO, "Nothing to be done (all there).", {}),
+        (logging.INFO, "Nothing to be done (all there).", {}), (logging.INFO, "Report created.", {}),
     )  # fmt: skip
     assert text.split("\n")[:-1] == [
         "the answer",
         "a warning",
         "LockException: locked",
         "Nothing to be done (all there).",
+        "Report created.",
     ]
