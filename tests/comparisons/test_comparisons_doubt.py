@@ -196,6 +196,29 @@ def test_a_coarse_metric_neither_blocks_equivalence_nor_is_asked_for_more(lackin
         assert "if the method is like retraining" in rows["x"]["note"]
 
 
+@pytest.mark.parametrize(
+    ("half", "coarse"),
+    [
+        ({"retrain": 0.01, "retrain_control": 0.01, "x": 0.9}, set()),
+        ({"retrain": 0.01, "retrain_control": 0.9, "x": 0.01}, {"tail"}),
+        ({"retrain": 0.9, "x": 0.01}, {"tail"}),
+        ({"none": 0.01, "x": 0.01}, {"tail"}),
+    ],
+)
+def test_a_metric_is_too_coarse_where_retraining_itself_is_not_shown_to_be_equivalent(half, coarse):
+    def judged(half: float, *metrics: str) -> SimpleNamespace:
+        reads = {
+            metric: SimpleNamespace(
+                distance=SimpleNamespace(inner=(-half, half)), margin=(-0.1, 0.1),
+                side=SimpleNamespace(audited=SimpleNamespace(standard=SimpleNamespace(coarse=metric == "tail"))),
+            ) for metric in metrics
+        }  # fmt: skip
+        return SimpleNamespace(of=lambda deciding: reads)
+
+    assert verdicts._coarse({method: judged(width, "tail", "auc") for method, width in half.items()}) == coarse
+    assert verdicts._coarse({method: judged(width, "tail") for method, width in half.items()}) == set()
+
+
 @pytest.mark.slow
 def test_a_method_that_keeps_three_per_cent_is_not_equivalent():
     """Three of a hundred forgotten samples stand out in every model; the largest advantage does not see them."""

@@ -31,6 +31,19 @@ def test_unlearned_models_and_others_are_held_against_the_same_retrained_ones(in
     assert part.value.mean() == pytest.approx(coarse[0] - coarse[1])
 
 
+@pytest.mark.parametrize(
+    ("unlearned", "independent", "halves", "models"),
+    [(4, None, False, 4), (9, None, False, 6), (9, 7, False, 7), (9, 7, True, 3), (9, 5, True, 5), (4, 12, True, 4)],
+)
+def test_as_many_models_of_each_kind_are_compared_as_all_have(unlearned, independent, halves, models):
+    control = independent and CONTROL[:independent]
+    u, reference, other, note = _klom._sides(U[:unlearned], R, control, halves=halves)
+    expected = U[:models], R[:models], R[models : 2 * models] if control is None else CONTROL[:models]
+    for actual, values in zip((u, reference, other), expected, strict=True):
+        np.testing.assert_array_equal(actual, values)
+    assert note.startswith(f"{models} models of each kind")
+
+
 @pytest.mark.parametrize(("retrained", "independent"), [(R[:5], None), (R, CONTROL[:2])])
 def test_two_models_of_a_kind_say_nothing(retrained, independent):
     assert _klom.rows(U, retrained, independent, OPTIONS) == []
