@@ -164,6 +164,23 @@ def test_what_a_blind_attack_reads_must_lie_within_twice_the_margin(distance, bl
     assert blind == (sighted.blind.tolist() if sighted.blind is not None else [False, False])
 
 
+def test_choosing_the_largest_of_several_numbers_widens_intervals_and_tests_by_its_factor():
+    """Of two attacks; without errors no factor is known, which is 1."""
+    part = scenario(np.random.default_rng(5), {"x": (0.3, 0.0)}, pairs=6)["x"]["advantage"]
+    side, rng = distances.Side(part, None, distances.THEORY), np.random.default_rng(0)
+    read = distances.read(side, "advantage", margins=MARGINS, rng=rng, draws=300)
+    together, numbers = read.together, read.numbers
+    factors = together.half / numbers.half_widths()
+    assert factors.min() > 1.05
+    assert read.factor == pytest.approx(factors[read.place])
+    assert read.factor_of_largest == pytest.approx(np.abs(read.weights) @ factors)
+    of_test = together.alone / read.chance.half_widths(units=False)
+    assert read.factor_of_test == pytest.approx(of_test[read.place])
+    still = replace(numbers, influence=np.zeros_like(numbers.influence)).of_samples()
+    sure = replace(read, numbers=still, chance=still)
+    assert (sure.factor, sure.factor_of_largest, sure.factor_of_test) == (1, 1, 1)
+
+
 def test_a_coarse_metric_without_a_reading_of_retraining_does_not_decide_equivalence():
     parts = scenario(np.random.default_rng(6), {"none": (0.4,), "retrain": (0.0,), "x": (0.0,)}, pairs=12, k=150)
     advantage = parts["x"]["advantage"]

@@ -171,9 +171,6 @@ def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_e
     [
         ("mine/shadow", "advantage", "kde/unlearned", "", "no shadow/"),
         ("shadow_original", "advantage", "kde/trained", "", "no shadow_original/"),
-        ("retrain", "score", "", "", "no retrain/"),
-        ("original", "privacy_auc", "ruli", "", "no original/"),
-        ("mine/shadow", "privacy_auc", "ruli", "", "no shadow/"),
         ("test.npy", "accuracy", "", "role=test", "test.npy"),
         ("", "score", "", "", "different forget sets"),
         ("", "advantage", "lira/unlearned", "", "same samples"),

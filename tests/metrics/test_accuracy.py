@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from unlearning_audit.metrics import accuracy
-from unlearning_audit.stats import crossed, rates
+from unlearning_audit.stats import rates
 
 from row_places import about
 
@@ -100,13 +100,6 @@ def test_shapes_that_do_not_fit_are_named(change, message):
     arguments, _ = example()
     with pytest.raises(ValueError, match=message):
         evaluate(**{**arguments, **change})
-
-
-def test_one_model_says_what_its_interval_lacks():
-    arguments, test = example()
-    first_model = {name: value if name == "y" else value[:1] for name, value in arguments.items()}
-    rows = by_role(evaluate(**first_model, test=test))
-    assert all(row.note == crossed.ONE_MODEL for row in rows.values())
 
 
 @pytest.mark.parametrize("of_sample", [0.0, 1.0])

@@ -68,30 +68,6 @@ def test_the_sets_of_adversaries():
     assert len(lost) == 2
 
 
-@pytest.mark.parametrize(
-    ("unpaired", "imported", "asked", "reason"),
-    [
-        ("these are no pairs", False, True, "these are no pairs"),
-        ("", True, False, "no attack could be asked"),
-        ("", False, False, None),
-        ("", True, True, None),
-    ],
-)
-def test_models_that_are_no_pairs_have_no_q_and_no_row_of_a_pair(unpaired, imported, asked, reason):
-    membership, scores = cases()
-    case = SimpleNamespace(
-        unpaired=unpaired, imported=imported, scores=scores if asked else {}, failed_attacks={}, draws=50,
-        sets=dict.fromkeys(("paper", "adaptive"), ("strong",)),
-    )  # fmt: skip
-    target = SimpleNamespace(**membership, weight=None)
-    rows = swap.read(case, target, np.random.default_rng(0))
-    empty = [row.note for row in rows if row.metric == "q" and np.isnan(row.value)]
-    assert empty == [reason] * bool(reason)
-    assert any(row.metric == "advantage" for row in rows) == asked
-    paired = any(row.metric == "q" and not np.isnan(row.value) for row in rows)
-    assert paired == any(row.pair is not None for row in rows) == (asked and not reason)
-
-
 def test_q_is_one_minus_the_largest_advantage(rows):
     for setting in ("", "pair=0", "pair=1"):
         bars = [value_of(rows, "advantage", a, setting).value for a in ("strong/trained", "weak/unlearned")]

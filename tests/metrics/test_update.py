@@ -49,7 +49,7 @@ def audit(seed, *, trace, models=3):
         for name, left in (("mine", trace), ("retrain", 0.0), ("retrain_control", 0.0))
     }
     parts = {name: _update.contributions(case, case.membership) for name, case in populations.items()}
-    rows = verdicts.compare(parts, {}, margins=MARGINS, draws=100, seed=seed).distances
+    rows = verdicts.compare(parts, {}, margins=MARGINS, draws=20, seed=seed).distances
     (row,) = [row for row in rows if row["method"] == "mine"]
     return row, {name: parts[name]["update_auc"].value.mean() for name in parts}
 
@@ -57,10 +57,10 @@ def audit(seed, *, trace, models=3):
 def test_areas_are_those_of_gaussians_and_difficulties_cancel():
     """φ before − φ after is N(MEMORY − trace, 2) of forgotten samples and N(0, 2) of others, however hard they are;
     models after unlearning alone tell a fifth as much of forgetting that went too far."""
-    rows, areas = zip(*(audit(seed, trace=-1.5) for seed in range(40)), strict=True)
+    rows, areas = zip(*(audit(seed, trace=-1.5) for seed in range(20)), strict=True)
     means = np.mean([list(area.values()) for area in areas], axis=0)
     exact = scipy_stats.norm.cdf(np.array([MEMORY + 1.5, MEMORY, MEMORY]) / 2)
-    np.testing.assert_allclose(means, exact, atol=0.015)
+    np.testing.assert_allclose(means, exact, atol=0.02)
     after_alone = scipy_stats.norm.cdf(-1.5 / np.sqrt(2 * (DIFFICULTY**2 + 1)))
     assert exact[0] - exact[1] > 3 * (0.5 - after_alone)
     assert np.mean([row["p"] <= 0.05 for row in rows]) > 0.8
@@ -80,9 +80,9 @@ def test_scores_that_separate_all_samples_read_the_ends_of_what_can_be_read():
 
 
 def test_retrained_models_are_not_accused_though_the_models_before_knew_the_samples():
-    rows, areas = zip(*(audit(seed, trace=0.0) for seed in range(80)), strict=True)
+    rows, areas = zip(*(audit(seed, trace=0.0) for seed in range(50)), strict=True)
     wrong = sum(row["p"] <= 0.05 for row in rows)
-    assert wrong <= scipy_stats.binom.ppf(0.999, 80, 0.05)
+    assert wrong <= scipy_stats.binom.ppf(0.999, 50, 0.05)
     assert np.mean([area["mine"] for area in areas]) > 0.65  # theory's .5 would accuse every one of them
 
 
