@@ -118,12 +118,13 @@ def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]
 
 
 def common(rows: list[dict[str, Any]], label: str) -> str:
-    """Return the scenario whose rows represent the property ``label``; "" if no scenario shows it.
+    """Return the scenario whose rows represent the property ``label`` where one row is shown for each metric; "" if
+    there is none.
 
-    This is the scenario in which most metrics show power, so that all properties are of the same models. If that
-    scenario does not show ``label``, it is the one in which most metrics show ``label`` (except for "models"). Of
-    equally good scenarios it is the first. A row without a value counts only if no row of its property has a value.
-    ``rows``: rows of `evaluate`.
+    Metrics can be compared only on the same models. So all properties are taken from the scenario in which most metrics
+    have the property power. If this scenario has no row of ``label``, the scenario in which most metrics have one is
+    returned, unless ``label`` is "models". Of scenarios with equally many, the first is taken. Rows without a value do
+    not count, unless no row of their property has a value. ``rows``: rows of `evaluate`.
     """
     with_values = {row["property"] for row in rows if not math.isnan(row["value"])}
     metrics_by_scenario: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))

@@ -398,11 +398,13 @@ def _verdict(
 
 
 def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[dict[str, Any]]:
-    """Return rows of the study sizes that would decide a method by the metrics that are ``still`` open (metric →
-    distance).
+    """Return rows of the sizes of studies that would decide on an inconclusive ``method``, for each metric by which it
+    is still open.
 
-    Rows are left out whose outcome cannot be reached: a metric of utility never shows that a method is distinguishable,
-    and nothing is equivalent in a scenario without the method none.
+    ``still``: metric → distance that is not shown to lie within the margin. Each row has an outcome. Rows with an
+    outcome that cannot be reached are left out: "equivalent", unless the scenario has the method none with repeated
+    models (``scenario.referred``), which show that there is something to find; and "distinguishable" by a metric of
+    utility, which does not decide that.
     """
     return [
         need

@@ -55,11 +55,16 @@ def apart(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
 
 
 def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int]]:
-    """Yield pairs of models that differed before unlearning and answer alike after it: ("alike", i, j), i < j. Then
-    yield models that answer as another one did before: ("was", i, j).
+    """Yield signs that a method mixed up models: ("alike", i, j) and ("was", i, j), where i and j are numbers of
+    models.
 
-    ``before`` and ``after`` [models, samples, classes]. Pairs that both had constant logits before are left out,
-    because they have no distance to compare with.
+    "alike", i < j: models i and j answer alike after unlearning, but differed before. "was", i ≠ j: model i answers
+    after unlearning as model j did before it, and not as model i did. Two sets of logits are alike if their distance
+    (`apart`) is below the share `ALIKE` of the distance between models i and j before unlearning; for "was", also of
+    the distance of model i after unlearning from itself before.
+
+    ``before`` and ``after`` [models, samples, classes]. Pairs in which both models had constant logits before are left
+    out, because they have no distance to compare with.
     """
     initially, now, crossed = apart(before, before), apart(after, after), apart(after, before)
     initially = np.minimum(initially, initially.T)  # infinite on one side for a model with constant logits

@@ -195,10 +195,11 @@ def listed(entry: Entry, case: Evaluation) -> list[dict[str, Any]]:
 
 
 def sent(key: str, entry: Entry, file: str | None, case: Evaluation, path: Path) -> dict[str, Any]:
-    """Run the metric that the study calls ``key`` in another process; return {"rows": its rows}, as plain values.
+    """Run the metric that the study calls ``key``, inside the separate process that `evaluated` starts for it; return
+    the reply to the main process: {"rows": the metric's rows}, with Python's numbers instead of NumPy's.
 
-    Contributions are too large for the reply and are written to ``path``, from which `received` reads them. ``entry``:
-    the metric's ``name`` and ``options``; ``file``: a user's own file, or None.
+    Contributions are too large for the reply. They are written to ``path``, from which `received` reads them.
+    ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None.
     """
     rows, parts = computed(key, entry, file, case)
     with guard(file or registry.source_file("metrics", entry["name"])):

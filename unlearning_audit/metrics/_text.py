@@ -22,10 +22,11 @@ FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
 
 
 def by_pair(case: Evaluation, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
-    """Yield the rows of all target models, then of those of each swapped pair, if they are in pairs, with its number in
-    the field ``pair``.
+    """Yield the rows of all target models. Then, if these are several swapped pairs, yield the rows of each pair, with
+    its number in the field ``pair``.
 
-    ``rows`` computes rows from ``models`` bool [models].
+    In a swapped pair, the models of one split forget the samples that those of the other never saw. ``rows`` computes
+    rows from ``models`` bool [models].
     """
     yield from rows(case.target)
     try:
@@ -53,10 +54,11 @@ def weighted(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
 
 
 def nll(logits: np.ndarray) -> np.ndarray:
-    """Return the mean negative log-likelihood of passages in nats per token, float64 [models, samples], from logits (φ,
-    0).
+    """Return the mean negative log-likelihood per token of each passage in nats, float64 [models, samples].
 
-    Raises ValueError for models with more than two classes, which are not language models.
+    ``logits`` [models, samples, 2]: of a language model, they are (φ, 0), where φ is the log-odds of the mean
+    likelihood of a token, so that sigmoid(φ) = exp(−nll) and nll = log(1 + exp(−φ)). Raises ValueError for models with
+    more than two classes, which are not language models.
     """
     if logits.shape[-1] != 2:
         raise ValueError(

@@ -180,13 +180,14 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
 
 def _accuracy_spread(case: Evaluation) -> list[Row]:
     """Return rows "accuracy_sd": the standard deviation over models of each model's accuracy, for the roles retain,
-    forget and test."""
+    forget and test. Test samples are judged by their clean labels. A role is left out if a model has no sample of
+    it."""
     target = case.membership[case.target]
     guess = case.answers(case.unlearned_files).predicted(case.target)
     right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
     test = np.broadcast_to(case.data.part == 1, guess.shape)
     roles = {"retain": (right, target.retain), "forget": (right, target.forget)}
-    roles["test"] = guess == case.data.y_clean, test
+    roles["test"] = ((guess == case.data.y_clean), test)
     return [
         row(
             metric="accuracy_sd",

@@ -45,11 +45,14 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return rows "nll", "perplexity" and, with retrained models, "nll_gap" for every role.
+    """Return rows "nll", "perplexity" and, with retrained models, "nll_gap" for each role of samples that occurs:
+    forget, heldout, retain and test.
 
     "nll" is the mean over models and samples of the negative log-likelihood per scored token in nats, and "perplexity"
     is e to that power. "nll_gap" is nll minus that of retrained models of the same splits: 0 = as if retrained. For
-    retraining itself, it is the difference from its control, which shows the effect of chance.
+    retraining itself, it is the difference from its control, which shows the effect of chance. The rows of all target
+    models come first. If these are several swapped pairs (two splits, of which one forgets what the other never saw),
+    the rows of each pair follow, with its number in the field ``pair``. Intervals cover models and samples.
     """
     audited = _text.nll(case.unlearned)
     files = _text.compared_files(case)
@@ -68,7 +71,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 def of_losses(
     audited: np.ndarray, retrained: np.ndarray | None, roles: dict[str, np.ndarray], **groups: Any
 ) -> list[Row]:
-    """Return rows "nll", "perplexity" and "nll_gap" of every role from mean negative log-likelihoods of samples.
+    """Return rows "nll", "perplexity" and "nll_gap" for each of ``roles``, from mean negative log-likelihoods of
+    samples, with intervals over models and samples.
 
     ``audited`` and ``retrained`` float64 [models, samples]; without the latter there is no gap. ``roles``: name → bool
     [models, samples]; ``groups``: split and block, int [models].

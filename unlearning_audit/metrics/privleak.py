@@ -38,12 +38,13 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return rows "privleak" and "min_k_auc"; [] without retrained models.
+    """Return rows "privleak" and "min_k_auc" over all target models, then over each swapped pair of models (field
+    ``pair``) if there are several; [] without retrained models.
 
-    "privleak" is 100·(A − A_retrained)/A_retrained, where A = 1 − AUC of forgotten against held-out samples, as a mean
-    over models of each kind. 0 = as if retrained; below 0, forgotten samples are still recognised; above 0, they look
-    less known than samples that were never seen. Retraining itself is compared with its control. "min_k_auc" is 1 − A,
-    on which verdicts rest.
+    "min_k_auc" is the AUC of forgotten against held-out samples by Min-K %, as a mean over models. "privleak" is 100·(A
+    − A_retrained)/A_retrained, where A = 1 − AUC: 0 = as if retrained; below 0, forgotten samples are still recognised;
+    above 0, they look less known than samples that were never seen. Retraining itself is compared with its control.
+    Intervals cover models and samples. Verdicts rest on "min_k_auc".
     """
     files = _text.compared_files(case)
     if files is None:
@@ -73,7 +74,8 @@ DECIDES = {"min_k_auc": Standard(1, "auc", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the AUC of Min-K % of forgotten against held-out samples for each target model."""
+    """Return "min_k_auc" → the AUC of each target model's forgotten against its held-out samples by Min-K %, and the
+    influence of each sample on it. {} if a model has no forgotten or no held-out samples."""
     target, share = case.membership[case.target], options.share
     columns = np.flatnonzero((target.forget | target.heldout).any(0))
     score = of_tokens.lowest(case.signal("tokens", case.unlearned_files, case.target, columns)[..., LOGP], share)

@@ -45,8 +45,9 @@ class Options(Settings):
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the advantage on each request so far, or the share of right guesses of its canaries; {} unless ``decides``
-    is set.
+    """Return "advantage_request_i" → the advantage of attacks on request i, or for canaries "right_guesses_request_i" →
+    the share of right guesses, for each request i that was made and each target model. {} unless ``decides`` is set; a
+    request on which only the random control was run has no advantage.
 
     A request that was forgotten first may come back with later ones, which a number over all requests together hides.
     """
@@ -67,12 +68,13 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return for each request of the sequence Q and advantages of attacks on its samples, and accuracies. If samples
-    are canaries, the one-run audit takes the place of Q and advantages; requests that are not made yet then have
-    accuracies only.
+    """Return the rows of every request of the sequence, with its number in the field ``request``: "accuracy" of the
+    target models on the samples of the request that they were trained on (role=forget) and on its others
+    (role=heldout), and how well attacks tell these apart.
 
-    Accuracy with role=forget is that on samples of the request that models were trained on, with role=heldout that on
-    the others.
+    The latter are "q" and "advantage". If samples are canaries, they are the rows of the one-run audit instead:
+    "right_guesses", "one_run_p" and "epsilon_request"; requests that are not made yet have none. Rows of single pairs
+    or models are left out. Intervals cover models and samples.
     """
     member = case.membership[case.target]
     assert member.request is not None  # NEEDS asks for requests
@@ -90,7 +92,12 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def _audit(case: Evaluation, part: Membership) -> list[Row]:
-    """Return the rows of the one-run audit of one request's canaries, which are those of ``part``."""
+    """Return the rows of the one-run audit of one request: whether attacks guess, for each pair of its canaries, which
+    of the two the models forgot.
+
+    A fair coin chose that (``tosses``). ``part``: memberships in which only the canaries of this request are pairs
+    (`Membership.part`). ε is computed for δ = 0.
+    """
     return _one_run.evaluate(
         scores=_one_run.scores_of(case),
         tosses=_coins.tossed(part, case.seed),

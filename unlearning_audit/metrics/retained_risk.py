@@ -41,11 +41,11 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return how well retained samples are distinguished from held-out ones by φ after unlearning ("retained_auc"), and
-    by how much better than before unlearning and than in retrained models.
+    """Return rows of how well φ (confidence in the label) distinguishes retained from held-out samples of the target
+    models: "retained_auc" after unlearning, and the differences from the AUC before unlearning ("retained_risk") and
+    from that in retrained models ("retained_risk_gap").
 
-    The last row, "retained_risk_gap", is left out without retrained models to compare with, the one before it without
-    models before unlearning.
+    A difference is left out if there are no such models, or if they failed. Intervals cover models and samples.
     """
     member, labels = case.membership[case.target], case.labels_of(case.target)
     phi = {"after": case.unlearned_files, "before": case.originals, "retrained": case.compared_files}
@@ -69,13 +69,19 @@ def evaluate(
     split: np.ndarray,
     block: np.ndarray,
 ) -> list[Row]:
-    """Return the row "retained_auc", the AUC of retained against held-out samples by φ after unlearning, and its
-    differences from the AUC before unlearning ("retained_risk") and in retrained models ("retained_risk_gap").
+    """Return the row "retained_auc", the AUC of retained against held-out samples by φ (confidence in the label) after
+    unlearning, and its differences from the AUC before unlearning ("retained_risk") and in retrained models
+    ("retained_risk_gap").
 
     ``after``, ``before`` and ``retrained`` float64 [models, samples]: φ of the models after unlearning, before it, and
     of retrained ones; without one of the latter two, its difference is left out. ``retain`` and ``heldout`` bool
-    [models, samples]; ``split`` and ``block`` int [models]. Differences are paired by models and samples; intervals
-    cover both. One row without a number is returned if a model has no retained or no held-out samples.
+    [models, samples]; ``split`` and ``block`` int [models]. One row without a number is returned if a model has no
+    retained or no held-out samples.
+
+    Intervals cover models and samples, and differences are paired by both. The variance of an AUC includes imaginary
+    samples (field ``imagined``; see `stats.mean_influence`), so that an AUC of 1 has an interval, too. In the
+    difference of two equal AUCs they would cancel. So the larger of their influences counts there, unless the scores
+    themselves are equal.
     """
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():
         empty = stats.empty(n=0, note="a model keeps no sample, or has seen all of them")

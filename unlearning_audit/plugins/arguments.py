@@ -96,7 +96,7 @@ def words_of(name: str) -> list[str]:
 def role(name: str, *, short: bool = False) -> str | None:
     """Return which of `ROLES` a parameter of this name stands for; None if the name does not tell.
 
-    ``short``: whether the names of `SHORT` count.
+    ``short``: whether the abbreviations D_f and D_r count as names of the samples to forget and to keep.
 
     >>> [role(name) for name in ("net", "forget_train_dl", "retain_data", "D_forget", "noisy_loader", "forget_class")]
     ['model', 'forget_loader', 'retain_data', 'forget_loader', None, None]
@@ -124,8 +124,14 @@ def assigned(
     """Decide what each parameter of a published unlearning function receives: return parameter → its role in `ROLES`,
     or None if it receives the option of its own name. Parameters that keep their default are left out.
 
+    A parameter receives the first of these that exists: 1. the option of its name (a mapping that describes the
+    optimiser only describes it); 2. the role that ``give`` states; 3. the role that its name suggests; 4. its default.
+    If the default exists, it goes before a suggested role that is in `MODEST` or whose name may be a switch, such as
+    test. If no parameter stands for the model to unlearn, a single original model does. D_f and D_r are recognised only
+    if both occur.
+
     ``options``: the function's own options; ``give``: parameter → role, as the study states it; ``more``: whether the
-    function takes further keywords. Raises ValueError for a parameter that is not recognised, for an option that no
+    function takes further keywords. Raises ValueError for a parameter that receives nothing, for an option that no
     parameter takes, and for a function that takes no model or no samples.
     """
     for name, place in give.items():
@@ -161,8 +167,11 @@ def assigned(
 
 
 def _modest(name: str, purpose: str) -> bool:
-    """Return whether a parameter keeps the function's own default: if its role is in `MODEST`, or if its name may be a
-    switch."""
+    """Return whether a parameter that has a default keeps it, although its name suggests the role ``purpose``.
+
+    It does if the role is in `MODEST`, or if its name may also be a switch: words such as test or train, without a noun
+    such as forget and without a word for data or loader.
+    """
     words = words_of(name)
     switch = purpose.endswith("_loader") and not {*words} & {*FORM_OF, *SHORT, *NOUNS}
     return purpose in MODEST or switch

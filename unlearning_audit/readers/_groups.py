@@ -339,21 +339,24 @@ def _common(groups: list[Group]) -> frozenset[str]:
 def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list[Group]:
     """Return the groups to which a model before unlearning belongs; [] if none fits.
 
-    ``models``: all models. If the same model has logs for several forget sets, each group gets the log whose samples
-    fit best. Of several groups with one forget set, those with the most similar names are kept.
+    A group fits if the model has results on enough samples of its forget set, and if the words in their names agree or
+    all groups have equal words. Two rules narrow the choice. First, a model may have a log for each forget set: among
+    ``models``, those before unlearning with equal words and recipe. A group then takes the log that shares the most
+    samples with its forget set, and of these the one with the fewest samples. Second, of several groups with one forget
+    set, only those remain whose words differ least from the model's.
     """
     common, fitting = _common(groups), []
-    twins = [twin for twin in models if twin.role == NONE and (twin.words, twin.recipe) == (model.words, model.recipe)]
+    logs = [log for log in models if log.role == NONE and (log.words, log.recipe) == (model.words, model.recipe)]
     for group in groups:
         count = shared(model, group.samples)
-        if not count or not (_fits(model, group, common) or len({twin.words for twin in groups}) == 1):
+        if not count or not (_fits(model, group, common) or len({other.words for other in groups}) == 1):
             continue
-        fits = {id(twin): (shared(twin, group.samples), -len(subject(twin))) for twin in twins}
+        fits = {id(log): (shared(log, group.samples), -len(subject(log))) for log in logs}
         if fits[id(model)] == max(fits.values()):
             fitting.append(group)
     # If several groups have one forget set, those with the most similar names are kept.
     apart = {id(group): len(frozenset(model.words) ^ group.words) for group in fitting}
-    nearest = {group.samples: min(apart[id(twin)] for twin in fitting if twin.samples == group.samples)
+    nearest = {group.samples: min(apart[id(other)] for other in fitting if other.samples == group.samples)
                for group in fitting}  # fmt: skip
     return [group for group in fitting if apart[id(group)] == nearest[group.samples]]
 

@@ -56,8 +56,13 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """Return one model for each kind, forget set and number, from its last epoch with the most parts; from archives,
-    one for each epoch and number. Raises ValueError that names a file."""
+    """Return the models whose margins lie in ``paths``.
+
+    All ``.npy`` files of one kind (``pretrain``, ``oracle`` or a method), one forget set and one model number are one
+    model. Of its epochs, the one is read that covers the most parts of the data (retain, forget, val); of several such,
+    the last. An archive ``.npz`` gives one model for each epoch and model number, or an `Unread` if it is not valid.
+    Raises ValueError for a ``.npy`` file in a wrong folder, twice there, or without one of its forget set beside it.
+    """
     models: list[Model | Unread] = []
     for path in paths:
         if path.suffix == ".npz":

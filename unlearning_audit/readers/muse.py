@@ -49,7 +49,12 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _model(folder: Path, paths: list[Path], root: Path) -> Model:
-    """Read the model of a folder from its logs ``paths``. Raises ValueError if none is of the forget set."""
+    """Read one MUSE model from its logs ``paths``, which lie in subfolders of ``folder``: scores of attacks from
+    privleak, and ROUGE of answers from verbmem_f, knowmem_f and knowmem_r.
+
+    The names of ``folder`` and of the folders between it and ``root``, the path that the user named, give the model's
+    name. Raises ValueError if none of the logs is of the forget set.
+    """
     root = root if folder.is_relative_to(root) else folder
     model = _words.of_path(folder / paths[0].name, root).model(paths[-1])
     for path in paths:

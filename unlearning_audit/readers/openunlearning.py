@@ -298,11 +298,17 @@ def _number(value: object) -> TypeGuard[float]:
 
 
 def _add_reading(model: Model, name: str, entry: dict[str, Any], samples: _Samples) -> None:
-    """Add the values per sample of a metric to a model, and compare their mean with the one that the log prints.
+    """Add the values per sample of one metric to ``model.readings``, and compare their mean with the one that the log
+    prints.
 
-    Of several fields, the one is taken whose mean is printed. A metric without numbers is skipped. A metric with a list
-    of values per sample is recorded in ``model.left_out`` if nothing says which value is meant. Values of wrong answers
-    are only kept for the truth ratio.
+    ``name`` and ``entry``: the metric's name and content in the log; ``samples``: the names of its samples. A sample
+    may have several fields, such as prob and avg_loss; the field is read whose mean is printed. Values have direction
+    +1 (larger if the model knows the sample better); losses have −1, and min(r, 1/r) of a truth ratio r has 0, because
+    it is small for a model that knows the answer and for a damaged one. They are a share if all lie between 0 and 1.
+
+    Nothing is added for a metric without numbers. If samples have lists of values and nothing says which one is meant,
+    ``model.left_out`` says so. Metrics of wrong answers (_PERT_) are compared, but not added, because they enter only
+    the truth ratio.
     """
     printed = float(entry["agg_value"]) if _number(entry.get("agg_value")) else math.nan
     columns = {key: values for key in FIELDS if (values := _numbers(entry, key))}

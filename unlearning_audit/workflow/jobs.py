@@ -72,11 +72,13 @@ def made(
 def make(
     stage: str, settings: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, str], place: dict[str, Any]
 ) -> None:
-    """Make the files of one node, such as a signal, within the job of another node, and write the node's own spec.
-    Nothing is done if the files exist and are intact.
+    """Make the files of one node of the plan, and write its ``spec.json``, inside the job that Snakemake runs for
+    another node.
 
-    ``inputs`` and ``outputs``: role → path or paths, the spec last. The function that is called is the one with the
-    name of the ``stage`` in `workflow`. ``place``: facts that do not change results.
+    So a job that makes models also computes the signals that are read from them, without jobs of their own. ``stage``:
+    the name of the function that makes the files, and of its module in `workflow`. ``inputs`` and ``outputs``: role →
+    path or paths, the ``spec.json`` last. ``place``: facts that do not change results. Nothing is done if all files
+    exist and are intact.
     """
     *files, record = outputs.values()
     with suppress(ArtifactError):

@@ -239,11 +239,12 @@ def described(case: CaseFiles) -> dict[str, Any]:
 
 
 def own_metrics(plan: Plan) -> dict[str, Any]:
-    """Return the study's metrics whose name differs from the library's, or that are a user's own file, for jobs that
-    must read their rows.
+    """Return what jobs that read rows of metrics have to know of the study's own metrics: those that are a user's file,
+    or that the study calls by another name than the library.
 
-    ``own_metrics``: name in the study → (name in the library, file). ``declared``: name in the study → text of the
-    quantities that the metric declares; absent if there are no such metrics.
+    It is a part of the settings of these jobs: ``own_metrics``, name in the study → (name in the library, a user's file
+    or None), {} if there are none; and, if there are some, ``declared``, name in the study → the metric's `QUANTITIES`
+    as text, so that an edit of these changes the settings.
     """
     items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
     sources = {key: (metric.name, metric.file) for key, metric in items if metric.file or key != metric.name}

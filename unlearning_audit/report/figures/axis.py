@@ -72,8 +72,13 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
-    """Return a sentence on whether methods rank alike at all values of the axis. With fewer than three methods it gives
-    the range of the metric instead; without a metric it is ""."""
+    """Return a sentence on whether the main metric ranks methods alike at all values of the axis.
+
+    It compares the rankings (Kendall's τ) of every two scenarios and settings with at least three methods, without
+    references (none, retrain) and methods without a number. If there are no two such rankings, the sentence gives the
+    range of the metric instead. The main metric is that of the first case that has one; "" if none has. ``wish``: the
+    study's settings of the figure, of which ``attack`` is read.
+    """
     metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
     if not metric:
         return ""

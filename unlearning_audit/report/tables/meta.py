@@ -79,7 +79,10 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
     """Return the table of the properties of metrics (power, separation, …): a line for each metric, a column for each
     property.
 
-    A footnote marks a value from other models than those of its column, or a metric all of whose values are.
+    Each column shows one scenario, which its head names (`common`). If a metric lacks a value there, that of another
+    scenario stands in, and a footnote says that it is of other models. For a metric all of whose values are of other
+    scenarios (`elsewhere`), the footnote stands at its name instead. The last property, "models", is a count and has no
+    such footnote.
     """
     spoken = overview(rows)
     qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]
@@ -89,14 +92,14 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
         for quality in qualities
     }
     main = {quality: common(rows, quality) for quality in qualities}
-    far, lines = elsewhere(rows), []
+    apart, lines = elsewhere(rows), []
     for name in metrics(rows):
         entries = []
         for quality in qualities:
             row = spoken.get((name, quality))
-            beside = row and row["scenario"] != main[quality] and name not in far and quality != "models"
+            beside = row and row["scenario"] != main[quality] and name not in apart and quality != "models"
             entries.append(_entry(row, places[quality], _on(row["scenario"]) if row and beside else ""))
-        notes = (_on(next(row["scenario"] for (m, _), row in spoken.items() if m == name)),) if name in far else ()
+        notes = (_on(next(row["scenario"] for (m, _), row in spoken.items() if m == name)),) if name in apart else ()
         lines.append(Line(name, tuple(entries), notes))
     heads = tuple(
         Head(SHORT.get(quality, quality), "" if quality == "models" else f"scenario {_name(main[quality])}")
