@@ -7,7 +7,7 @@ import pytest
 from unlearning_audit.comparisons.distances import Side
 from unlearning_audit.evaluation import contributions as added
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.metrics import _direction, _game, accuracy, competition, efficacy, ruli, swap
+from unlearning_audit.metrics import _direction, _game, accuracy, competition, ruli, swap
 from unlearning_audit.protocols import ruli as thirds
 from unlearning_audit.stats import paired, tail
 
@@ -142,21 +142,6 @@ def test_f_over_its_null_adds_up():
     assert mean(part)[0] == pytest.approx(value(rows, "forgetting_quality_over_null"), abs=1e-12)
     assert part.value.shape == (1, 8)
     assert competition.over_null(u[:4], r[:4], None, index, options, np.random.default_rng(0)) == {}
-
-
-class Gradients:
-    """All that efficacy reads of a case."""
-
-    def __init__(self, norms):
-        self.gradients = norms, norms.mean(axis=1)
-
-
-def test_efficacy_is_kept_as_logarithms_and_left_out_where_it_is_infinite():
-    norms = np.random.default_rng(3).exponential(size=(5, 20))
-    part = call.parts(efficacy, Gradients(norms), {})["efficacy"]
-    np.testing.assert_allclose(part.value[0], -np.log(norms.mean(axis=1)), atol=1e-12)
-    norms[2] = 0
-    assert call.parts(efficacy, Gradients(norms), {}) == {}
 
 
 # ---------------------------------------------------------------- the file

@@ -22,17 +22,6 @@ def test_nll_and_perplexity_of_a_uniform_model():
         nll(np.zeros((1, 2, 5)))
 
 
-def test_a_level_is_the_mean_of_means_and_its_variance_the_textbooks_for_one_model():
-    rng = np.random.default_rng(1)
-    value = rng.normal(3, 2, (1, 40))
-    estimate = levels.level(value=value, rows=np.ones((1, 40), bool), split=np.zeros(1, int), block=np.zeros(1, int))
-    assert estimate.value == pytest.approx(value.mean(), abs=1e-12)
-    assert estimate.n == 40
-    error = value.std(ddof=1) / math.sqrt(40)
-    assert 1.96 * error < estimate.high - estimate.value < 2.2 * error
-    assert "one model" in estimate.note
-
-
 def test_intervals_of_levels_cover_when_samples_and_models_vary():
     """Samples and models each add their own; 400 studies of 6 models and 30 samples."""
     rng, inside, studies = np.random.default_rng(2), 0, 400
@@ -85,9 +74,3 @@ def test_a_loss_is_no_less_than_nought():
     assert levels.level(value=value, **places).low < 0
     loss = levels.level(value=value, **places, low=0.0)
     assert (loss.low, perplexity.exponential(loss).low) == (0, 1)
-
-
-def test_two_rows_are_needed():
-    rows = np.zeros((2, 3), bool)
-    rows[:, 0] = True
-    assert levels.level(value=np.ones((2, 3)), rows=rows, split=np.arange(2), block=np.zeros(2, int)).n == 0

@@ -42,7 +42,7 @@ def test_what_one_audit_alone_knows_of_a_layer_holds_for_the_mean():
 
 
 def test_the_mean_is_covered_as_often_as_it_says():
-    rng, audits, inside = np.random.default_rng(5), 300, 0
+    rng, audits, inside = np.random.default_rng(5), 150, 0
     worlds = [World(truth=(0.1, 0.3), pairs=3, pair=0.05), World(truth=(0.3, 0.2), pairs=5, pair=0.02, models=2)]
     for _ in range(audits):
         read = average.mean([world.read(rng) for world in worlds])

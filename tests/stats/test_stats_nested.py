@@ -39,7 +39,7 @@ def test_limits_are_exact_where_one_mean_square_is_0_and_where_f_cannot_tell_the
 @pytest.mark.parametrize(("training", "unlearning"), [(1.0, 0.3), (0.3, 1.0), (0.0, 1.0)])
 @pytest.mark.parametrize("shape", [(4, 2), (8, 4)])
 def test_intervals_cover(training, unlearning, shape):
-    rng, hits, audits = np.random.default_rng(0), np.zeros(2), 600
+    rng, hits, audits = np.random.default_rng(0), np.zeros(2), 300
     original = np.repeat(np.arange(shape[0]), shape[1])
     for _ in range(audits):
         value = training * rng.standard_normal(shape[0])[original] + unlearning * rng.standard_normal(len(original))

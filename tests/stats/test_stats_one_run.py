@@ -235,15 +235,6 @@ def test_the_likelihood_ratio_finds_another_spread():
     assert one_run.p_value(guesses=one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng)) < 1e-6
 
 
-def test_counts_of_models_with_coins_of_their_own_add_up():
-    counts = one_run.pooled(counts=[Guesses(60, 80), Guesses(50, 80)])
-    assert counts == Guesses(110, 160)
-    alone = one_run.epsilon_request(guesses=counts).value
-    np.testing.assert_allclose(one_run.epsilon_request(guesses=counts, models=2).value, alone / 2)
-    with pytest.raises(ValueError, match="one attack"):
-        one_run.pooled(counts=[Guesses(60, 80, 2)])
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [

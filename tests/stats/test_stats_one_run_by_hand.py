@@ -177,7 +177,8 @@ def test_a_score_far_from_a_spread_of_none_is_told_by_the_nearest_mean():
         assert counts == Guesses(int((forgotten > 0)[~learn].sum()), 2)
 
 
-def test_counts_of_no_model_do_not_add_up():
-    with pytest.raises(ValueError, match="add up"):
-        one_run.pooled(counts=[])
+def test_counts_of_no_model_or_of_the_best_of_two_attacks_do_not_add_up():
+    for counts in ([], [Guesses(3, 4, 2)]):
+        with pytest.raises(ValueError, match="add up for one attack"):
+            one_run.pooled(counts=counts)
     assert one_run.pooled(counts=[Guesses(3, 4), Guesses(1, 2)]) == Guesses(4, 6, 1)

@@ -108,17 +108,6 @@ def only(design=None, **parts):
                       design=design, events=1e9)  # fmt: skip
 
 
-def test_half_width_of_samples_alone_is_normal():
-    of = only(sample=0.36)
-    np.testing.assert_allclose(resolution.half_width(of=of, design=of.design), 1.959964 * 0.6 / np.sqrt(600))
-
-
-def test_half_width_of_many_pairs_is_normal():
-    of = only(pair=0.04)
-    large = replace(of.design, units=100_000)
-    np.testing.assert_allclose(resolution.half_width(of=of, design=large), 1.96 * 0.2 / np.sqrt(100_000), rtol=1e-3)
-
-
 def test_samples_alone_decide_from_the_number_of_the_closed_form_on():
     """Samples alone: told from n = σ²(z + z')²/d² on."""
     of, distance = only(sample=0.36), 0.05

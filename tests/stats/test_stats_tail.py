@@ -96,7 +96,7 @@ def test_a_sensitive_class_that_looks_familiar_makes_no_tail():
 @pytest.mark.parametrize(("heldout", "share"), [(10, 0.05), (40, 0.03), (99, 0.02), (30, 0.1)])
 def test_what_a_fair_draw_varies_by_is_known(heldout, share):
     """In closed form, against a simulation of two samples beside so many held-out ones."""
-    rng, draws = np.random.default_rng(heldout), 40_000
+    rng, draws = np.random.default_rng(heldout), 12_000
     above = np.array([
         tail._above(*tail._places(row[:2], np.sort(row[2:])), share * (heldout + 1), 1)
         for row in rng.random((draws, heldout + 2))
