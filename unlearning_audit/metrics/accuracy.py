@@ -90,10 +90,12 @@ FORGOTTEN = replace(UTILITY, direction=1, deciding=True)
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the accuracy of each target model on retained and test samples, as contributions to utility.
+    """Return "accuracy_retain" and "accuracy_test" → the accuracy of each target model on these samples, as
+    contributions to utility.
 
-    Held-out samples replace an empty test part. Models of one block that keep the same samples are one unit. For
-    language models it is their loss.
+    If the test part is empty, "accuracy_heldout" replaces it. A role of which some model has no sample is left out.
+    Models of one block that keep the same samples are one unit. For language models, the mean negative log-likelihood
+    takes the place of accuracy ("nll_…").
     """
     return _by_role(case)
 

@@ -101,7 +101,9 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the contributions of every group of models and every forget sample to F/F₀ and KLOM."""
+    """Return "forgetting_quality_over_null" (F/F₀) and "klom" → the number of every group of target models that is left
+    out together, and the influence of every forgotten sample. Either is left out if there are too few models or
+    samples, and both for imported models that do not allow them."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     rng = generator(case.seed, "competition")
 

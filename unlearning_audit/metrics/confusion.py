@@ -54,7 +54,8 @@ DECIDES = {"ic_score": Standard(-1, "ic_score", chance=OF_RETRAINED, lowest=0.0,
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the IC score of each target model, and the influence of each confused sample on it."""
+    """Return "ic_score" → the share of each target model's confused samples that it does not predict as the confused
+    class, and the influence of each sample on it."""
     target, labels = case.membership[case.target], case.labels_of(case.target)
     guess = case.answers(case.unlearned_files).predicted(case.target)
     columns = np.flatnonzero(target.forget.any(axis=0))

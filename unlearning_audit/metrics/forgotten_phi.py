@@ -36,16 +36,18 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the mean of φ over models and forgotten samples, with its interval over both."""
+    """Return the row "forgotten_phi": the mean of φ over target models and their forgotten samples, with an interval
+    over both."""
     member, part = case.membership[case.target], _read(case)
     n = int(member.forget.any(axis=0).sum())
     return [row(metric="forgotten_phi", estimate=levels.of(part, split=member.split, block=member.block, n=n))]
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return each target model's mean of φ over its forgotten samples; {} if attacks can work, which decide then.
+    """Return "forgotten_phi" → each target model's mean of φ over its forgotten samples.
 
-    For imported models it is also {} if a model has fewer than two forgotten samples.
+    {} if attacks by confidence are possible, which decide then: a model has held-out samples with the label of one of
+    its forgotten ones. {} also if an imported model has fewer than two forgotten samples.
     """
     if not decides(case):
         return {}

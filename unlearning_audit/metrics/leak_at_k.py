@@ -40,10 +40,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the means over models and samples of "leak_at_k" and "whole_at_k", for forgotten and held-out samples
-    (field ``role``) and each k (field ``rule``).
+    """Return rows "leak_at_k" and "whole_at_k", the means over target models and samples, for forgotten and held-out
+    samples (field ``role``) and each k (field ``rule``); over all models, then over each swapped pair (field ``pair``)
+    if there are several.
 
-    With retrained models, "…_gap" is the difference from theirs.
+    With retrained models, "…_gap" is the difference from theirs. Intervals cover models and samples. A role of which
+    some model has no sample is left out.
     """
 
     def read(four: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
@@ -63,7 +65,8 @@ DECIDES = {"leak_at_k": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the leak at the largest k, for the forgotten samples of each target model."""
+    """Return "leak_at_k" → the leak at the largest k, as a mean over the forgotten samples of each target model. {} if
+    a model has no such sample."""
     value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
     columns = np.flatnonzero(case.membership.forget[case.target].any(0))
     four = case.signal("tokens", case.unlearned_files, case.target, columns)

@@ -58,7 +58,8 @@ DECIDES = {"exact_memorisation": Standard(1, "accuracy", lowest=0.0, highest=1.0
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return each target model's exact memorisation of its forgotten samples."""
+    """Return "exact_memorisation" → each target model's mean exact memorisation of its forgotten samples. {} if a model
+    has none."""
     value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
     columns = np.flatnonzero(case.membership.forget[case.target].any(0))
     value[:, columns] = exact(case.signal("tokens", case.unlearned_files, case.target, columns)[..., RANK])

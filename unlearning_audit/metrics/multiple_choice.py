@@ -73,7 +73,7 @@ DECIDES = {"choice_accuracy": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return each target model's accuracy on the questions that it forgot."""
+    """Return "choice_accuracy" → each target model's accuracy on its forgotten questions. {} if a model has none."""
     correct = right(case.unlearned[case.target], case.data.views("perturbed"))
     return _text.of_forgotten(case, "choice_accuracy", correct, DECIDES["choice_accuracy"])
 

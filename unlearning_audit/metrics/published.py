@@ -62,8 +62,10 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the numbers that published scores and values of the audited models give: AUC and TPR of attacks, means of
-    values, and aggregates."""
+    """Return the rows that published scores and values of the audited models give: "auc_…" and "tpr_at_fpr_…" of each
+    attack, "reading_…", the mean of each value for each role, "aggregate_…", "printed_numbers", the share of printed
+    numbers that agree with recomputed ones, and "unlearning_step" of a checkpoint. A row whose values are unknown for
+    some model is left out, or has the reason."""
     assert case.published is not None
     return of(case.published, options.fpr)
 

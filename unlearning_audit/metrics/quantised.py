@@ -57,8 +57,8 @@ DECIDES = {"quantised": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the accuracy of each target model with rounded weights on its forgotten samples, one number for each of
-    ``bits``; {} unless ``decides`` is set."""
+    """Return "quantised" → the accuracy of each target model with rounded weights on its forgotten samples, one number
+    for each of ``bits``. {} unless ``decides`` is set."""
     if not options.decides:
         return {}
     coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]

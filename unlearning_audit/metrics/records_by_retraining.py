@@ -20,6 +20,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 def records(case: Evaluation, options: Options) -> list[_contents.Line]:
-    """Return a line for each forgotten record of the models that forgot the same set."""
+    """Return a line for each forgotten record of the models that forgot the same set, with its contents; [] if no
+    retrained models have the same samples, or if they failed."""
     lines = lists.by_retraining(case, options.rate)
     return _contents.with_contents(lines, case.data, options.examples, surprise=_contents.surprise(case))

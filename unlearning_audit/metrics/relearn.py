@@ -64,8 +64,8 @@ DECIDES = {"relearn_area": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return each target model's accuracy on the samples that are not taught, as a mean over log₂(1 + step); {} unless
-    ``decides`` is set."""
+    """Return "relearn_area" → each target model's accuracy during relearning, on those of its forgotten samples that
+    are not taught, as a mean over log₂(1 + step). {} unless ``decides`` is set."""
     if not options.decides:
         return {}
     audited, member = stacked(case.relearned_files), case.membership[case.target]

@@ -72,6 +72,7 @@ DECIDES = {"rouge_recall": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return each target model's ROUGE-L recall of its forgotten samples."""
+    """Return "rouge_recall" → each target model's mean ROUGE-L recall of its forgotten samples. {} if a model has
+    none."""
     recall = _answers.overlap(case, case.generated_files)[..., 0]
     return _text.of_forgotten(case, "rouge_recall", recall, DECIDES["rouge_recall"])

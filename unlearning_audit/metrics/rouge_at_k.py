@@ -56,10 +56,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the means over models and samples of "rouge_at_k" and "leaked_at_k", for forgotten and held-out samples
-    (field ``role``) and each k (field ``rule``).
+    """Return rows "rouge_at_k" and "leaked_at_k", the means over target models and samples, for forgotten and held-out
+    samples (field ``role``) and each k (field ``rule``); over all models, then over each swapped pair (field ``pair``)
+    if there are several.
 
-    With retrained models, "…_gap" is the difference from theirs.
+    With retrained models, "…_gap" is the difference from theirs. Intervals cover models and samples. A role of which
+    some model has no sample is left out.
     """
     samples = _text.forgotten_or_heldout(case)
 
@@ -85,7 +87,8 @@ DECIDES = {"rouge_at_k": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the recall of the best answer at the largest k, for the forgotten samples of each target model."""
+    """Return "rouge_at_k" → the recall of the best of the largest k answers, as a mean over the forgotten samples of
+    each target model. {} if a model has no such sample."""
     value = best_of.largest(values=_answers.recalls(case, case.sampled_files), best_of=max(options.answers))
     return _text.of_forgotten(case, "rouge_at_k", value, DECIDES["rouge_at_k"])
 

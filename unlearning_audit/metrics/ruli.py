@@ -120,8 +120,9 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the AUC of the privacy and of the efficacy test by RULI's ratio for each target model; every model is a
-    unit of its own. {} without shadow models, or if the tests are not possible."""
+    """Return "privacy_auc" and "efficacy_auc" → the AUC of RULI's test of membership, and of its test against
+    retraining, for each target model, which is a unit of its own. A test that lacks its models is left out. {} without
+    shadow models, or if imported models do not allow the tests."""
     if case.target.all() and not case.imported:
         return {}
     columns = _columns(case)

@@ -38,7 +38,8 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the standard deviations over training and over unlearning seeds of the mean φ over forgotten samples."""
+    """Return rows "sd_of_training" and "sd_of_unlearning": the standard deviations, over training and over unlearning
+    seeds, of a model's mean φ over forgotten samples."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     phi = case.answers(case.unlearned_files).phi(case.data.y[forget], rows=forget)
     deviations = nested.deviations(value=phi.mean(axis=1), original=case.membership.seed)

@@ -223,10 +223,12 @@ DECIDES = {
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the advantage of every adversary but the random one against each target model.
+    """Return "advantage", "tail_advantage" and "update_auc" → the numbers of every adversary but the random one, for
+    each target model. Those that no attack gives are left out.
 
-    It is above 0 where forgotten samples look familiar, and below 0 where they look less familiar than samples that
-    were never seen. For canaries, the one-run audit decides instead.
+    The advantage is above 0 where forgotten samples look familiar, and below 0 where they look less familiar than
+    samples that were never seen. For canaries, the one-run audit gives the first two instead; if a model has samples on
+    one side only, there are none.
     """
     target = case.membership[case.target]
     both = _update.contributions(case, target)

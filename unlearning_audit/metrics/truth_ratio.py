@@ -98,7 +98,8 @@ DECIDES = {"truth_ratio_probability": Standard(1, "accuracy", lowest=0.0, highes
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return each target model's probability of the right answer, on its forgotten samples."""
+    """Return "truth_ratio_probability" → the probability of the right answer, as a mean over the forgotten samples of
+    each target model. {} if a model has no such sample."""
     wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     value = special.expit(-log_ratio(case.unlearned[case.target], wrong, paraphrase, options.wrong))
     ((name, standard),) = DECIDES.items()

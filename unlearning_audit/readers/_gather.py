@@ -205,10 +205,11 @@ def _call(module: Module, function: Callable[..., Any], *arguments: object) -> A
 
 
 def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
-    """Replace roles that the name of the folder ``place`` suggests by those of names inside it, if any of these
-    suggests one.
+    """Replace the roles that models have only from the name of the folder ``place``, if a name inside the folder
+    suggests a role for any of them.
 
-    A model without such a name inside then has no role.
+    Each of these models then takes the role that its own names inside suggest, or none. If ``place`` is a file, or if
+    its name suggests no role, nothing changes.
     """
     said = _words.of_parts((place.name,)) if place.is_dir() else _words.Words()
     inside = [_words.of_parts((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))

@@ -249,7 +249,8 @@ def _founded(retrained: list[Model]) -> list[Group]:
 
 
 def _only_folders(one: Model, other: Model) -> bool:
-    """Return whether the words of two models differ only by folders above those that name the models completely."""
+    """Return whether the words of two models become equal without those of outer folders (`Model.above`). Both models
+    must have such words."""
     own, others = (frozenset(model.words) - model.above for model in (one, other))
     return bool(one.above and other.above) and own == others
 
@@ -261,18 +262,19 @@ def subject(model: Model) -> frozenset[str]:
 
 
 def shared(model: Model, samples: frozenset[str]) -> int:
-    """Return how many samples of a forget set a model has results on; 0 if they are too few to compare."""
+    """Return on how many samples of a forget set (``samples``) a model has results; 0 if they are too few to compare:
+    fewer than `LEAST`, or less than the share `SHARED` of the smaller set."""
     ids = subject(model)
     both = len(ids & samples)
     return both if both >= LEAST and both >= SHARED * min(len(ids), len(samples)) else 0
 
 
 def _joined(groups: list[Group], others: Sequence[Model]) -> list[Group]:
-    """Return the groups, with those merged whose retrained models the user named and whose names do not tell models
-    apart.
+    """Return the groups of retrained models, after merging some that differ only in names.
 
-    Names tell models apart if each of two groups has words of its own that occur in the ``others``, the models that are
-    not retrained, or if such a word is a size, such as 1B. Merged groups have one forget set.
+    Two groups are merged if they have one forget set, if the user named all of their retrained models on the command
+    line, and if their names need not be told apart. They must be if each group has a word of its own that also occurs
+    in the ``others`` (the models that are not retrained), or if they differ by a word with a size, such as 1B.
     """
     said = frozenset(word for model in others for word in model.words)
     whole: list[Group] = []
@@ -362,10 +364,13 @@ def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list
 
 
 def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[str]]:
-    """Return the group of an unlearned model, and the words in names that all models of this group share.
+    """Return the group to which an unlearned model belongs, and the words that the names of this group's models share.
 
-    The group is the one of the retrained model that its configuration names, else the one that shares most samples,
-    then the one with the most similar name. Raises ValueError if several groups fit, or none.
+    It is the group of the retrained model that the model's configuration names, if they share enough samples. Otherwise
+    these rules apply in turn to the groups that share enough samples: those whose words agree with the model's, if any;
+    those that share the most samples and, of these, have the fewest others; the one whose words differ least. If no
+    group's words agree, a note of the group says so. Raises ValueError if no group shares samples, or if several
+    remain.
     """
     common = _common(groups)
     if model.yardstick:

@@ -18,8 +18,10 @@ def auc(*, member: np.ndarray, nonmember: np.ndarray) -> float:
 
 
 def closest(quantity: str, printed: float, candidates: dict[str, float]) -> Agreement:
-    """Return the agreement by the first formula of ``candidates`` (name → value) that reproduces the printed number,
-    else by the closest one."""
+    """Compare a printed number with several formulas, and return the agreement by the one that comes closest.
+
+    ``candidates``: formula in words → its value. If the file prints no number (NaN), the first formula is taken.
+    """
     best = min(candidates, key=lambda how: (abs(candidates[how] - printed) > TOLERANCE, abs(candidates[how] - printed)))
     if np.isnan(printed):
         best = next(iter(candidates))

@@ -17,7 +17,11 @@ TEXT, TYPED, WORKBOOKS = (".csv", ".tsv", ".txt"), (".parquet", ".npz", ".jsonl"
 
 
 def frame(path: Path) -> Any:
-    """Read the table as a pandas DataFrame. Raises ValueError that names the file."""
+    """Read a table of any known format as a pandas DataFrame.
+
+    Texts such as None, NA and nan stay texts where they can be words: in columns of kinds and methods, and in names of
+    samples. Raises ValueError that names the file if it is empty, a workbook, not valid, or in another encoding.
+    """
     import pandas
 
     if not path.stat().st_size:

@@ -73,8 +73,8 @@ class Words:
         return Model(file, **(said | known))
 
     def trained(self, file: Path, **known: Any) -> Model:
-        """Return the `Model` of a file to which these words belong, with the role of a model before unlearning unless
-        the words state another. The words do not name the model."""
+        """Return the `Model` of a file to which these words belong, for formats that audit models before unlearning.
+        Such a model has the role "none" unless the words state another, and its name has no words."""
         return self.model(file, role=self.role or NONE, words=(), **known)
 
 

@@ -194,7 +194,8 @@ def _stated(agreement: Agreement) -> dict[str, Any]:
 
 
 def _remarks(models: list[Model], group: Group, part: str) -> list[str]:
-    """Return the remarks on a population: for retrained models, the assumptions of the group and `yardstick`."""
+    """Return sentences that tell users what was assumed about the retrained models of a group, and whether their AUC
+    differs from .5 (`yardstick`). ``part``: the population that ``models`` are; [] unless it is "retrain"."""
     if part == "retrain":
         return [*group.notes, *yardstick(models)]
     return []

@@ -75,7 +75,13 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _of_folders(paths: list[Path], options: Options) -> list[Model]:
-    """Return the models whose margins lie in folders, at most ``options.most`` of each kind and forget set."""
+    """Read the models from single files of margins, ``margins/<data>/<kind>/…/id_<model>_….npy``; at most
+    ``options.most`` of each kind and forget set.
+
+    A file belongs to a model by its data, architecture, kind, forget set and number. Files outside of a folder
+    ``forget_<k>`` belong to the models of all forget sets. Raises ValueError if a folder is missing in a path, if two
+    files are of the same part of a model, or if no path names a forget set.
+    """
     margins: dict[tuple[Any, ...], dict[int, dict[str, Path]]] = {}
     for path in paths:
         inside = path.parts[path.parts.index("margins") + 1 :]
@@ -128,7 +134,8 @@ def _of_one(key: tuple[Any, ...], paths: dict[str, Path], most_retained: int) ->
 
 
 def _of_archive(path: Path, options: Options) -> list[Model]:
-    """Read the models of an archive, one for each epoch and number."""
+    """Read the models of an archive: one for each epoch and model number below ``options.most``. The folders of its
+    path may name the forget set; otherwise the models have none yet, and `joined` looks for it."""
     arrays = _margins.archive(path)
     words = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
     sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]
@@ -166,17 +173,19 @@ def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, most_retain
 
 @cache
 def _names(part: str, task: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the names of samples. Equal numbers in two forget sets do not mean equal samples."""
+    """Return the names of the samples ``numbers`` of a part of the data. Except for held-out samples, they begin with
+    the forget set ``task``, because equal numbers for two forget sets do not mean equal samples."""
     place = f"{PARTS[part]}:" if PARTS[part] == HELDOUT else f"{task or 'forget'}:{part}:"
     return tuple(f"{place}{number}" for number in numbers)
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Assign each archive of unlearned models its forget set, and compare the KLOM that it prints with that of its
-    margins.
+    """Find the forget set of each archive of unlearned models, and compare the KLOM that the archive prints with that
+    of its margins.
 
-    The forget set is that of the oracles (retrained models) that fit. ``models`` is changed in place: archives that fit
-    several forget sets are removed and returned as unread.
+    If the path of an archive names no forget set, it is the one whose oracles (retrained models) have as many samples
+    in every part. ``models`` is changed in place. An archive that fits several forget sets is removed and returned as
+    unread; one that fits none is left as it is.
     """
     oracles: dict[str, list[Model]] = {}
     for model in models:

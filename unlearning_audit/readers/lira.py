@@ -35,8 +35,12 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
-    """Return one model for each ``keep.npy``, or for each of its rows. With enough models, each also gets scores of the
-    likelihood-ratio attack, whose reference is all other models. Raises ValueError that names a file."""
+    """Return one model for each ``keep.npy``, or for each of its rows, with φ of every sample as the score
+    "confidence".
+
+    If more than `LEAST` models saw each sample and more than `LEAST` did not, each model also gets the scores "lira" of
+    the likelihood-ratio attack, whose reference models are all others. Raises ValueError that names a file.
+    """
     models, keeps, margins = [], [], []
     for path in paths:
         keep, phi = _answers(path)

@@ -68,7 +68,8 @@ def _model(folder: Path, paths: list[Path], root: Path) -> Model:
 
 
 def _add_answers(model: Model, path: Path) -> None:
-    """Add ROUGE-L of every answer to a model, and compare the means with the printed ones."""
+    """Add the ROUGE-L of every answer in the log ``path`` to a model, as the reading that is named after the folder.
+    Compare its mean, and the means of other forms of ROUGE, with those printed in agg.json, if that exists."""
     rows, name = _texts.read_json(path), path.parent.name
     ids = _texts.identities(name, (str(row.get("question", row["prompt"])) for row in rows))
     model.readings[name] = Reading(ANSWERS[name], ids, _column(path, rows, KEPT))
@@ -79,7 +80,9 @@ def _add_answers(model: Model, path: Path) -> None:
 
 
 def _add_attacks(model: Model, path: Path) -> None:
-    """Add the scores of attacks to a model, and compare their AUCs with the printed ones."""
+    """Add the scores of attacks in the log ``path`` to a model, on forgotten and held-out samples. Logs have larger
+    values for less familiar samples, so the sign is changed. The values of each part are added as readings, too, and
+    AUCs are compared with those printed in auc.json, if that exists."""
     log = {split: rows for split, rows in _texts.read_json(path).items() if split in SPLITS}
     ids = {split: _texts.identities(split, (str(row["text"]) for row in rows)) for split, rows in log.items()}
     attacks = [name for name in log["forget"][0] if name != "text"]

@@ -214,16 +214,18 @@ def _part(name: str) -> str:
 
 
 def _group(name: str) -> str:
-    """Return the group of a metric: metrics of one group have the same samples."""
+    """Return the first word of a metric's name, in lower case, as its group; "forget" for all metrics of the forget
+    set. Metrics of one group have the same samples."""
     first = name.split("_")[0].lower()
     return FORGET if PARTS.get(first) == FORGET else first
 
 
 def _identities(log: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return metric or group of metrics → index → name of the sample, derived from its text.
+    """Return the names of samples, derived from their texts: name of a metric, or of a group of metrics, → index → name
+    of the sample.
 
-    If metrics of one group have different texts under the same index, they use different data sets, and the group has
-    no names.
+    Metrics without texts have no entry. If metrics of one group have different texts under one index, they use
+    different data sets, and the group has no entry.
     """
     identities: dict[str, dict[str, str]] = {}
     ambiguous = set()
@@ -266,7 +268,8 @@ class _Samples:
 
     @property
     def positions(self) -> dict[str, str]:
-        """Return name by position → name by text, for groups all of whose samples have texts."""
+        """Return the name by group and position → the name by text, for the samples of groups in which all have texts.
+        `joined` names samples of other logs by it."""
         return {
             self._position(group, index): sample
             for group, count in self.counts.items()
@@ -385,7 +388,11 @@ def _sides(entry: object) -> tuple[dict[str, float], dict[str, float]] | None:
 
 
 def _of_attack(name: str, entry: dict[str, Any], member: dict[str, float], others: dict[str, float]) -> list[Agreement]:
-    """Compare the printed AUC of an attack, and the printed means of both sides, with recomputed ones."""
+    """Compare the AUC and the means that a log prints of an attack with recomputed ones.
+
+    ``entry``: the attack's content in the log; ``member`` and ``others``: index → score of its forgotten and its other
+    samples. An AUC that is not printed is NaN in its agreement; means that are not printed are left out.
+    """
     printed = float(entry["auc"]) if _number(entry.get("auc")) else math.nan
     scores = [-np.array(list(side.values())) for side in (member, others)]
     value = _recompute.auc(member=scores[0], nonmember=scores[1])
@@ -398,10 +405,10 @@ def _of_attack(name: str, entry: dict[str, Any], member: dict[str, float], other
 
 
 def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
-    """Compare the aggregates that a log prints with those computed from its other metrics.
+    """Compare the aggregates that a log prints with those computed from its own metrics: model_utility, and privleak if
+    it reproduces against an AUC of .5.
 
-    These are model_utility, and privleak if it is against an AUC of .5. `across` compares those that also need a
-    retrained model's log.
+    privleak against a retrained model, and forget_quality, need the log of that model; `across` compares them.
     """
     aggregates = {
         name: float(entry["agg_value"])
@@ -424,10 +431,11 @@ def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
-    """Compare the printed privleak and forget_quality of a log with values computed with the log of a retrained model.
+    """Compare the privleak and the forget_quality that a log prints with values computed with the log of a
+    ``retrained`` model.
 
-    If the log names another retrained model, or none, and this one does not reproduce the number, the number cannot be
-    checked.
+    A number is left out if one of the logs lacks what it is computed from. A number that is not reproduced counts as
+    wrong only if the log names this retrained model as its reference; otherwise it cannot be checked.
     """
     aggregates, reference = (run.raw.get("aggregates", {}) for run in (model, retrained))
     is_yardstick = model.yardstick and same_file(model.yardstick, retrained.file)

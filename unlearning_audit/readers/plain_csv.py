@@ -113,10 +113,12 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _by_models(path: Path, table: Any, renamed: dict[str, str]) -> tuple[Any, dict[str, str]]:
-    """Convert a table with a column for each model, one of them retrained, to one with a row for each sample of each
-    model. Return it with the names that are still to be renamed.
+    """Convert a table that has a column of values for each model to one with a row for each sample of each model;
+    return it with the names that are still to be renamed.
 
-    Raises ValueError if neither the columns nor the file say whether the values are losses or scores.
+    Any table that does not have two columns of numbers with unknown names, one of them called retrained, is returned
+    unchanged. ``renamed``: meaning → name of a column, as the user gave it. Raises ValueError if neither the columns
+    nor the name of the file say whether the values are losses or scores.
     """
     layout = layout_of(list(table.columns), {what: name for what, name in renamed.items() if name in table.columns})
     free = [name for name in table.columns if name not in layout.columns.values() and table[name].dtype.kind in "if"]

@@ -49,7 +49,8 @@ def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
-    """Return one model for each pair of frames. Raises ValueError that names a file."""
+    """Return one model for each pair of frames, of training and of held-out samples; frames without a partner are
+    skipped. Raises ValueError that names a file."""
     models = []
     for train in paths:
         pair = _pair(train, paths) if _TRAIN.search(train.stem) else None

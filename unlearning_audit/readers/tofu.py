@@ -65,7 +65,8 @@ def _prefixes(split: str) -> tuple[str, str]:
 
 
 def _model(path: Path, root: Path) -> Model:
-    """Read the model of a log, and compute its utility."""
+    """Read the model of a log: the values of every split, and model utility, the harmonic mean of nine means, if the
+    log has all nine. Raises ValueError if no split is of the forget set."""
     model = _words.joined(_words.of_config(path, root), _words.of_path(path, root)).model(path)
     means: dict[str, float] = {}
     splits = _splits(_texts.read_json(path))

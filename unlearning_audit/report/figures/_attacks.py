@@ -36,8 +36,9 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
 
 
 def _finding(numbers: Numbers, attacks: Attacks) -> str:
-    """Return a sentence on how many methods each of the first two attacks is more accurate than chance for; "" if no
-    accuracy has an interval."""
+    """Return a sentence that says, for each of the first two attacks, after how many methods its accuracy is above
+    chance with its whole interval. Baselines, such as none and retrain, do not count; "" if no accuracy has an
+    interval."""
     compared = [case for case in numbers.cases if case["method"] not in naming.BASELINES]
     cells = {name: [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
              for (question, attack), (name, *_) in attacks.items()}  # fmt: skip

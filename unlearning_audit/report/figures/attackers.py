@@ -13,5 +13,6 @@ ATTACKS = {
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw two panels for each scenario: a line for each method with a mark and its 95 % interval for each attack."""
+    """Draw the accuracy and the TPR at 1 % FPR of RULI's attack on single samples and of one attack for all samples:
+    two panels for each scenario, a row for each method, and a mark with its 95 % interval for each attack."""
     return _attacks.draw(numbers, ATTACKS)

@@ -14,5 +14,7 @@ SHOWS = ("efficacy", "efficacy_upper_bound")
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw the distributions of efficacy, filled, and of its upper bound, dashed, as `_densities.draw` does."""
+    """Draw the distributions over models of efficacy, filled, and of its upper bound, dashed: a panel for each method
+    with a row for each value of the figure's axis, or without an axis a panel for each scenario with a row for each
+    method."""
     return _densities.draw(numbers, order, "efficacy", *SHOWS)

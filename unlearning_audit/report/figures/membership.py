@@ -15,5 +15,7 @@ SHOWS = ("attack_probability",)
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw the distributions of the mean probability of membership, as `_densities.draw` does."""
+    """Draw the distribution over models of the mean probability of membership of forgotten samples: a panel for each
+    method with a row for each value of the figure's axis, or without an axis a panel for each scenario with a row for
+    each method."""
     return _densities.draw(numbers, order, "mean probability of membership", *SHOWS)

@@ -16,5 +16,7 @@ ATTACKS = {
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw two panels for each scenario: a line for each method, and a mark with its 95 % interval for each attack."""
+    """Draw the accuracy and the TPR at 1 % FPR of the attacks that ask whether samples were seen and whether models
+    were retrained: two panels for each scenario, a row for each method, and a mark with its 95 % interval for each
+    attack."""
     return _attacks.draw(numbers, ATTACKS)

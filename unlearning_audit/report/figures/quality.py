@@ -56,8 +56,12 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
-    """Return a sentence on how many methods' intervals overlap the interval of retraining, by scenario and setting; ""
-    if there is no such interval, or if there are more than three scenarios and settings."""
+    """Return a sentence that counts the methods whose interval of the main metric overlaps that of retraining, for each
+    scenario and setting.
+
+    Baselines and methods without an interval do not count. "" if no interval of retraining is known, or if there are
+    more than three scenarios and settings. ``wish``: the study's settings of the figure, of which ``attack`` is read.
+    """
     met: dict[str, list[bool]] = {}
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:

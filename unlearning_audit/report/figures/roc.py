@@ -83,8 +83,11 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[Curve | None, str]:
-    """Return the curve with the largest area for a case, of ``attack`` or, if that is "", of any attack, with words for
-    its absence. The curve is None if there is none: not in this scenario, failed, or without scores."""
+    """Return the ROC curve of a case that has the largest area over the logarithm of the FPR, among those of
+    ``attack``, or of all attacks if that is ""; and words for its absence.
+
+    The curve is None if the scenario lacks the method, if the method failed, or if there are no scores.
+    """
     if case is None:
         return None, "not asked for"
     if lost := numbers.lost(case):

@@ -52,7 +52,8 @@ def listed(wish: object) -> list[Any]:
 
 
 def place(where: dict[str, Any]) -> lookup.Where:
-    """Convert the fields by which a table picks rows to the form of `Row.place`."""
+    """Convert ``where``, the fields by which a study's table picks rows of a metric (name → value), to (name, value)
+    pairs in the order of `Row.place`; fields with empty values are dropped."""
     return Row("", **{name: value for name, value in where.items() if value not in ("", None)}).place
 
 

@@ -72,7 +72,8 @@ def _md(text: str) -> str:
 
 
 def _tex(text: str) -> str:
-    """Text in which nothing is read as LaTeX, a bracket at its start as the length after the \\\\ of a row above."""
+    """Escape text so that LaTeX prints it as it is. Empty braces go before a bracket at its start, which would be read
+    as a length after the end of the row above."""
     return "{}" * text.startswith("[") + "".join(TEX.get(character, character) for character in text)
 
 

@@ -47,10 +47,12 @@ def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tupl
 
 
 def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tuple[dict[str, Any] | str, str]:
-    """Return the row of a printed table that matches ``cell`` in ``case``, and a remark on how the experiments differ,
-    by the rules that `beside` explains.
+    """Return the row of a printed table that matches ``cell`` in ``case``, and a remark on how the experiments differ
+    ("" if they do not).
 
-    If none matches, or several match equally well, return a sentence that says why, and "".
+    Metric, method and the settings in `DEFINING` and on the study's axes must match, as far as the table states them.
+    Of the rows that remain, the one with the fewest other differences is taken. If none matches, or if several with
+    different values match equally well, return a sentence that says why, and "".
     """
     metric = _name(case, cell)
     rows = [row for row in rows if row["metric"] == metric]

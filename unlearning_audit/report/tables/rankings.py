@@ -38,10 +38,11 @@ def of(numbers: Numbers, where: Place, metric: str, attack: str = "", place: loo
 
 
 def goodness(metric: str, value: float, attack: str = "") -> float:
-    """Return a number that is higher the better a value of a metric is.
+    """Return a number that is the higher the better a ``value`` of a metric is: the value itself, its negative, or
+    minus its distance from the ideal.
 
-    It is computed as in the evaluation of metrics, under the same attack if that is possible. A metric that is not
-    evaluated there is judged by its declared direction, or by its distance from the ideal.
+    The metric's declared comparison decides which: the one under ``attack`` if there is one, else the first. Without
+    any comparison, the declared direction of better values decides, or the ideal if no direction is declared.
     """
     quantity = naming.meaning(metric)
     how = next((how for how in quantity.comparisons if how.attack == attack), next(iter(quantity.comparisons), None))

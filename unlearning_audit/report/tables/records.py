@@ -11,11 +11,11 @@ MOST = 5
 
 
 def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> Sheet:
-    """Return the table of forgotten records that are still recognised: their number, how many are expected to be false,
-    and their classes, for each method in each scenario.
+    """Return the table of forgotten records that are still recognised: how many, which share, how many of them are
+    expected to be false, and the people and classes that they belong to; a line for each method in each scenario.
 
     ``exposed``: (scenario, setting) → method → counts; methods for which no record was examined are left out. The csv
-    has the same numbers.
+    has the same numbers without the classes.
     """
     lines, records = [], []
     several = any(counts.lists > 1 for methods in exposed.values() for counts in methods.values())
