@@ -1,5 +1,5 @@
 import threading
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from unlearning_audit.study.schema import DISPLAYS
@@ -41,20 +41,15 @@ def reserved(stage):
     They follow the forecast's rates, and the memory of scoring jobs the size of their inputs. Every retry requests as
     much again.
     """
-    of_stage = partial(rates.reserved, stage, PLAN.study.memory)
 
-    def scoring(wildcards, input, attempt):
-        from unlearning_audit.workflow.forecast import reading
-
-        inputs = PLAN.node(stage, wildcards.node).inputs
-        return of_stage(attempt, reading.of_files(inputs))[0]
-
-    def memory(wildcards, attempt):
-        return of_stage(attempt)[0]
+    def memory(wildcards, input, attempt):
+        if stage != "metrics":
+            return attempt * rates.MEMORY.get(stage, PLAN.study.memory)
+        return attempt * rates.scoring(PLAN.node(stage, wildcards.node).inputs)
 
     return {
-        "mem_mb": scoring if stage == "metrics" else memory,
-        "runtime": lambda wildcards, attempt: of_stage(attempt)[1],
+        "mem_mb": memory,
+        "runtime": lambda wildcards, attempt: attempt * rates.MINUTES[stage],
     }
 
 

@@ -9,7 +9,7 @@ import yaml
 from unlearning_audit.plugins import source
 from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow import progress
-from unlearning_audit.workflow.forecast import rates, reading
+from unlearning_audit.workflow.forecast import rates
 
 ROOT = source.SCRIPTS.parent
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/profile.yaml").read_text())
@@ -39,15 +39,12 @@ def test_every_stage_asks_for_what_the_rates_of_the_forecast_say():
     assert reserved() == {stage: stage for stage in STAGES} | dict.fromkeys(gather, "comparisons")
 
 
-def test_rates_are_of_every_stage_and_grow_with_every_attempt():
+def test_rates_are_of_every_stage():
     assert set(rates.MINUTES) == set(STAGES)
     with_models = {"pretrain", "train", "tune", "unlearn", "signals"}
     assert set(STAGES) - set(rates.MEMORY) == with_models
     for stage in STAGES:
-        memory, minutes = rates.reserved(stage, 9000, 1)
-        assert memory == (9000 if stage in with_models else rates.MEMORY[stage]), stage
-        assert rates.reserved(stage, 9000, 3) == (3 * memory, 3 * minutes)
-        assert 60 * minutes > 100 * progress.RATES.get(stage, progress.SHORT), stage
+        assert 60 * rates.MINUTES[stage] > 100 * progress.RATES.get(stage, progress.SHORT), stage
 
 
 def test_a_profile_says_where_jobs_run_and_nothing_of_their_memory():
@@ -68,32 +65,17 @@ def test_a_job_that_scores_asks_for_what_it_needs_and_not_for_far_more(tmp_path)
     benchmark.build(tmp_path, models=12, samples=4000, classes=100, targets=600)
     files = {"data": str(tmp_path / "data" / "data.npz")}
     files |= benchmark.inputs(tmp_path, "splits", *benchmark.POPULATIONS)
-    memory, _ = rates.reserved("metrics", 9000, 1, reading.of_files(files))
+    memory = rates.scoring(files)
     for attacks in ((), benchmark.ATTACKS):
         peak = benchmark.measured(tmp_path, attacks)[2] * 2**20 / 1e6
         assert 1.1 < memory / peak < 5, (attacks, memory, peak)
 
 
-def test_memory_grows_with_the_logits_by_as_much_as_was_measured():
-    """A job of 2 GB of logits: all of them for attacks, those of queried samples for metrics."""
-    parts = {"logits": 2 * 10**9, "cells": 5 * 10**7, "queried": 0.1, "other_bytes": 10**8}
-    read = reading.Reading(attacked=10**9, **parts)
-    assert rates.reserved("metrics", 9000, 1, read)[0] == 250 + 8 * 1000 + 200
-    read = reading.Reading(attacked=10**6, **parts)
-    assert rates.reserved("metrics", 9000, 2, read)[0] == 2 * (250 + 6 * 200 + 24 * 50 + 200)
-
-
-def test_what_a_job_reads_is_counted_from_its_files(tmp_path):
-    """Logits not there yet: nothing is known; what else is not there yet counts nothing."""
-    benchmark.build(tmp_path, models=12, samples=600, classes=5, targets=60)
-    files = benchmark.inputs(tmp_path, "splits", "unlearned")
-    logits, members = files["unlearned"], files["splits"]
-    more = {"retrained": logits, "relearned": [str(tmp_path / "signals.npz")]}
-    sizes = reading.of_files({**files, **more, "originals": members})
-    assert sizes.cells == 12 * 600
-    assert sizes.queried == pytest.approx(0.1)
-    assert sizes.logits == sizes.attacked == sum(Path(path).stat().st_size for path in logits) > 12 * 600 * 5 * 4
-    assert sizes.other_bytes == sum(Path(path).stat().st_size for path in members)
-    assert reading.of_files({"unlearned": logits, "splits": [str(tmp_path / "membership.npz")]}) is None
-    Path(members[0]).write_bytes(b"PK damaged")
-    assert reading.of_files(files) is None
+def test_a_job_that_scores_asks_for_a_multiple_of_its_files(tmp_path):
+    """Of a file that is not there yet, nothing is known."""
+    logits = tmp_path / "logits.npz"
+    with logits.open("wb") as file:
+        file.truncate(2 * 10**9)
+    files = {"data": str(logits), "unlearned": [str(logits), str(logits)]}
+    assert rates.scoring(files) == 250 + 8 * 6000
+    assert rates.scoring({**files, "retrained": [str(tmp_path / "missing.npz")]}) == rates.MEMORY["metrics"]

@@ -1,6 +1,5 @@
 """Predict what a study needs before it runs.
 
 * `rates`: memory and time that a job of each stage requests from a cluster
-* `reading`: the amount of data that a scoring job reads
 * `pilots`: finished comparisons of the same kind, which predict detectable distances
 """

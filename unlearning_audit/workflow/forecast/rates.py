@@ -1,9 +1,7 @@
 """The memory and time that jobs of each stage request from a cluster: the numbers behind `resources` of the rules."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from unlearning_audit.workflow.forecast.reading import Reading
+import os
+from collections.abc import Mapping
 
 #: MB of main memory for a job's first attempt. Jobs that hold models request the study's ``memory``.
 #: Scoring jobs request what their inputs need (`scoring`), and the value here if the inputs do not exist yet.
@@ -18,32 +16,19 @@ MINUTES = {
     "unlearn": 240, "signals": 60, "metrics": 60, "comparisons": 60,
 }  # fmt: skip
 
-
 #: MB of a scoring process with its libraries. Measured: 85 to 145, depending on what attacks import.
 PROCESS = 250
 
-#: Memory of attacks and metrics as multiples of the logits that they read. Measured beyond the process with
-#: 2, 10 and 100 classes: 2 to 7 times for six to eight attacks, up to 6 times for all metrics of swapped pairs.
-OF_ATTACKS, OF_METRICS = 8, 6
-
-#: Bytes that metrics keep for each model and sample: the predictions of three populations.
-PREDICTED = 24
+#: Memory of a scoring job as a multiple of its inputs. Measured beyond the process with 2, 10 and 100 classes: 2 to 7
+#: times the logits for six to eight attacks, up to 6 times for all metrics of swapped pairs.
+TIMES = 8
 
 
-def scoring(reading: "Reading") -> int:
-    """Return the MB that a job needs to score models which read so much data.
-
-    Attacks learn from all rows of logits. Metrics come after them; they hold the logits of the samples that attacks
-    score, and the predictions for all samples. The larger of the two decides.
-    """
-    metrics = OF_METRICS * reading.logits * reading.queried + PREDICTED * reading.cells
-    return PROCESS + int((max(OF_ATTACKS * reading.attacked, metrics) + 2 * reading.other_bytes) / 1e6)
-
-
-def reserved(stage: str, memory: int, attempt: int, reading: "Reading | None" = None) -> tuple[int, int]:
-    """Return the MB and minutes of a job of a ``stage``, which grow in proportion to the ``attempt``.
-
-    ``memory``: MB of a job with models; ``reading``: what a scoring job reads, if its inputs exist.
-    """
-    first = MEMORY.get(stage, memory) if reading is None else scoring(reading)
-    return attempt * first, attempt * MINUTES[stage]
+def scoring(inputs: Mapping[str, str | list[str]]) -> int:
+    """Return the MB that a job needs to score its ``inputs``, role → path or paths; the value of `MEMORY` as long as one
+    of them does not exist."""
+    paths = [path for group in inputs.values() for path in ([group] if isinstance(group, str) else group)]
+    try:
+        return PROCESS + int(TIMES * sum(map(os.path.getsize, paths)) / 1e6)
+    except FileNotFoundError:
+        return MEMORY["metrics"]
