@@ -2,7 +2,6 @@
 
 import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 import yaml

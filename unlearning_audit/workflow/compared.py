@@ -1,9 +1,18 @@
 """Find the comparisons of a study, their tables, and the jobs that made the compared models."""
 
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from unlearning_audit.plugins import registry
-from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.store.files import read_json
+from unlearning_audit.workflow.nodes import Node, Plan
+
+#: Stage → the settings of its jobs before a comparison, in the order of the batches of models.
+Origins = dict[str, list[dict[str, Any]]]
+
+#: The stages that a comparison of models made here comes from.
+MAKERS = ("data", "splits", "train")
 
 
 def comparisons(plan: Plan) -> list[dict[str, Any]]:
@@ -41,3 +50,25 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
 def spec(path: str) -> str:
     """Return the spec file of the node to which a file belongs."""
     return f"{path.rpartition('/')[0]}/spec.json"  # asked too often for pathlib
+
+
+def origins(comparison: Node) -> Origins:
+    """Return the settings of the jobs from which a planned comparison comes; empty lists for imported models."""
+    parents = next(iter(comparison.parents.values())).parents.values()
+    return {stage: [node.settings for node in parents if node.stage == stage] for stage in MAKERS}
+
+
+@cache
+def recorded(folder: Path) -> Origins:
+    """Return the settings of the jobs from which the finished comparison in this absolute ``folder`` comes, as
+    `origins` does.
+
+    Raises ValueError, LookupError, TypeError, OSError or StopIteration for one that is damaged or of another version.
+    """
+
+    def parents(path: Path) -> list[Path]:
+        """Return the spec files of the jobs whose files the job of this spec read."""
+        return [*dict.fromkeys(folder.parents[2] / spec(name) for name in read_json(path)["inputs"])]
+
+    specs = parents(next(iter(parents(folder / "spec.json"))))
+    return {stage: [read_json(path)["settings"] for path in specs if path.parts[-3] == stage] for stage in MAKERS}

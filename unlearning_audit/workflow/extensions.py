@@ -7,6 +7,7 @@ from typing import Any
 
 from unlearning_audit.stats import looks
 from unlearning_audit.store.files import read_json
+from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.nodes import ROOT, Comparison, Plan
 
 #: Population → a text that identifies its draws, and the blocks that were evaluated.
@@ -39,7 +40,7 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     folder = Path(comparison.outputs["spec"]).parent
     beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])
     former = [name for name in beside if name not in plan.nodes["comparisons"]]
-    planned = _planned_draws(plan, comparison) if former else {}
+    planned = _draws(compared.origins(plan.node("comparisons", folder.name))) if former else {}
     sizes: dict[str, set[int]] = {}
     judged: set[str] = set()
     for name in former:
@@ -77,49 +78,22 @@ def _grown(earlier: Draws, planned: Draws) -> str:
     return next((name for name, was, now in pairs if was[1] < now[1]), "")
 
 
-def _planned_draws(plan: Plan, comparison: Comparison) -> Draws:
-    """Return population → draws and numbers of blocks for a comparison of this plan; {} for imported models."""
-    node = plan.node("comparisons", Path(comparison.outputs["spec"]).parent.name)
-    judged = next(iter(node.parents.values()))
-
-    def settings(stage: str) -> list[dict[str, Any]]:
-        return [parent.settings for parent in judged.parents.values() if parent.stage == stage]
-
-    splits, trains = settings("splits"), settings("train")
-    return _draws(settings("data")[0], list(zip(splits, trains, strict=True))) if splits else {}
-
-
 @cache
 def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
     """Return the draws of each population, the methods and the level α of the earlier comparison in this absolute
-    ``folder``, from its spec and those of its inputs.
-
-    Raises ValueError, LookupError, TypeError, OSError or StopIteration for one that is damaged or of another version.
-    """
-    record, root = read_json(folder / "spec.json"), folder.parents[2]
-    first = next(path for path in record["inputs"] if path.endswith("metrics.csv"))
-    judged = read_json(root / Path(first).with_name("spec.json"))
-    paths = [root / Path(path).with_name("spec.json") for path in judged["inputs"]]
-
-    def settings(stage: str) -> list[dict[str, Any]]:
-        return [read_json(path)["settings"] for path in dict.fromkeys(paths) if path.parts[-3] == stage]
-
-    splits, trains = settings("splits"), settings("train")
-    same = trains[:1] * len(splits)  # of one scenario: equal but for what they were trained on
-    alpha = record["settings"].get("alpha", looks.ALPHA)
-    draws = _draws(settings("data")[0] if splits else {}, list(zip(splits, same, strict=True)))
-    return draws, set(record["settings"]["methods"]), alpha
+    ``folder``. Raises the errors of `compared.recorded`."""
+    settings = read_json(folder / "spec.json")["settings"]
+    return _draws(compared.recorded(folder)), set(settings["methods"]), settings.get("alpha", looks.ALPHA)
 
 
-def _draws(data: dict[str, Any], batches: list[tuple[dict[str, Any], dict[str, Any]]]) -> Draws:
-    """Return population → its draws, as text, and the numbers of its blocks.
-
-    ``data``: the settings of the data. ``batches``: for each batch of models, the settings of its memberships and of
-    its training.
-    """
+def _draws(origins: compared.Origins) -> Draws:
+    """Return population → its draws, as text, and the numbers of its blocks, for a comparison that comes from
+    ``origins``; {} for imported models."""
     populations: dict[str, tuple[str, frozenset[int]]] = {}
-    for split, train in batches:
-        kind = json.dumps([data, {k: v for k, v in split.items() if k != "blocks"}, train], sort_keys=True)
+    for split in origins["splits"]:
+        draw = {k: v for k, v in split.items() if k != "blocks"}
+        # Trainings of one scenario are equal but for what they are trained on.
+        kind = json.dumps([origins["data"][0], draw, origins["train"][0]], sort_keys=True)
         blocks = populations.get(split["population"], ("", frozenset()))[1]
         populations[split["population"]] = kind, blocks | frozenset(split["blocks"])
     return populations

@@ -21,7 +21,7 @@ BASIS_DONE = "done"
 
 
 def records(
-    order: list[dict[str, Any]], nodes: list[dict[str, Any]], costs: dict[tuple[str, str], float], root: str = ROOT
+    order: list[dict[str, Any]], planned: dict[str, pilots.Size], costs: dict[tuple[str, str], float], root: str = ROOT
 ) -> list[dict[str, Any]]:
     """Predict, before a study runs, what each of its comparisons costs and which distances it can detect.
 
@@ -30,11 +30,11 @@ def records(
     metric, the fields `FORETOLD`, and basis (which pilot). A comparison without a pilot has one record, without a
     metric. A comparison of imported models has none.
 
-    ``order``: the study's comparisons, as `decisions.read` takes them; ``nodes``: the planned jobs, as `pilots.planned`
+    ``order``: the study's comparisons, as `decisions.read` takes them; ``planned``: their sizes, as `pilots.planned`
     returns them; ``costs``: (stage, job) → seconds.
     """
-    planned, recorded = pilots.sizes(nodes), pilots.sizes(pilots.recorded(root)).values()
-    spent, told = seconds(order, costs), []
+    recorded, spent = pilots.recorded(root), seconds(order, costs)
+    told = []
     for comparison in order:
         where = comparison["scenario"], comparison["setting"]
         place = {"scenario": where[0], "setting": where[1], "seconds": spent[where]}

@@ -6,14 +6,13 @@ differ.
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from unlearning_audit.store.files import ArtifactError, read_json
+from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.nodes import ROOT, Plan
 
-STAGES = ("data", "splits", "train", "unlearn", "metrics", "comparisons")
 #: Options of protocols that state the number of models per split or per block.
 MODELS = ("models_per_split", "models_per_block", "models")
 NUMBERS = (*MODELS, "shadow_models_per_split", "shadow_blocks", "target_blocks")
@@ -41,71 +40,36 @@ class Size:
         return (blocks, models) if unit in ("pairs", "blocks") else (blocks * models, 1.0)
 
 
-def planned(plan: Plan) -> list[dict[str, Any]]:
-    """Return every node of a plan as JSON values, to be compared with finished nodes (`recorded`).
-
-    Each has ``stage``, ``node`` (its name), ``settings``, and ``after`` (stage → names of its parents).
-    """
-    nodes = []
-    for node in plan.all():
-        after: dict[str, list[str]] = {}
-        for parent in node.parents.values():
-            after.setdefault(parent.stage, []).append(parent.name)
-        nodes.append({"stage": node.stage, "node": node.name, "settings": node.settings, "after": after})
-    return nodes
+def planned(plan: Plan) -> dict[str, Size]:
+    """Return node's name → size for each comparison of a plan, without those of imported models."""
+    sizes = (_size(name, compared.origins(node)) for name, node in plan.nodes["comparisons"].items())
+    return {size.node: size for size in sizes if size}
 
 
-def recorded(root: str | Path = ROOT) -> list[dict[str, Any]]:
-    """Return the finished nodes in the folder ``root`` as JSON values: ``stage``, ``node`` (its name), ``settings``,
-    and ``after`` (stage → names of its parents).
-
-    Only stages that a comparison depends on are read. Unreadable nodes are left out.
-    """
-    nodes = []
-    for stage in STAGES:
-        for path in sorted(Path(root, stage).glob("*/spec.json")):
-            try:
-                spec = read_json(path)
-                parents = {tuple(Path(path_of).parts[-3:-1]) for path_of in spec["inputs"]}
-                settings = spec["settings"]
-            except (ArtifactError, KeyError, OSError):
-                continue
-            after: dict[str, list[str]] = {}
-            for of, name in sorted(parents):
-                after.setdefault(of, []).append(name)
-            nodes.append({"stage": stage, "node": path.parent.name, "settings": settings, "after": after})
-    return nodes
+def recorded(root: str | Path = ROOT) -> list[Size]:
+    """Return the sizes of the finished comparisons in the folder ``root``, without those of imported models and those
+    that cannot be read."""
+    sizes: list[Size] = []
+    for path in sorted(Path(root, "comparisons").absolute().glob("*/spec.json")):
+        with suppress(ValueError, LookupError, TypeError, OSError, StopIteration):
+            sizes += filter(None, [_size(path.parent.name, compared.recorded(path.parent))])
+    return sizes
 
 
-def sizes(nodes: Iterable[dict[str, Any]]) -> dict[str, Size]:
-    """Return node's name → size for each comparison among ``nodes``, without those of imported models. ``nodes`` are as
-    `planned` and `recorded` return them."""
-    by_name = {(node["stage"], node["node"]): node for node in nodes}
-    comparisons = (_size(by_name, node) for (stage, _), node in by_name.items() if stage == "comparisons")
-    return {size.node: size for size in comparisons if size}
-
-
-def _size(by_name: dict[tuple[str, str], dict[str, Any]], node: dict[str, Any]) -> Size | None:
-    """Return the size of one comparison; None if its memberships, models or data are not among the nodes."""
-
-    def parents(of: list[dict[str, Any]], stage: str) -> list[dict[str, Any]]:
-        names = dict.fromkeys(name for child in of for name in child["after"].get(stage, ()))
-        return [by_name[stage, name] for name in names if (stage, name) in by_name]
-
-    metrics = parents([node], "metrics")
-    splits = [split for split in parents(metrics, "splits") if split["settings"]["population"] != "shadows"]
-    models, data = parents(metrics, "train"), parents(metrics, "data")
-    if not (splits and models and data):
+def _size(node: str, origins: compared.Origins) -> Size | None:
+    """Return the size of the comparison ``node``, which comes from ``origins``; None for imported models."""
+    splits = [split for split in origins["splits"] if split["population"] != "shadows"]
+    if not splits:
         return None
-    protocol, trained = splits[0]["settings"], models[0]["settings"]
+    protocol, trained = splits[0], origins["train"][0]
     options = {name: value for name, value in protocol["options"].items() if name not in NUMBERS}
     kind = [
-        {name: value for name, value in data[0]["settings"].items() if name != "seed"}, protocol["protocol"], options,
+        {name: value for name, value in origins["data"][0].items() if name != "seed"}, protocol["protocol"], options,
         protocol.get("request"), trained["model"], trained["options"], trained["recipe"],
     ]  # fmt: skip
     count = next((protocol["options"][name] for name in MODELS if name in protocol["options"]), 1)
-    blocks = {block for split in splits for block in split["settings"]["blocks"]}
-    return Size(node["node"], json.dumps(kind, sort_keys=True), len(blocks), count)
+    blocks = {block for split in splits for block in split["blocks"]}
+    return Size(node, json.dumps(kind, sort_keys=True), len(blocks), count)
 
 
 def pilot(of: Size, sizes: Iterable[Size]) -> Size | None:

@@ -25,8 +25,10 @@ TIMES = 8
 
 
 def scoring(inputs: Mapping[str, str | list[str]]) -> int:
-    """Return the MB that a job needs to score its ``inputs``, role → path or paths; the value of `MEMORY` as long as one
-    of them does not exist."""
+    """Return the MB that a job needs to score its ``inputs``, role → path or paths.
+
+    As long as one of them does not exist, it is the value of `MEMORY`.
+    """
     paths = [path for group in inputs.values() for path in ([group] if isinstance(group, str) else group)]
     try:
         return PROCESS + int(TIMES * sum(map(os.path.getsize, paths)) / 1e6)
