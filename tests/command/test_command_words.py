@@ -1,12 +1,11 @@
 """What the command audit makes of its words, and of places at which it cannot write."""
 
 import os
-import runpy
 
 import pytest
 import yaml
 from unlearning_audit import ROOT, command
-from unlearning_audit.command import new
+from unlearning_audit.command import edits, new
 
 
 @pytest.mark.parametrize(
@@ -48,6 +47,5 @@ def test_places_where_nothing_can_be_written_are_told_first(tmp_path, monkeypatc
 
 def test_without_git_what_an_edit_made_anew_is_one_sentence(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    listed_at = runpy.run_path(str(ROOT / "scripts" / "why.py"))["listed_at"]
     with pytest.raises(ValueError, match=r"--since HEAD: git could not be started \(No such file"):
-        listed_at("mine.yaml", "HEAD")
+        edits.listed_at("mine.yaml", "HEAD")

@@ -1,7 +1,6 @@
 """Define the command ``audit``: its subcommands, and what each calls."""
 
 import json
-import subprocess
 import sys
 import webbrowser
 from collections import Counter
@@ -259,15 +258,20 @@ def why(
     since: Annotated[str, typer.Option(help="a commit: what the edits of the code since then compute again")] = "",
 ) -> None:
     """Show the traceback of each failure; or say what an edit computes again, and why."""
-    from unlearning_audit.command import tracebacks
+    from unlearning_audit.command import edits, tracebacks
 
-    plan = planned(file)
-    compared = [*filter(None, [other]), *(["--since", since] if since else [])]
-    if not compared:
-        print("\n\n".join(tracebacks.of(plan)) or f"Nothing of {file} failed.")
+    if other and since:
+        raise ValueError("audit why: give a second study, or --since with a commit")
+    if not (other or since):
+        print("\n\n".join(tracebacks.of(planned(file))) or f"Nothing of {file} failed.")
         return
-    command = [sys.executable, str(ROOT / "scripts" / "why.py"), file, *compared]
-    raise typer.Exit(subprocess.run(command, check=False).returncode)
+    before = edits.listed_at(file, since) if since else edits.listed(file)
+    if since:
+        print(
+            f"The code of {since} is compared with that of now, both with {file} as it is now; "
+            f"of an edit of the study: audit why before.yaml {file}"
+        )
+    print(*edits.lines(before, edits.listed(other or file)), sep="\n")
 
 
 @app.command(rich_help_panel=MACHINE, epilog="audit forecast mine.yaml")

@@ -1,17 +1,13 @@
-"""Print which artifacts two studies, or two versions of the code, do not share, and which field is the cause.
-
-    python scripts/why.py config.yaml mine.yaml          two studies
-    python scripts/why.py config.yaml --since HEAD~3     one study as it is now, by the code of then and of now
+"""Run ``audit why`` with two studies, or two versions of the code: find which artifacts they do not share, and which
+field is the cause.
 
 Only names are compared, so it takes about a second and nothing has to be built. Each cause is printed once, with the
 artifacts that it changes: "train: recipe.lr: 0.1 → 0.2: 16 train, and what follows: 85 unlearn, 52 attack".
 """
 
-import argparse
 import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import tarfile
@@ -21,7 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = Path(__file__).resolve().parent
+from unlearning_audit.plugins.source import SCRIPTS
+from unlearning_audit.report import compare
+
 LISTING = """
 import json, sys
 import library
@@ -111,22 +109,18 @@ def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]],
     """
     if not candidates:
         return set() if inherited else {f"{stage}: new"}
-    differences = [dict(_differences(candidate["settings"], node["settings"])) for candidate in candidates]
+    differences = [_differences(candidate["settings"], node["settings"]) for candidate in candidates]
     nearest = min(differences, key=len)
     if nearest:
         return {f"{stage}: {field}: {change}" for field, change in nearest.items()}
     return set() if inherited else {f"{stage}: its code, or who its parents are"}
 
 
-def _differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield (path, "old → new") for every setting that differs between two nested mappings; a missing one is
-    "nothing"."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted(old.keys() | new.keys()):
-            inner = f"{path}.{key}" if path else str(key)
-            yield from _differences(old.get(key, "nothing"), new.get(key, "nothing"), inner)
-    elif old != new:
-        yield path, " → ".join(map(_short, (old, new)))
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
+    """Return setting → "old → new" for every setting that differs; a missing one is "nothing"."""
+    before, after = compare.flat(old), compare.flat(new)
+    pairs = {name: (before.get(name, "nothing"), after.get(name, "nothing")) for name in before.keys() | after.keys()}
+    return {name: " → ".join(map(_short, pair)) for name, pair in sorted(pairs.items()) if pair[0] != pair[1]}
 
 
 def _short(value: Any) -> str:
@@ -147,31 +141,3 @@ def _label(name: str) -> str:
 
 def _summary(stages: Counter[str]) -> str:
     return ", ".join(f"{count} {stage}" for stage, count in stages.items())
-
-
-def main() -> None:
-    """Print which results a second study, or the same study with the code of an earlier commit, does not share, and
-    why."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study")
-    parser.add_argument("other", nargs="?")
-    parser.add_argument("--since", metavar="COMMIT", help="compare with the code of that commit")
-    arguments = parser.parse_args()
-    if (arguments.other is None) == (arguments.since is None):
-        parser.error("give a second study, or --since with a commit")
-    try:
-        before = listed_at(arguments.study, arguments.since) if arguments.since else listed(arguments.study)
-        after = listed(arguments.other or arguments.study)
-    except ValueError as error:
-        sys.exit(f"why: {error}")
-    if arguments.since:
-        print(
-            f"The code of {arguments.since} is compared with that of now, both with {arguments.study} as it is now; "
-            f"of an edit of the study: audit why before.yaml {arguments.study}"
-        )
-    print(*lines(before, after), sep="\n")
-
-
-if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the program that reads the output may stop early, as head does
-    main()
