@@ -1,7 +1,6 @@
 """Run ``audit gpu``: test whether this machine's GPU computes correctly."""
 
 from pathlib import Path
-from typing import Any
 
 #: The file to send with a report of a fault.
 RECORD = "gpu.json"
@@ -24,14 +23,12 @@ def run() -> int:
     memory = f"{torch.cuda.mem_get_info()[0] >> 20:,} of {facts['memory_mib']:,} MiB free"
     print(f"{facts['name']}, compute capability {facts['capability']}, {memory}")
     print(f"driver {facts['driver'] or 'unknown'}, CUDA {facts['cuda']}, cuDNN {facts['cudnn']}")
-    checks = self_test.run("cuda", say)
+    checks = []
+    for check in self_test.run("cuda"):
+        mark = {True: "✓", False: "✗", None: "·"}[check.passed]
+        print(f"{mark} {check.name}: {check.result} ({check.seconds:.1f} s)", flush=True)
+        checks.append(check)
     Path(RECORD).write_text(self_test.record(checks), encoding="utf-8")
     failed = sum(check.passed is False for check in checks)
     print(f"{len(checks)} checks, {failed} failed. {RECORD} holds all of it; send it with a report of a fault.")
     return int(failed > 0)
-
-
-def say(check: Any) -> None:
-    """Print the result of one check."""
-    mark = {True: "✓", False: "✗", None: "·"}[check.passed]
-    print(f"{mark} {check.name}: {check.result} ({check.seconds:.1f} s)", flush=True)

@@ -6,7 +6,7 @@ Every check is small, so that all take a minute or two. Nothing is downloaded: i
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -47,38 +47,25 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "airbench": ("airbench", {"widths": (8, 8)}),
 }
 
-#: Seconds after which no further check begins. The checks launch 115,000 kernels, which takes about two seconds.
-PATIENCE = 90
 
-
-def run(device: str, say: Callable[[Check], None]) -> list[Check]:
-    """Run all checks on ``device`` ("cuda"), pass each to ``say`` as soon as it is done, and return them.
-
-    An error in a check is its result; the other checks continue.
-    """
-    work: list[tuple[str, Callable[[], tuple[bool | None, str]]]] = []
-    for label, network in ((label, NETWORKS[label]) for label in ("perceptron", "ResNet-8")):
-        for optimiser in ("sgd", "adamw"):
-            work.append((f"{label}, {optimiser}, recorded", partial(_training, network, optimiser, device)))
-    for method in methods():
-        work.append((f"method {method}", partial(_method, method, NETWORKS["perceptron"], device)))
-    for label in ("ResNet-8", "airbench"):
-        work.append((f"the same bits twice, {label}", partial(_repeated, NETWORKS[label], device)))
-    work.append(("memory of lanes", partial(_lanes, NETWORKS["ResNet-8"], device)))
-    checks, start_of_tests = [], time.perf_counter()
-    for name, ask in work:
+def run(device: str) -> Iterator[Check]:
+    """Yield the result of each check on ``device`` ("cuda") as soon as it is done. An error in a check is its
+    result."""
+    perceptron, residual, airbench = NETWORKS.values()
+    work = {
+        f"{label}, {optimiser}, recorded": partial(_training, NETWORKS[label], optimiser, device)
+        for label in ("perceptron", "ResNet-8") for optimiser in ("sgd", "adamw")
+    }  # fmt: skip
+    work |= {f"method {method}": partial(_method, method, perceptron, device) for method in methods()}
+    work["the same bits twice, ResNet-8"] = partial(_repeated, residual, device)
+    work["the same bits twice, airbench"] = partial(_repeated, airbench, device)
+    for name, ask in work.items():
         start = time.perf_counter()
-        if start - start_of_tests > PATIENCE:
-            checks.append(Check(name, None, f"not tried, because {PATIENCE} seconds have passed"))
-            say(checks[-1])
-            continue
         try:
             passed, result = ask()
         except Exception as error:
             passed, result = False, f"{type(error).__name__}: {card.sentence(error)}"
-        checks.append(Check(name, passed, result, round(time.perf_counter() - start, 2)))
-        say(checks[-1])
-    return checks
+        yield Check(name, passed, result, round(time.perf_counter() - start, 2))
 
 
 def methods() -> list[str]:
@@ -137,7 +124,7 @@ def _gap(*banks: Bank) -> float:
     return max(float((value - second[name]).abs().max()) for name, value in first.items())
 
 
-def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) -> tuple[bool, str]:
+def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) -> tuple[bool | None, str]:
     """Train the same models on the processor and on the ``device``; return whether their weights agree, and a sentence
     on the difference."""
     settings = {"optimiser": optimiser, "schedule": "cosine", "lr": 0.05 if optimiser == "sgd" else 1e-3}
@@ -148,7 +135,7 @@ def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) 
     return gap < 10 * DOUBLE, f"weights differ from the processor's by {gap:.1e} after training in double precision"
 
 
-def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]:
+def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tuple[bool | None, str]:
     """Let a method unlearn the same models on the processor and on the ``device``; return whether their weights agree,
     and a sentence on the difference."""
     module, (forget, retain, mask) = registry.load("methods", name), _rows()
@@ -174,32 +161,3 @@ def _repeated(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool | 
     if same or card.deterministic():
         return same, "yes" if same else "no, although UNLEARNING_DETERMINISTIC asks for it"
     return None, "no; UNLEARNING_DETERMINISTIC=1 asks for it"
-
-
-def _lanes(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool, str]:
-    """Train a bank on the card; return whether its memory is free again afterwards, and a sentence on how much was
-    taken.
-
-    Training runs groups of models side by side (`training.lanes`), each with copies of its weights; after it, less than
-    one model's weights may remain. A first training lets libraries allocate what they keep; their workspaces, one for
-    each stream, are freed.
-    """
-    bank = _bank(network, device)
-    bank.train(_rows()[1])
-    weights = sum(value[0].nbytes for value in bank.stored().values())
-    _give_back()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    bank.train(_rows()[1])
-    _give_back()
-    peak, after = torch.cuda.max_memory_allocated() - before, torch.cuda.memory_allocated() - before
-    return after < weights, (
-        f"{peak >> 10} KiB were taken at most, {after >> 10} KiB remain; one model is of {weights >> 10} KiB"
-    )
-
-
-def _give_back() -> None:
-    """Free unused memory of the card, and the workspaces that cuBLAS keeps for each stream."""
-    torch.cuda.synchronize()
-    getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)()
-    torch.cuda.empty_cache()
