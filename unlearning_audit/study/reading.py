@@ -40,11 +40,8 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
         for kind, displays in (("tables", top.tables), ("figures", figures)):
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
-        whole = Study(
-            top.study, top.seed, top.batch, top.bootstrap, top.keep, top.memory, top.limit, top.margins,
-            top.retrain_spread, tuple(top.looks), len(scenarios) if top.family == "study" else 1, scenarios,
-            top.tables, figures,
-        )  # fmt: skip
+        tests = len(scenarios) if top.family == "study" else 1
+        whole = Study.model_construct(**{**dict(top), "scenarios": scenarios, "tests": tests, "figures": figures})
         return select(whole, top.only)
     except StudyError as error:
         end = " (given by --config)" if error.path and messages.contains(changes, error.path) else ""
@@ -73,7 +70,7 @@ def select(study: Study, only: Sequence[str]) -> Study:
     figures = {name: figure for name, figure in study.figures.items() if remaining.issuperset(figure.scenarios)}
     # Names of studies have no hyphen, so a part of this study cannot have the name of another study.
     name = "-".join([study.name, *only])
-    return replace(study, name=name, scenarios=subset, tables=tables, figures=figures)
+    return study.model_copy(update={"study": name, "scenarios": subset, "tables": tables, "figures": figures})
 
 
 def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:

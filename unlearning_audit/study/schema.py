@@ -185,13 +185,8 @@ class Margins(Settings):
     broken_perplexity: float = Field(1.25, gt=1)
 
 
-class StudyFile(Settings):
-    """The top level of a study's file.
-
-    ``study``: its name, and the folder of its results; ``seed``: of all random draws; ``bootstrap``: replicates for
-    simultaneous intervals; ``defaults``: what scenarios share; ``scenarios``, ``tables`` and ``figures`` by name. A
-    study without the field ``figures`` draws those that its protocols declare.
-    """
+class StudyFields(Settings):
+    """Fields of a study in its file that are the same once its scenarios are spelled out."""
 
     study: Name
     seed: int = Field(0, ge=0)
@@ -216,9 +211,6 @@ class StudyFile(Settings):
     family: Literal["scenario", "study"] = Field(
         "scenario", description="where a false verdict has 5 % in all: in each scenario, or in the whole study"
     )
-    only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
-    defaults: dict[str, Any] = Field(default_factory=dict)
-    scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
     tables: dict[Name, Table] = Field(default_factory=dict)
     figures: dict[Name, Figure] = Field(default_factory=dict)
 
@@ -233,6 +225,19 @@ class StudyFile(Settings):
         if value in STAGES:
             raise ValueError(f"must not be one of {', '.join(STAGES)}, whose folders hold what studies share")
         return value
+
+
+class StudyFile(StudyFields):
+    """The top level of a study's file.
+
+    ``study``: its name, and the folder of its results; ``seed``: of all random draws; ``bootstrap``: replicates for
+    simultaneous intervals; ``defaults``: what scenarios share; ``scenarios``, ``tables`` and ``figures`` by name. A
+    study without the field ``figures`` draws those that its protocols declare.
+    """
+
+    only: list[Name] = Field(default_factory=list, description="scenarios, protocols or systems; empty: all")
+    defaults: dict[str, Any] = Field(default_factory=dict)
+    scenarios: dict[Name, dict[str, Any] | None] = Field(min_length=1)
 
 
 class ScenarioFile(Settings):
@@ -297,21 +302,14 @@ class Scenario:
         return registry.protocol(self.protocol.name, self.protocol.file)
 
 
-@dataclass(frozen=True)
-class Study:
-    """A validated study: its scenarios spelled out, and what to show of them."""
+class Study(StudyFields):
+    """A validated study: its scenarios spelled out, and what to show of them. ``tests``: how many scenarios are one
+    family of tests, however many of them are run."""
 
-    name: str
-    seed: int
-    batch: int
-    bootstrap: int
-    keep: Literal["models", "logits"]
-    memory: int
-    limit: int
-    margins: Margins
-    retrain_spread: dict[str, float]
-    looks: tuple[int, ...]
-    family: int
     scenarios: tuple[Scenario, ...]
-    tables: dict[str, Table]
-    figures: dict[str, Figure]
+    tests: int = 1
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+        return self.study

@@ -41,7 +41,7 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
             jobs[method] = [stage_of[spec(path)] for path in dict.fromkeys(logits)]
         files = {name: path for name, path in comparison.outputs.items() if name != "spec"}
         place = {**where._asdict(), "methods": methods}
-        family = "study" if plan.study.family > 1 else "scenario"
+        family = "study" if plan.study.tests > 1 else "scenario"
         extended = {"extended": comparison.extended} if comparison.extended else {}
         places.append({**place, **files, "made": jobs, "family": family, **extended})
     return places

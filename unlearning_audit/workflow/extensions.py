@@ -23,7 +23,7 @@ def level(plan: Plan, pairs: int | None) -> float:
     planned = plan.study.looks
     spent = planned and pairs is not None
     alpha = looks.levels(looks=planned)[planned.index(pairs)] if spent else looks.ALPHA
-    return alpha / plan.study.family
+    return alpha / plan.study.tests
 
 
 def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:

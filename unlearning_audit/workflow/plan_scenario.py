@@ -162,7 +162,7 @@ class Judged(Models):
         """
         pairs = self.scenario.protocol.options.get("pairs")
         alpha = extensions.level(self.plan, pairs)
-        return {"alpha": alpha} if (self.study.looks and pairs is not None) or self.study.family > 1 else {}
+        return {"alpha": alpha} if (self.study.looks and pairs is not None) or self.study.tests > 1 else {}
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Add the job that compares all methods with retraining and decides the verdicts. Nothing is added if no metric
