@@ -147,7 +147,7 @@ def test_a_need_that_nobody_can_meet_is_refused(tmp_path):
     path.write_text(text + '\nNEEDS = "tea leaves"\n')
     wish = {**STUDY, "defaults": {**STUDY["defaults"], "attacks": {"confidence": {}, "mine": {"file": str(path)}}},
             "scenarios": {"white": {}}}  # fmt: skip
-    with pytest.raises(ValueError, match=r"attacks\.mine: has NEEDS = 'tea leaves'; what models can be asked for"):
+    with pytest.raises(ValueError, match=r"attacks\.mine: has NEEDS = 'tea leaves'; protocols offer"):
         reading.read(wish, "study.yaml")
 
 

@@ -56,11 +56,6 @@ def plan_with_protocol(tmp_path, models, protocol=PROTOCOL):
 
 def test_models_of_an_own_protocol_are_counted_as_it_says(tmp_path):
     assert plan_with_protocol(tmp_path, "7").models == 3 * 7 * 4  # as trained and by three methods
-    with pytest.raises(ValueError, match=r"protocol: .*mine\.py: models must return how many .*, it returned str"):
-        plan_with_protocol(tmp_path, "'many'")
-    for models in ("-1", "True"):
-        with pytest.raises(ValueError, match=r"models must return how many"):
-            plan_with_protocol(tmp_path, models)
     assert plan_with_protocol(tmp_path, "0").models == 0
 
 

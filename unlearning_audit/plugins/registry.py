@@ -204,12 +204,12 @@ def offering(offer: str) -> str:
     return " or ".join(name for name in names("protocols") if offer in protocol(name).offers)
 
 
-def lacking(offers: tuple[str, ...], name: str, file: str | None = None) -> tuple[str, ...]:
-    """Return what a metric needs that is not among a protocol's ``offers``; () if one of these offers is in the
-    metric's ``DEFAULT``, so that it is computed anyway."""
-    if set(offers).intersection(declared("metrics", name, file, "DEFAULT")):
+def lacking(offers: tuple[str, ...], name: str, file: str | None = None, kind: str = "metrics") -> tuple[str, ...]:
+    """Return what a metric, or an attack, needs that is not among a protocol's ``offers``; () if one of these offers is
+    in the metric's ``DEFAULT``, so that it is computed anyway."""
+    if set(offers).intersection(declared(kind, name, file, "DEFAULT")):
         return ()
-    return tuple(need for need in declared("metrics", name, file) if need in OFFERS and need not in offers)
+    return tuple(need for need in declared(kind, name, file) if need in OFFERS and need not in offers)
 
 
 @functools.cache
@@ -219,11 +219,6 @@ def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
     by_offer = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
     places = [(offers.index(offer), name) for name, needs in by_offer.items() for offer in needs if offer in offers]
     return tuple(name for _, name in sorted(places) if not lacking(offers, name))
-
-
-def possible(offers: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the library's metrics that can be computed with these ``offers``."""
-    return tuple(name for name in names("metrics") if not lacking(offers, name))
 
 
 def protocol(name: str, file: str | None = None) -> Protocol:
@@ -237,14 +232,10 @@ def printed(model: Any) -> str:
     """Return the name of a chosen model in papers: ``PRINTED`` of its file with options in place of braces, or else its
     name.
 
-    ``model`` has ``name``, ``file`` and ``options``. Raises ValueError if PRINTED is not such a text.
+    ``model`` has ``name``, ``file`` and ``options``.
     """
     text = constant("models", model.name, model.file, "PRINTED")
-    try:
-        return str(model.name if text is None else text.format(**model.options))
-    except (AttributeError, IndexError, KeyError, ValueError):
-        problem = f"has PRINTED = {text!r}, which must be text with options of the model in braces"
-        raise ValueError(problem) from None
+    return str(model.name if text is None else text.format(**model.options))
 
 
 def load(kind: str, name: str, file: str | None = None) -> Module:

@@ -35,8 +35,10 @@ FORMS = ("trained", "unlearned", "both", "own", "seen")
 def scenario(scenario: Scenario) -> None:
     """Raise StudyError (``joint``) if the fields of a scenario contradict each other."""
     _tuning(scenario)
-    _model(scenario)
+    if scenario.recipe.dp is not None and scenario.model.options.get("norm") == "batch":
+        raise _joint(("model", "norm"), "must not be batch with recipe.dp, which clips samples one by one; use group")
     _attacks(scenario)
+    needs(scenario)
     _readings(scenario)
     _comparisons(scenario)
     _shadow_models(scenario)
@@ -206,22 +208,34 @@ def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
     return StudyError(path, sentence, joint=True)
 
 
-def _model(scenario: Scenario) -> None:
-    """Raise StudyError for batch normalisation with private training, and for a model whose ``PRINTED`` is not a valid
-    text."""
-    if scenario.recipe.dp is not None and scenario.model.options.get("norm") == "batch":
-        raise _joint(("model", "norm"), "must not be batch with recipe.dp, which clips samples one by one; use group")
-    try:
-        registry.printed(scenario.model)
-    except ValueError as error:
-        raise _joint(("model",), str(error)) from None
+def offers(protocol: Plugin) -> tuple[str, ...]:
+    """Return what a protocol with these options offers to metrics and attacks."""
+    several = protocol.options.get("requests", 1) != 1
+    return (*registry.protocol(protocol.name, protocol.file).offers, *["requests"] * several)
+
+
+def needs(scenario: Scenario) -> None:
+    """Raise StudyError for an attack or metric that needs what nobody offers, or what the protocol does not."""
+    for kind, plugins in (("attacks", scenario.attacks), ("metrics", scenario.metrics)):
+        # Attacks do not learn from records.
+        signals = {*registry.names("signals")} - {
+            *(registry.defining("signals", "RECORD") if kind == "attacks" else ())
+        }
+        for key, plugin in plugins.items():
+            declared = registry.declared(kind, plugin.name, plugin.file)
+            if unknown := [need for need in declared if need not in {*OFFERS, *signals}]:
+                known = f"protocols offer {', '.join(OFFERS)}; models can be asked for {', '.join(sorted(signals))}"
+                raise _joint((kind, key), f"has NEEDS = {unknown[0]!r}; {known}")
+            if missing := registry.lacking(offers(scenario.protocol), plugin.name, plugin.file, kind):
+                problem = f"needs {missing[0]} ({OFFERS[missing[0]]}), which the protocol {scenario.protocol.name}"
+                raise _joint((kind, key), f"{problem} does not offer")
 
 
 def _attacks(scenario: Scenario) -> None:
     """Raise StudyError for attacks that the scenario cannot run.
 
-    These are: attacks in a protocol without any, or none in a protocol that has some; an attack that needs what the
-    protocol or the models do not offer; and an attack that learns from shadow models, if there are none.
+    These are: attacks in a protocol without any, or none in a protocol that has some; and an attack that learns from
+    shadow models, if there are none.
     """
     protocol = scenario.protocol
     record = scenario.record
@@ -235,15 +249,6 @@ def _attacks(scenario: Scenario) -> None:
             able = ", ".join(registry.defining("attacks", "PROBABILITY"))
             reports = f"the protocol {protocol.name!r} reports those"
             raise _joint(("attacks", name), f"must be {able} or another that says PROBABILITY = True; {reports}")
-    for name, attack in scenario.attacks.items():
-        for need in registry.declared("attacks", attack.name, attack.file):
-            signals = [name for name in registry.names("signals") if name not in registry.defining("signals", "RECORD")]
-            if need not in {*signals, *OFFERS}:
-                problem = f"has NEEDS = {need!r}; what models can be asked for: {', '.join(signals)}"
-                raise _joint(("attacks", name), problem)
-            if need in OFFERS and need not in record.offers:
-                problem = f"needs {need} ({OFFERS[need]}), which the protocol {protocol.name} does not offer"
-                raise _joint(("attacks", name), problem)
     attacks = scenario.attacks.items()
     learners = [key for key, a in attacks if registry.constant("attacks", a.name, a.file, "LEARNS") is not False]
     if learners and protocol.options.get("shadow_models_per_split") == 0:
@@ -290,14 +295,8 @@ def _shadow_models(scenario: Scenario) -> None:
     (see `plugins.declarations.Protocol`)."""
     for key, metric in scenario.metrics.items():
         minima = registry.constant("metrics", metric.name, metric.file, "PROTOCOL_MINIMUM") or {}
-        least = {option: _least(value, metric) for option, value in minima.items()} if isinstance(minima, dict) else {}
-        if not isinstance(minima, dict) or not all(least.values()):
-            problem = (
-                f"has PROTOCOL_MINIMUM = {minima!r}; map options of a protocol to numbers, to numbers among the "
-                "metric's options, or to such an option and how many more"
-            )
-            raise _joint(("metrics", key), problem)
-        for option, (number, reason) in ((option, bound) for option, bound in least.items() if bound):
+        for option, bound in minima.items():
+            number, reason = _least(bound, metric)
             value = scenario.protocol.options.get(option)
             if value is not None and value < number:
                 problem = f"must be at least {number} for the metric {key!r}{reason}, found {value}"
@@ -322,18 +321,15 @@ def _several_models(scenario: Scenario) -> None:
         raise _joint(("protocol",), f"{problem} ({present}); raise {' or '.join(counts)}")
 
 
-def _least(declared: object, metric: Plugin) -> tuple[int, str] | None:
-    """Return the minimum that one value of a metric's PROTOCOL_MINIMUM stands for, and words that explain it; None if
-    the value is not valid.
+def _least(declared: int | str | tuple[str, int], metric: Plugin) -> tuple[int, str]:
+    """Return the minimum that one value of a metric's PROTOCOL_MINIMUM stands for, and words that explain it.
 
     It is a number, the name of an option of the metric, or (that name, how many more).
     """
     if isinstance(declared, int):
         return declared, ""
-    name, more = declared if isinstance(declared, tuple) and len(declared) == 2 else (declared, 0)
-    number = metric.options.get(name) if isinstance(name, str) else None
-    if not (isinstance(number, int) and isinstance(more, int)):
-        return None
+    name, more = (declared, 0) if isinstance(declared, str) else declared
+    number = metric.options[name]
     return number + more, f" ({name}: {number}{f', and {more} more' if more else ''})"
 
 

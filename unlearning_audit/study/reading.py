@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from unlearning_audit.evaluation import headers
 from unlearning_audit.plugins import registry, suggest
-from unlearning_audit.plugins.declarations import OFFERS
 from unlearning_audit.study import checks, choice, configfile, expand, messages, selecting, sequences
 from unlearning_audit.study.choice import Plugin, Tune, validated
 from unlearning_audit.study.configfile import load as load
@@ -180,10 +178,12 @@ def _imported(variant: expand.Variant) -> Scenario:
         checks.data(choice.choose("data", options.data, "protocol", "data"), ("protocol", "data"))
         choice.choose("models", model, "protocol", "model", partial=True)  # the folder has the weights
     outside = Plugin(protocol.name, None, {})
-    return Scenario(
+    scenario = Scenario(
         variant.name, variant.setting, variant.axes, outside, DataChoice(), outside, fields.recipe, protocol,
         {name: Plugin(name, None, {}) for name in names}, choice.several("attacks", fields.attacks), _metrics(fields),
     )  # fmt: skip
+    checks.needs(scenario)
+    return scenario
 
 
 def _tuned(methods: dict[str, Plugin], tune: Tune | None) -> dict[str, Plugin]:
@@ -221,40 +221,10 @@ def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugi
 
 def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
     """Return name → metric for all metrics of a scenario: the library's for what the protocol offers, and those that
-    the scenario names.
-
-    Raises StudyError for a metric that needs what the protocol does not offer.
-    """
-    record = registry.protocol(fields.protocol["name"], fields.protocol.get("file"))
-    offers = (*record.offers, *(("requests",) if fields.protocol.get("requests", 1) != 1 else ()))
-    defaults = registry.defaults(offers)
-    for key, options in fields.metrics.items():
-        _offered(key, options or {}, fields.protocol["name"], offers)
+    the scenario names."""
+    defaults = registry.defaults(checks.offers(choice.choose("protocols", fields.protocol, "protocol")))
     computed = dict.fromkeys([*defaults, *fields.metrics])
     return choice.several("metrics", {name: fields.metrics.get(name) for name in computed})
-
-
-def _offered(key: str, options: dict[str, Any], protocol: str, offers: tuple[str, ...]) -> None:
-    """Raise StudyError unless the metric that a scenario calls ``key`` can be computed in the ``protocol``, which has
-    ``offers``. ``options``: what the study states of the metric."""
-    name, file = options.get("name", key), options.get("file")
-    if file is not None:
-        if "name" in options:
-            raise StudyError(("metrics", key, "name"), "has no effect beside file; a metric is called as its key")
-        if not (isinstance(file, str) and Path(file).is_file()):
-            return  # the check of files reports it
-    elif not isinstance(name, str):
-        raise StudyError(("metrics", key, "name"), f"must be the name of a metric, found {messages.as_yaml(name)}")
-    elif name not in registry.names("metrics"):
-        at = ("metrics", key) if name == key else ("metrics", key, "name")
-        raise StudyError(at, suggest.unknown(name, registry.possible(offers), f"metric {name!r} in this protocol"))
-    signals = registry.names("signals")
-    if unknown := [n for n in registry.declared("metrics", name, file) if n not in {*OFFERS, *signals}]:
-        problem = f"has NEEDS = {unknown[0]!r}; protocols offer {', '.join(OFFERS)}; models can be asked for "
-        raise StudyError(("metrics", key), problem + ", ".join(signals))
-    missing = registry.lacking(offers, name, file)
-    if missing:
-        raise StudyError(("metrics", key), f"needs {', '.join(missing)}, which the protocol {protocol} does not offer")
 
 
 def _uses(data: dict[str, Any]) -> dict[str, Any]:

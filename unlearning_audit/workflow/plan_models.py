@@ -1,12 +1,12 @@
 """Plan the models of one scenario: data, memberships, training and unlearning."""
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from unlearning_audit.plugins import registry, source
-from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
+from unlearning_audit.plugins.guard import guard
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.study import selecting
 from unlearning_audit.study.choice import Plugin, Tune
@@ -18,10 +18,6 @@ def _where(population: str, blocks: list[int]) -> str:
     """Return the part of a node's label that names a ``population`` and its first and last block, such as "target0to3",
     or "target5" for one block."""
     return f"{population}{blocks[0]}" + (f"to{blocks[-1]}" if len(blocks) > 1 else "")
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
 
 
 def method_label(method: Plugin, name: str) -> str:
@@ -95,39 +91,17 @@ class Models:
         counts = self._populations().values()
         methods = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
         batches = sum(-(-count // self.study.batch) for count in counts)
-        per_block = 1
-        if hasattr(self.protocol, "models"):
-            per_block = self._answer("models", _is_count, "how many models a block has, such as 2")
+        per_block = self._answer("models") if hasattr(self.protocol, "models") else 1
         return sum(counts) * per_block * (1 + methods), 1 + batches * (2 + methods) + len(self.scenario.methods)
 
     def _populations(self) -> dict[str, int]:
         """Return population → number of its blocks, as the protocol's function ``blocks`` states them."""
+        return dict(self._answer("blocks"))
 
-        def sound(counts: Any) -> bool:
-            return isinstance(counts, dict) and all(isinstance(k, str) and _is_count(v) for k, v in counts.items())
-
-        return dict(self._answer("blocks", sound, "how many blocks each population has, such as {'target': 4}"))
-
-    def _answer(self, name: str, sound: Callable[[Any], bool], requirement: str) -> Any:
-        """Call the protocol's function ``name`` with the scenario's options of the protocol, and return its result.
-
-        Only a user's own protocol is checked. Raises ValueError, with the field of the study, if its function raises an
-        exception or ``sound`` rejects its result. ``requirement``: what it must return, for the message.
-        """
-        protocol = self.scenario.protocol
-        function, options = getattr(self.protocol, name), self.protocol.Options(**protocol.options)
-        if protocol.file is None:
-            return function(options)
-        try:
-            with guard(protocol.file):
-                answer = function(options)
-            if not sound(answer):
-                raise PluginError(
-                    f"{readable(protocol.file)}: {name} must return {requirement}, it returned {type_of(answer)}"
-                )
-        except PluginError as error:
-            raise ValueError(f"scenarios.{self.scenario.name}.protocol: {error}") from None
-        return answer
+    def _answer(self, name: str) -> Any:
+        """Call the protocol's function ``name`` with the scenario's options of the protocol, and return its result."""
+        with guard(self.protocol.__file__):
+            return getattr(self.protocol, name)(self.protocol.Options(**self.scenario.protocol.options))
 
     def selection(self) -> Node:
         """Add the job that selects samples by a metric of this scenario's trained models, and the jobs that it needs.
