@@ -83,25 +83,14 @@ def protocols(kind):
     return lambda wildcards: parameters.protocols(PLAN, displays, wildcards[kind])
 
 
-# Models come before numbers, one stage after another, so that short jobs are left for the end and no core is idle then.
-PRIORITY = {
-    "data": 8,
-    "splits": 7,
-    "pretrain": 6,
-    "train": 6,
-    "selection": 5,
-    "tune": 5,
-    "unlearn": 4,
-    "signals": 3,
-    "comparisons": 2,
-    "cost": 2,
-    "verdicts": 1,
-    "meta": 1,
-    "figure": 1,
-}
-# If weights are deleted after the last job that reads them, these jobs come before others that write weights.
-if PLAN.study.keep == "logits":
-    PRIORITY |= {"train": 0, "unlearn": 0}
+def making(priority):
+    """Return the priority of a rule that makes weights: 0 if weights are deleted after the last job that reads them, so
+    that such jobs come first; else ``priority``.
+
+    In all rules, models come before numbers, one stage after another, so that short jobs are left for the end and no core
+    is idle then.
+    """
+    return 0 if PLAN.study.keep == "logits" else priority
 
 
 # Evaluation system → the study of its scenarios alone, which has the same nodes.

@@ -13,7 +13,7 @@ rule comparisons:
         spec="results/comparisons/{node}/spec.json",
     log:
         "results/comparisons/{node}/log.txt",
-    priority: PRIORITY["comparisons"]
+    priority: 2
     conda:
         "../envs/score.yaml"
     resources:

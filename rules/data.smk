@@ -9,7 +9,7 @@ rule data:
         spec="results/data/{node}/spec.json",
     log:
         "results/data/{node}/log.txt",
-    priority: PRIORITY["data"]
+    priority: 8
     conda:
         "../envs/train.yaml"
     resources:

@@ -10,7 +10,7 @@ rule pretrain:
         spec="results/pretrain/{node}/spec.json",
     log:
         "results/pretrain/{node}/log.txt",
-    priority: PRIORITY["pretrain"]
+    priority: 6
     retries: RETRIES
     conda:
         "../envs/train.yaml"

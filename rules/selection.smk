@@ -11,7 +11,7 @@ rule selection:
         spec="results/selection/{node}/spec.json",
     log:
         "results/selection/{node}/log.txt",
-    priority: PRIORITY["selection"]
+    priority: 5
     conda:
         "../envs/score.yaml"
     resources:

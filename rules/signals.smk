@@ -13,7 +13,7 @@ rule signals:
         spec="results/signals/{node}/spec.json",
     log:
         "results/signals/{node}/log.txt",
-    priority: PRIORITY["signals"]
+    priority: 3
     retries: RETRIES
     conda:
         "../envs/train.yaml"

@@ -10,7 +10,7 @@ rule splits:
         spec="results/splits/{node}/spec.json",
     log:
         "results/splits/{node}/log.txt",
-    priority: PRIORITY["splits"]
+    priority: 7
     conda:
         "../envs/score.yaml"
     resources:

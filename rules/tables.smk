@@ -42,7 +42,7 @@ rule cost:
         ledger="results/{study}/cost.csv",
     log:
         "results/{study}/logs/cost.txt",
-    priority: PRIORITY["cost"]
+    priority: 2
     localrule: True
     conda:
         "../envs/score.yaml"
@@ -64,7 +64,7 @@ rule verdicts:
         **display("verdicts", *DISPLAYS["verdicts"]),
     log:
         "results/{study}/logs/verdicts.txt",
-    priority: PRIORITY["verdicts"]
+    priority: 1
     localrule: SMALL
     conda:
         "../envs/score.yaml"
@@ -88,7 +88,7 @@ rule tuning:
         **display("verdicts", *DISPLAYS["tuning"]),
     log:
         "results/{study}/logs/tuning.txt",
-    priority: PRIORITY["verdicts"]
+    priority: 1
     localrule: SMALL
     conda:
         "../envs/score.yaml"
@@ -137,7 +137,7 @@ rule figure:
         "results/{study}/logs/figure-{figure}.txt",
     wildcard_constraints:
         figure="|".join(PLAN.study.figures) or "none",
-    priority: PRIORITY["figure"]
+    priority: 1
     localrule: SMALL
     conda:
         "../envs/score.yaml"
@@ -161,7 +161,7 @@ rule meta:
         **display("metrics", *DISPLAYS["meta"]),
     log:
         "results/{study}/logs/meta.txt",
-    priority: PRIORITY["meta"]
+    priority: 1
     localrule: SMALL
     conda:
         "../envs/score.yaml"

@@ -13,7 +13,7 @@ rule train:
         spec="results/train/{node}/spec.json",
     log:
         "results/train/{node}/log.txt",
-    priority: PRIORITY["train"]
+    priority: making(6)
     retries: RETRIES
     conda:
         "../envs/train.yaml"

@@ -13,7 +13,7 @@ rule tune:
         spec="results/tune/{node}/spec.json",
     log:
         "results/tune/{node}/log.txt",
-    priority: PRIORITY["tune"]
+    priority: 5
     retries: RETRIES
     conda:
         "../envs/train.yaml"

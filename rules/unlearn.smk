@@ -13,7 +13,7 @@ rule unlearn:
         spec="results/unlearn/{node}/spec.json",
     log:
         "results/unlearn/{node}/log.txt",
-    priority: PRIORITY["unlearn"]
+    priority: making(4)
     retries: RETRIES
     conda:
         "../envs/train.yaml"

@@ -10,7 +10,8 @@ float64 [models, rows, …]. ``models`` bool [models] selects models whose logit
 selects samples of the data.
 
 A signal that is not an array of samples is kept as a ``RECORD``, the type that its ``read`` returns. Only metrics read
-it, and only of the defender's models. It needs a ``ROLE`` of its own among `unlearning_audit.workflow.nodes.ROLES`, and
-``nothing(rows, settings)``, which returns a record without models. ``OF_TEXTS = True``: only language models can be
-queried.
+it, and only of the defender's models. It needs a ``ROLE``, the name by which a metric's job gets it, and
+``nothing(rows, settings)``, which returns a record without models. One with ``asked(options)``, which returns its
+settings from the options of all metrics that need it, is read of retrained models too. ``OF_TEXTS = True``: only
+language models can be queried.
 """

@@ -10,6 +10,14 @@ from unlearning_audit.training.lazy import Bank
 
 RECORD, ROLE, OF_TEXTS = Generations, "generated", True
 
+#: How many retained and how many test samples are answered, if no metric says.
+MOST = 200
+
+
+def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the settings that serve all metrics with these ``options``."""
+    return {"most": max((of["most"] for of in options if "most" in of), default=MOST)}
+
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
     """Return the samples whose answers each model generates, int64 [models, rows]: all forgotten and held-out ones, and

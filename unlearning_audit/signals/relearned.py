@@ -12,6 +12,14 @@ from unlearning_audit.training.lazy import Bank
 RECORD, ROLE = Relearned, "relearned"
 
 
+def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the settings that serve all metrics with these ``options``."""
+    widths = [of["bits"] for of in options if isinstance(of.get("bits"), list)]
+    bits = sorted(set().union(*widths), reverse=True)
+    steps = max((of["steps"] for of in options if "steps" in of), default=0)
+    return {"steps": steps, **({"bits": bits} if bits else {})}
+
+
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
     """Return the samples to query, int64 [rows]: those that some model forgets, the held-out ones and the test part."""
     return np.flatnonzero((member.forget | member.heldout).any(0) | (data.part == 1))

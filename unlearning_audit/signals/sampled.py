@@ -12,6 +12,14 @@ from unlearning_audit.training.lazy import Bank
 
 RECORD, ROLE, OF_TEXTS = Sampled, "sampled", True
 
+#: How many answers are drawn, if no metric says.
+ANSWERS = 32
+
+
+def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the settings that serve all metrics with these ``options``."""
+    return {"most": 0, "answers": max(of.get("samples", ANSWERS) for of in options)}
+
 
 def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
     """Draw ``settings["answers"]`` answers of each model to each of its ``rows``."""

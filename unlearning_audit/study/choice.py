@@ -13,7 +13,7 @@ from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.study import messages
-from unlearning_audit.study.messages import StudyError
+from unlearning_audit.study.messages import StudyError, validated
 
 
 class Range(Settings):
@@ -186,19 +186,6 @@ def _is_function(kind: str, options: dict[str, Any]) -> bool:
         )
     except ValueError:  # not valid Python: the check of the file reports it
         return False
-
-
-def validated(model: type[Settings], raw: dict[str, Any], *where: str, **how: Any) -> Any:
-    """Check the mapping ``raw`` against the fields of ``model`` and return an instance of it. Raises StudyError with
-    the path ``where``, at which ``raw`` stands in the study.
-
-    ``how``: keyword arguments of `messages.validated`. If ``partial`` is among them, the result is None if fields are
-    missing.
-    """
-    try:
-        return messages.validated(model, raw, **how)
-    except StudyError as error:
-        raise error.under(*where) from None
 
 
 def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tuple[str, ...]) -> None:

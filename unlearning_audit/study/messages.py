@@ -88,12 +88,13 @@ def plain(value: Any, path: Path = ()) -> Any:
     return value
 
 
-def validated(model: type[Settings], raw: Any, *, also: Iterable[str] = (), partial: bool = False) -> Any:
+def validated(model: type[Settings], raw: Any, *where: str, also: Iterable[str] = (), partial: bool = False) -> Any:
     """Check ``raw``, plain values as `plain` returns them, against the fields of ``model``, and return an instance of
     it. Raises StudyError about the first error.
 
-    ``also``: names of other fields that may stand beside those of the model, for suggestions. ``partial``: other layers
-    of the study follow, so missing or inconsistent fields are not errors; the result is None if there are some.
+    ``where``: the path of ``raw`` in the study. ``also``: names of other fields that may stand beside those of the
+    model, for suggestions. ``partial``: other layers of the study follow, so missing or inconsistent fields are not
+    errors; the result is None if there are some.
     """
     try:
         # Strict rules for JSON suit YAML: no conversion of types, but lists for tuples and text for keys.
@@ -103,7 +104,8 @@ def validated(model: type[Settings], raw: Any, *, also: Iterable[str] = (), part
     if not errors:
         return None
     path = errors[0][0]
-    raise StudyError(path, _sentence([e for p, e in errors if p == path], _allowed(model, path, also)))
+    sentence = _sentence([e for p, e in errors if p == path], _allowed(model, path, also))
+    raise StudyError((*where, *path), sentence)
 
 
 def contains(mapping: Any, path: Path) -> bool:

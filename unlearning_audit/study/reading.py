@@ -7,9 +7,9 @@ from typing import Any
 from unlearning_audit.evaluation import headers
 from unlearning_audit.plugins import registry, suggest
 from unlearning_audit.study import checks, choice, configfile, expand, messages, selecting, sequences
-from unlearning_audit.study.choice import Plugin, Tune, validated
+from unlearning_audit.study.choice import Plugin, Tune
 from unlearning_audit.study.configfile import load as load
-from unlearning_audit.study.messages import StudyError
+from unlearning_audit.study.messages import StudyError, validated
 from unlearning_audit.study.schema import USES, DataChoice, Figure, Scenario, ScenarioFile, Study, StudyFile
 
 

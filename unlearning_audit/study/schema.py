@@ -5,13 +5,11 @@ A study is a YAML file. ``defaults`` holds what its scenarios share; each entry 
 sentence that starts with the field's path.
 """
 
-import csv
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
-import unlearning_audit
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.names import LONGEST
@@ -24,9 +22,6 @@ from unlearning_audit.training.recipe import Recipe
 Spread = Annotated[float, Field(ge=0)]
 Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=LONGEST)]
 Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=LONGEST)]
-
-#: Number of a paper in earlier studies → its name.
-PAPERS = unlearning_audit.ROOT / "resources" / "published" / "numbers.csv"
 
 #: Fields that say where a data source is or whether it is downloaded, and do not change any sample.
 PLACES = ("data_dir", "download", "path", "file")
@@ -136,17 +131,6 @@ class Table(Settings):
         if self.layout == "rankings" and several:
             raise ValueError(f"{several[0]} must be one, or left out, with the layout rankings")
         return self
-
-    @field_validator("published", mode="before")
-    @classmethod
-    def _check_published(cls, value: Any) -> Any:
-        number, _, table = value.partition("/") if isinstance(value, str) else ("", "", "")
-        papers = dict(csv.reader(PAPERS.read_text("utf-8").splitlines())) if number.isdigit() else {}
-        if number in papers and table:
-            kind = "table" if table.isdigit() else "section" if table[:1].isdigit() else "appendix"
-            place = table if table == "text" else f"{kind}_{table}"
-            raise ValueError(f"papers have names in place of numbers: write {papers[number]}/{place}")
-        return value
 
 
 class Figure(Settings):

@@ -20,16 +20,13 @@ from unlearning_audit.study.schema import STAGES, Scenario, Study
 
 ROOT = "results"
 
-#: The role of a job's input → the outputs of earlier jobs that it consists of.
+#: The role of a job's input → the outputs of earlier jobs that it consists of; of other roles it is their signals.
 ROLES: dict[str, tuple[str, ...]] = {
     "data": ("data",), "splits": ("membership",), "selection": ("selection",), "tuned": ("chosen",),
     **dict.fromkeys(("populations", "attacked"), ("data", "membership", "logits")),
     "metrics": ("metrics",), "contributions": ("contributions",),
     **dict.fromkeys(("base", "trained", "models", "like"), ("models",)),
     **dict.fromkeys(("originals", "unlearned", "retrained", "control"), ("logits",)),
-    **{role: ("signals",) for name in ("relearned", "generated", "sampled") for role in (name, f"compared_{name}")},
-    **{f"{of}_{kind}": ("signals",) for of in ("original", "unlearned", "retrained", "control")
-       for kind in ("signals", "readings", "features")},
 }  # fmt: skip
 
 
@@ -172,7 +169,7 @@ class Plan:
     ) -> Node:
         """Add a node with these settings and inputs to the plan, unless it has it already, and return it.
 
-        ``label``: the node's name without its key. ``inputs``: role, one of `ROLES`, → nodes. ``outputs``: names of its
+        ``label``: the node's name without its key. ``inputs``: role (`ROLES`) → nodes. ``outputs``: names of its
         files, without the spec. ``plugins``: the kind and choice of each plug-in that the job loads. ``place``: facts
         for the job that do not change results, such as paths. ``within``: the node whose job makes this one too; it is
         ignored if that job is done without this node, or if this node had a job of its own before.
@@ -214,7 +211,7 @@ def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool)
     """Return role → paths of the files of those parents for which ``chosen`` holds: one path for the role "data", a
     list for all others. Roles without files are left out."""
     paths = {
-        role: [parent.outputs[output] for parent in group if chosen(parent) for output in ROLES[role]]
+        role: [parent.outputs[output] for parent in group if chosen(parent) for output in ROLES.get(role, ("signals",))]
         for role, group in inputs.items()
     }
     return {role: of_role[0] if role == "data" else of_role for role, of_role in paths.items() if of_role}

@@ -409,10 +409,9 @@ class Models:
     def _beyond(self, kind: str, plugin: Plugin) -> bool:
         """Return whether trials of tuning leave out this attack or metric: a user's own file, one that reads more than
         logits, or a metric without contributions, which cannot be compared with retraining."""
-        more = {"squared_norms", "tokens", "features", "relearned", "generations", "sampled"}
-        reads = set(registry.declared(kind, plugin.name, plugin.file)) & more if plugin.file is None else more
+        reads = {*registry.declared(kind, plugin.name, plugin.file)} & {*registry.defining("signals", "read")}
         decides = kind != "metrics" or registry.defines(kind, plugin.name, plugin.file, "contributions")
-        return bool(reads) or not decides
+        return bool(plugin.file or reads) or not decides
 
     def _unlearn(
         self,

@@ -9,14 +9,8 @@ from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import CaseFiles, Comparison, Node
 from unlearning_audit.workflow.plan_models import Models, after_request, entries, method_label, sets
 
-#: How many retained and how many test samples language models continue, if only a user's own metric needs it.
-MOST = 200
-
 #: Role of a job's input → nodes.
 Inputs = dict[str, list[Node]]
-
-#: How many answers language models sample, if only a user's own metric needs them.
-ANSWERS = 32
 
 
 def role(signal: str) -> str:
@@ -197,23 +191,12 @@ class Judged(Models):
         with "compared_" before the role, for the first of ``references`` (retrained models, then their control) that
         differs from ``models``.
         """
-        metrics, asked = self.scenario.metrics.values(), {}
-
-        def asking(need: str) -> list[dict[str, Any]]:
-            """Return the options of the metrics that need the signal ``need``."""
-            return [m.options for m in metrics if need in registry.declared("metrics", m.name, m.file)]
-
-        if relearned := asking("relearned"):
-            widths = [options["bits"] for options in relearned if isinstance(options.get("bits"), list)]
-            bits = sorted(set().union(*widths), reverse=True)
-            steps = max((options["steps"] for options in relearned if "steps" in options), default=0)
-            asked["relearned"] = {"steps": steps, **({"bits": bits} if bits else {})}
-        if asking("generations"):
-            most = [metric.options["most"] for metric in metrics if metric.file is None and "most" in metric.options]
-            asked["generations"] = {"most": max(most, default=MOST)}
-        if sampled := asking("sampled"):
-            answers = max(options.get("samples", ANSWERS) for options in sampled)
-            asked["sampled"] = {"most": 0, "answers": answers}
+        asked = {}
+        for signal in registry.defining("signals", "asked"):
+            metrics = self.scenario.metrics.values()
+            options = [m.options for m in metrics if signal in registry.declared("metrics", m.name, m.file)]
+            if options:
+                asked[signal] = registry.load("signals", signal).asked(options)
         counterparts = [nodes for nodes in references if nodes != models][:1]
         return {
             f"{of}{role(signal)}": self._read_of(data, splits, nodes, {signal: settings})
