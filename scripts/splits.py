@@ -11,7 +11,7 @@ from unlearning_audit.data import copies_across, duplicates
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
+from unlearning_audit.plugins.guard import guard, in_library
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store.files import ArtifactError
 
@@ -23,23 +23,16 @@ def make(
     spec.
 
     ``settings`` has the protocol, its options and the blocks to draw; ``place["file"]`` is the protocol's file;
-    ``selection`` lists at most one file of selected samples. Raises PluginError if a protocol returns anything but a
-    Membership.
+    ``selection`` lists at most one file of selected samples.
     """
     protocol = registry.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
     samples = Data.read(data)
     selected = (Selection.read(selection[0], len(samples.y)),) if selection else ()
 
-    def draw(block: int) -> Membership:
-        block_membership = protocol.draw(block, settings["population"], samples, options, settings["seed"], *selected)
-        if not isinstance(block_membership, Membership):
-            rule = "draw must return a Membership of unlearning_audit.evaluation.arrays"
-            raise PluginError(f"{readable(protocol.__file__)}: {rule}, it returned {type_of(block_membership)}")
-        return block_membership
-
     with nullcontext() if in_library(protocol.__file__) else guard(protocol.__file__, but=ArtifactError):
-        memberships = Membership.concatenate([draw(block) for block in settings["blocks"]])
+        drawn = (settings["population"], samples, options, settings["seed"], *selected)
+        memberships = Membership.concatenate([protocol.draw(block, *drawn) for block in settings["blocks"]])
     if selected:
         memberships = replace(memberships, memorised=selected[0].ratio)
     if "request" in settings:

@@ -360,19 +360,6 @@ def test_what_cannot_be_tried_is_told(user_files, arguments, sentence):
     assert ended("try", "mine.py", *arguments).startswith(f"audit: {sentence}")
 
 
-@pytest.mark.parametrize(
-    ("kind", "record", "problem"),
-    [("protocol", "PROTOCOL = {}", r"mine\.py: PROTOCOL must be Protocol"),
-     ("metric", "QUANTITIES = [3]", r"mine\.py: QUANTITIES must be a tuple of Quantity")],
-)  # fmt: skip
-def test_a_record_of_another_type_is_refused_with_its_file(kind, record, problem):
-    assert ended("new", "mine.py", "--kind", kind) == 0
-    assert ended("check", "mine.py") == 0
-    with Path("mine.py").open("a") as file:
-        file.write(f"\n\n{record}\n")
-    assert re.search(problem, ended("check", "mine.py"))
-
-
 @pytest.mark.slow
 def test_an_external_study_is_checked_and_foretold(capsys):
     for name, shape, kind in (("logits", (4, 90, 3), "f4"), ("labels", 90, int), ("train", (4, 90), bool),

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, cast
 
-from unlearning_audit.plugins import declarations, imports, syntax
+from unlearning_audit.plugins import imports, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Protocol, Quantity, renamed
 from unlearning_audit.plugins.guard import LIBRARY, PluginError, guard, readable
 from unlearning_audit.plugins.settings import Settings
@@ -128,8 +128,8 @@ def is_function(kind: str, path: Path, function: str) -> bool:
 
 
 def _check(kind: str, module: Module, path: Path) -> None:
-    """Check that a plug-in defines its parts, that its function takes the right parameters, and that its records have
-    the right types. Raises ValueError that names what is missing or wrong."""
+    """Check that a plug-in defines its parts, and that its function takes the right parameters. Raises ValueError that
+    names what is missing or wrong."""
     for part in (*(["Options"] if kind != "metrics" else []), *KINDS[kind].parts):
         if not hasattr(module, part):
             statement = "class Options(Settings)" if part == "Options" else part
@@ -137,13 +137,9 @@ def _check(kind: str, module: Module, path: Path) -> None:
     takes = KINDS[kind].takes
     if takes and inspect.isfunction(function := getattr(module, KINDS[kind].parts[0])):
         _check_arguments(function, takes, path, more=kind == "attacks")
-    options, quantities = getattr(module, "Options", Settings), getattr(module, "QUANTITIES", ())
+    options = getattr(module, "Options", Settings)
     if not (isinstance(options, type) and issubclass(options, Settings)):
         raise ValueError(f"{path}: class Options cannot be read; it must derive from Settings")
-    if kind == "protocols" and not isinstance(module.PROTOCOL, Protocol):
-        raise ValueError(f"{path}: PROTOCOL must be Protocol(…) of {declarations.__name__}")
-    if not isinstance(quantities, tuple) or not all(isinstance(quantity, Quantity) for quantity in quantities):
-        raise ValueError(f"{path}: QUANTITIES must be a tuple of Quantity(…) of {declarations.__name__}")
 
 
 def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], path: Path, *, more: bool) -> None:
@@ -184,13 +180,9 @@ def _renamed(quantities: tuple[Quantity, ...], key: str, stem: str) -> tuple[Qua
 
 def declared(kind: str, name: str, file: str | None = None, constant_name: str = "NEEDS") -> tuple[str, ...]:
     """Return the names in a constant of a plug-in's file, such as NEEDS, which is one text or a tuple; () without the
-    constant. Raises ValueError for a value of another type."""
+    constant."""
     value = constant(kind, name, file, constant_name)
-    names = (value,) if isinstance(value, str) else () if value is None else value
-    if not (isinstance(names, (tuple, list)) and all(isinstance(name, str) for name in names)):
-        path = source_file(kind, name, file)
-        raise ValueError(f"{path}: {constant_name} must be text in quotes or a tuple of such, found {value!r}")
-    return tuple(names)
+    return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def offers(entry: Any, offer: str) -> bool:

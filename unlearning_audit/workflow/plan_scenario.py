@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from unlearning_audit.plugins import registry
+from unlearning_audit.stats import looks
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.workflow import extensions
 from unlearning_audit.workflow.nodes import CaseFiles, Comparison, Node
@@ -148,16 +149,6 @@ class Judged(Models):
             )
         )  # fmt: skip
 
-    def _level(self) -> dict[str, float]:
-        """Return {"alpha": level of significance} for this scenario's verdicts, if interim looks are planned or the
-        tests of the whole study are one family; {} otherwise, for the default level.
-
-        The level does not depend on which of the study's scenarios are run.
-        """
-        pairs = self.scenario.protocol.options.get("pairs")
-        alpha = extensions.level(self.plan, pairs)
-        return {"alpha": alpha} if (self.study.looks and pairs is not None) or self.study.tests > 1 else {}
-
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Add the job that compares all methods with retraining and decides the verdicts. Nothing is added if no metric
         has contributions, from which distances are measured.
@@ -167,10 +158,11 @@ class Judged(Models):
         metrics = self.scenario.metrics.values()
         if not any(registry.defines("metrics", metric.name, metric.file, "contributions") for metric in metrics):
             return
-        names = sorted(judged)
+        names, alpha = sorted(judged), extensions.level(self.plan, self.scenario.protocol.options.get("pairs"))
         settings = {
             "methods": names, "margins": self.study.margins.model_dump(mode="json"),
-            "draws": self.study.bootstrap, "seed": self.study.seed, **self._level(),
+            "draws": self.study.bootstrap, "seed": self.study.seed,
+            **({"alpha": alpha} if alpha != looks.ALPHA else {}),
             **({"spreads": self.study.retrain_spread} if self.study.retrain_spread else {}),
             **({"shams": self.shams} if self.shams else {}),
         }  # fmt: skip
