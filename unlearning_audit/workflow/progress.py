@@ -37,8 +37,8 @@ WORDS = {
     "figure": "figures",
 }  # fmt: skip
 
-#: The weight of the shipped rates beside measured ones: in seconds over all rules, and in jobs for each rule.
-TRUST, JOBS = 2.0, 1.0
+#: Seconds over all rules that count as measured at the shipped rates.
+TRUST = 2.0
 
 
 @dataclass
@@ -89,47 +89,21 @@ class Progress:
         """Return the estimated seconds until the end of the run.
 
         This is the remaining work divided by the number of parallel jobs. It is at least the time of one job of every
-        unfinished rule in `CHAIN`, because these rules wait for each other. A job that takes longer than expected is
-        assumed to need a fifth of its time again.
+        unfinished rule in `CHAIN`, because these rules wait for each other. A job takes the mean of the ended jobs of
+        its rule and of one job at the shipped rate, times the speed of this machine; a job that takes longer is assumed
+        to need a fifth of its time again.
         """
-        elapsed: dict[str, list[float]] = {}
-        for rule, _, since in self.running.values():
-            elapsed.setdefault(rule, []).append(now - since)
-        speed, work, alone = self._speed(elapsed), 0.0, 0.0
+        done = sum(count * self.rate(rule) for rule, count in self.done.items())
+        speed = (sum(self.seconds.values()) + TRUST) / (done + TRUST)  # how many times as long as by the shipped rates
+        work = alone = 0.0
         for rule, count in self.counts.items():
-            each = self._each(rule, speed, max(elapsed.get(rule, [0.0])))
-            waiting = count - self.done[rule] - len(elapsed.get(rule, []))
-            rest = [max(each - seconds, 0.1 * each, 0.2 * seconds) for seconds in elapsed.get(rule, [])] + [each] * max(
-                waiting, 0
-            )
+            each = (self.seconds[rule] + self.rate(rule) * speed) / (self.done[rule] + 1)
+            running = [now - since for of, _, since in self.running.values() if of == rule]
+            rest = [max(each - seconds, 0.2 * seconds) for seconds in running]
+            rest += [each] * (count - self.done[rule] - len(running))
             work += sum(rest)
             alone += max(rest, default=0.0) if rule in CHAIN else 0.0
         return max(work / max(self.slots, 1), alone)
-
-    def _speed(self, elapsed: Mapping[str, list[float]]) -> float:
-        """Return how many times as long as by the shipped rates jobs take on this machine, from ended jobs and `TRUST`
-        seconds at the shipped rates.
-
-        ``elapsed``: rule → seconds of each running job. A running job counts only once it has exceeded its rate.
-        """
-        late = [
-            (seconds, self.rate(rule))
-            for rule, times in elapsed.items()
-            for seconds in times
-            if seconds > self.rate(rule)
-        ]
-        measured = sum(self.seconds.values()) + sum(seconds for seconds, _ in late)
-        expected = sum(self.done[rule] * self.rate(rule) for rule in self.done) + sum(seconds for _, seconds in late)
-        return (measured + TRUST) / (expected + TRUST)
-
-    def _each(self, rule: str, speed: float, longest: float) -> float:
-        """Return the expected seconds of a job of a rule: the mean of ended jobs and of one job at the shipped rate
-        times ``speed``.
-
-        Until one has ended, it is at least ``longest``, the seconds that a running job has taken.
-        """
-        mean = (self.seconds[rule] + JOBS * self.rate(rule) * speed) / (self.done[rule] + JOBS)
-        return mean if self.done[rule] else max(mean, longest)
 
     def rate(self, rule: str) -> float:
         """Return the shipped rate of a rule: the seconds of one of its jobs. Rules that read all results take longer
