@@ -205,7 +205,5 @@ def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tup
         raise StudyError(at, f"must be at most {LONGEST} characters long, found {messages.as_yaml(name)}")
     try:
         registry.options(kind, name, file)
-        if kind == "protocols":
-            registry.protocol(name, file)
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from unlearning_audit.workflow.progress import HEAVY, RATES, SHORT
 
-#: The part of a label that names blocks of models.
-BLOCKS = re.compile(r"-[a-z]+\d+(?:to\d+)?(?=-|$)")
+#: The last part of a label that names blocks of models, and what precedes it.
+BLOCKS = re.compile(r"(.*)-[a-z]+\d+(?:to\d+)?(?=-|$)")
 
 
 def measured(specs: list[str]) -> dict[str, float]:
@@ -30,8 +30,8 @@ def tell(specs: list[str], done: dict[str, float]) -> bool:
 def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
     """Return spec path → seconds of every job: those in ``done`` if it is finished, a prediction otherwise.
 
-    A prediction is the mean of finished jobs of the same name; if there are none, of the same name but other blocks,
-    and then of the same stage. Without those, it is the stage's shipped rate, which for jobs with models is scaled by
+    A prediction is the mean of finished jobs of the same name, whatever their blocks; if there are none, of the same
+    stage. Without those, it is the stage's shipped rate, which for jobs with models is scaled by
     how long the finished ones took in proportion to their rates.
     """
     alike: dict[tuple[str, ...], list[float]] = {}
@@ -69,15 +69,13 @@ def _work(stage: str, label: str) -> str:
 
 
 def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
-    """Return the groups to which a job belongs, from the most similar to the least: same label; same label but other
-    blocks; same stage. Jobs of a group take about as long.
+    """Return the groups to which a job belongs, from the most similar to the least: same label but for the blocks; same
+    stage. Jobs of a group take about as long.
 
-    For "…-shadows4to7-npo", the second group holds the same jobs on other shadow models. For jobs with models, a last
+    For "…-shadows4to7-npo", the first group holds the same jobs on other shadow models. For jobs with models, a last
     group () holds all jobs with models.
     """
-    blocks = BLOCKS.findall(label)
-    before, _, after = label.rpartition(blocks[-1]) if blocks else (label, "", "")
-    alike = (stage, label), (stage, before, after), (_work(stage, label),)
+    alike = (stage, BLOCKS.sub(r"\1", label)), (_work(stage, label),)
     return (*alike, ()) if stage in HEAVY else alike
 
 

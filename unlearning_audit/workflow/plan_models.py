@@ -67,6 +67,14 @@ def after_request(request: int) -> list[str]:
     return [f"request{request}"] if request else []
 
 
+def _unlearning(train: Node, method: Plugin) -> dict[str, Any]:
+    """Return the settings of a job in which a method unlearns the models of the job ``train``, with the digest of a
+    user's function."""
+    file = method.options.get("file")
+    code = {"method_code": source.digest(Path(file))} if file else {}
+    return {**train.settings, "method": method.name, "method_options": method.options, **code}
+
+
 class Models:
     """The planner of one scenario's models: it adds the jobs that read data, draw memberships, train and unlearn to
     ``plan``.
@@ -373,12 +381,10 @@ class Models:
         retrained = trials._unlearn(data, splits, train, train, "retrain")
         attacks, metrics = self._asked_of_trials(tune.objective)
         settings = {
-            **train.settings, "method": method.name, "method_options": method.options,
+            **_unlearning(train, method),
             "tune": tune.model_dump(mode="json"), "margins": self.study.margins.model_dump(mode="json"),
             "attacks": entries(attacks), "metrics": entries(metrics), **sets(attacks), "seed": self.study.seed,
         }  # fmt: skip
-        if "file" in method.options:
-            settings["method_code"] = source.digest(Path(method.options["file"]))
         plugins = [("models", scenario.model), ("methods", method)]
         plugins += [("attacks", attack) for attack in attacks.values()]
         plugins += [("metrics", metric) for metric in metrics.values()]
@@ -432,11 +438,7 @@ class Models:
         ``like``: for a sham (a random change of the weights), the job whose change it matches in size.
         """
         method = self.scenario.methods[name]
-        settings = {**train.settings, "method": method.name, "method_options": method.options}
-        if at_once:
-            settings["at_once"] = True
-        if "file" in method.options:
-            settings["method_code"] = source.digest(Path(method.options["file"]))
+        settings = {**_unlearning(train, method), **({"at_once": True} if at_once else {})}
         step = after_request(splits.settings.get("request", 0))
         return self.plan.add(
             "unlearn", "-".join([train.label, *step, method_label(method, name)]), settings,
