@@ -21,8 +21,7 @@ def level(plan: Plan, pairs: int | None) -> float:
     divided by the number of scenarios (Bonferroni).
     """
     planned = plan.study.looks
-    spent = planned and pairs is not None
-    alpha = looks.levels(looks=planned)[planned.index(pairs)] if spent else looks.ALPHA
+    alpha = looks.levels(looks=planned)[planned.index(pairs)] if planned and pairs is not None else looks.ALPHA
     return alpha / plan.study.tests
 
 
