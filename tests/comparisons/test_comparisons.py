@@ -1,5 +1,6 @@
 """Verdicts on scenarios whose truth is known: classes, error rates, shares, ranks, and what would decide."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from unlearning_audit.comparisons import distances as measured
 from unlearning_audit.comparisons import planning, sensitivity, standings, verdicts
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text
 from unlearning_audit.stats import decide, ratio
 
@@ -377,6 +379,15 @@ def test_why_there_is_nothing_to_find(shares, least, words):
     sentence = sensitivity.explanation(of_several, least_distance=least, margin=0.05)
     assert words in sentence
     assert sensitivity.reason({"note": f"{sentence}; it differs all the same"}) == sentence
+
+
+def test_accuracies_of_all_models_are_read_by_role():
+    rows = [
+        Row("accuracy", 0.9, 0.8, 1.0, 7, role="retain"), Row("majority_share", 0.5, 0.4, 0.6, 9, role="retain"),
+        Row("accuracy", math.nan, role="test"), Row("accuracy", 0.1, role="forget", pair=0), Row("auc", 0.3),
+    ]  # fmt: skip
+    read = {"retain": sensitivity.Share(0.9, 0.8, 1.0, 7), "most_frequent": sensitivity.Share(0.5, 0.4, 0.6, 9)}
+    assert sensitivity.accuracies(rows) == read
 
 
 def test_what_is_seen_but_may_be_chance_takes_more_models_and_not_other_attacks():

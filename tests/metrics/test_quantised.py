@@ -98,7 +98,7 @@ def test_weights_that_lie_by_inputs_are_rounded_by_outputs():
 
 
 def write_rounded(path, member, chance, rounded, seed=0, shift=0.0):
-    """As `test_relearn.written`, with models that are right about what they forgot with the chances ``rounded`` [bits]
+    """As `relearn_cases.store`, with models that are right about what they forgot with the chances ``rounded`` [bits]
     once their weights are rounded, surer of it than of held-out samples by ``shift``."""
     record = Relearned.read(store(path, member, [chance] * 5, seed))
     rng, shape = np.random.default_rng(seed + 100), (len(record.right), len(BITS), len(record.index))

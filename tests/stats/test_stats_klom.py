@@ -40,10 +40,9 @@ def test_what_overlaps_nowhere_costs_the_logarithm_of_the_least_share():
     np.testing.assert_allclose(klom.divergence(margin=margin, reference=reference), np.log(1e5), rtol=1e-3)
 
 
-@pytest.mark.parametrize(("margin", "words"), [(np.ones((2, 3)), "same samples"), (np.full((2, 2), np.inf), "finite")])
-def test_margins_that_are_none_are_refused(margin, words):
-    with pytest.raises(ValueError, match=words):
-        klom.divergence(margin=margin, reference=np.ones((2, 2)))
+def test_margins_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="finite"):
+        klom.divergence(margin=np.full((2, 2), np.inf), reference=np.ones((2, 2)))
 
 
 def test_the_interval_of_the_percentile_covers_that_of_all_samples_of_the_same_models():
