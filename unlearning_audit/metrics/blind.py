@@ -47,14 +47,14 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return how well forgotten and held-out samples are distinguished without any audited model, as means over target
-    models.
+    """Return rows on how well forgotten and held-out samples are distinguished without any audited model, as means over
+    target models: "label_overlap", "label_overlap_random" (that of random divisions), and "blind_accuracy" and
+    "blind_auc" of a linear classifier.
 
-    The rows are the overlap of labels and the accuracy and AUC of a linear classifier. Pixels, and the tokens of a text
-    without their order, stand in for the embeddings of the paper. The mean of the limits is at least as wide as the
-    interval of the mean, however the models depend on one another; so is the mean range of random divisions. Imported
-    samples may be known by numbers only. Then only their labels are compared, and there are no rows if all labels are
-    equal.
+    Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The mean of the
+    limits is at least as wide as the interval of the mean, however the models depend on one another; so is the mean
+    range of random divisions. Imported samples may be known by numbers only. Then only their labels are compared, and
+    there are no rows if all labels are equal.
     """
     if case.data.x.size:
         return or_reason(case, lambda: _rows(case, options), "blind_accuracy", "blind")

@@ -87,9 +87,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return rows of information, efficacy and its upper bound, from gradients over the forget set for observed labels.
+    """Return rows of "information", "efficacy" and "efficacy_upper_bound", from gradients over the forget set for
+    observed labels: the mean, "…_sd" and "…_median" over target models with intervals over models, then the value of
+    each model.
 
-    Rows of the probability of membership by attacks, and of the spread of accuracies over models, follow.
+    Such rows of "attack_probability", the mean probability of membership by each attack, follow if attacks were run,
+    and then "accuracy_sd", the spread of accuracies over models, for each role.
     """
     squared_norms, mean_squared_norm = case.gradients
     values = evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)

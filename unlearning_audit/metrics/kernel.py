@@ -48,8 +48,11 @@ class Options(Settings):
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows that compare φ of the forgotten samples of unlearned, retrained and original models by a kernel.
 
-    They are "kernel_p", "kernel_nearer" and "kernel_nearer_p". Retraining itself is compared with its control. Raises
-    ValueError if it has no control.
+    "kernel_p" is the p-value of a permutation test of whether unlearned models are distributed as retrained ones.
+    "kernel_nearer" is how much nearer they are to retrained than to original models, with a jackknife interval over
+    models, and "kernel_nearer_p" the p-value that they are not nearer. With too few models of a kind, all have the
+    reason in place of a number. Retraining itself is compared with its control. Raises ValueError without retrained
+    models to compare with.
     """
     retrained = case.compared_files
     if retrained is None:

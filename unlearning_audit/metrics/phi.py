@@ -17,10 +17,11 @@ ALONE = True
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return AUC of φ for forgotten against held-out samples, 1 minus this AUC (the MIA score), and TPR, as means over
-    splits of the target models.
+    """Return rows on how well φ distinguishes forgotten from held-out samples of the target models: "auc", "mia_score"
+    (1 minus the AUC) and "tpr_at_fpr" for each rate of the options (field ``rate``), as means over splits.
 
-    If a model has no held-out samples, the rows of AUC and MIA score have this reason in place of a number.
+    Intervals cover models and samples. If a model has no held-out samples, "auc" and "mia_score" have this reason in
+    place of a number, and there is no TPR.
     """
     member = case.membership[case.target]
     if not member.heldout.any(axis=1).all():

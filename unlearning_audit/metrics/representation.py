@@ -49,20 +49,24 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the AUC of a new last layer ("probe_auc"), and the similarity of last hidden layers to those of retrained
-    models ("cka_retrained", "cka_gap") and of the models before unlearning ("cka_original").
+    """Return rows on the last hidden layers of the target models, each with an interval over models and samples.
 
-    Raises NoAnswerError where there are no models.
+    "probe_auc" is the AUC of forgotten against held-out samples by a new last layer that is learned from retained
+    samples. "cka_retrained" and "cka_original" are the similarities (CKA) on forgotten samples to retrained models and
+    to the models before unlearning. "cka_gap" is the former minus that of two retrained models; it is left out for
+    retraining itself. A row that cannot be computed has the reason in place of a number. Raises NoAnswerError if the
+    models before unlearning failed.
     """
     before = _row(case, "cka_original", likeness(case, case.unlearned_files, case.originals))
     return [probed(case), *compared(case), before]
 
 
 def compared(case: Evaluation) -> list[Row]:
-    """Return the row cka_retrained and, except for retraining itself, cka_gap: the similarity minus that of two
-    retrained models.
+    """Return the row "cka_retrained", the similarity of the last hidden layers of forgotten samples to those of
+    retrained models, and "cka_gap", that minus the similarity of two retrained models.
 
-    Rows are empty, with the reason, where other models are missing.
+    "cka_gap" is left out for retraining itself, and where there is no control. Rows have the reason in place of a
+    number where the models to compare with are missing or failed.
     """
     retrained, gap = case.compared_files, []
     if not retrained:

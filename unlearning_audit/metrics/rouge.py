@@ -42,10 +42,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the means over models and samples of "rouge_recall", "rouge_f1" and "rouge_f1_unstemmed", for every role
-    (field ``role``).
+    """Return rows "rouge_recall", "rouge_f1" and "rouge_f1_unstemmed": means of ROUGE-L over target models and samples,
+    for each role (field ``role``: forget, heldout, retain and test) of which all models have samples; over all models,
+    then over each swapped pair (field ``pair``) if there are several.
 
     With retrained models, "rouge_gap" is the recall minus theirs. Retraining itself is compared with its control.
+    Intervals cover models and samples.
     """
     audited, retrained = _answers.with_retrained(case, lambda files: _answers.overlap(case, files))
 

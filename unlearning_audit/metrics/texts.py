@@ -54,8 +54,12 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the numbers that published values of the audited models give: NLL and perplexity, model utility and, with
-    retrained models, their differences from these."""
+    """Return the rows that published values of the audited language models give: "nll" and "perplexity" for each role
+    of samples, and "model_utility"; with retrained models of the same samples also "nll_gap", "privleak",
+    "truth_ratio_ks" and "forget_quality".
+
+    Rows whose values were not published are left out; [] without values of the negative log-likelihood.
+    """
     retrain = case.group("retrain")
     retrained = None if retrain is None else retrain.published
     assert case.published is not None

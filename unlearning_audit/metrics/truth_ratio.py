@@ -57,13 +57,15 @@ class Options(Settings):
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return three means of the truth ratio R for every role and, with retrained models, how far the distribution of R
-    on the forget set is from theirs.
+    """Return three means of the truth ratio R for each role of samples and, with retrained models, how far the
+    distribution of R on the forget set is from theirs; over all target models, then over each swapped pair (field
+    ``pair``) if there are several.
 
     R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the answer
     itself where there is none). "truth_ratio" is the mean of min(R, 1/R), "truth_ratio_utility" that of max(0, 1 − R),
-    and "truth_ratio_probability" that of 1/(1 + R). "truth_ratio_ks" and "forget_quality" compare the forget set with
-    retrained models and have an interval over pairs of splits. Raises ValueError for data without perturbed answers.
+    and "truth_ratio_probability" that of 1/(1 + R), each with an interval over models and samples. "truth_ratio_ks" and
+    "forget_quality" compare the forget set with retrained models and have an interval over pairs of splits. Raises
+    ValueError for data without perturbed answers.
     """
     perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:

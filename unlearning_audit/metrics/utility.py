@@ -36,12 +36,13 @@ class Options(Settings):
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the row "model_utility": for each model, the harmonic mean of three terms on retained samples and on the
-    test part.
+    test part; over all target models, then over each swapped pair (field ``pair``) if there are several.
 
     Each term is a mean over samples. If the test part has sets (TOFU: real authors and world facts), each set has terms
     of its own. The terms are: the probability of a token of the answer, p̄, in the test part p̄ over the sum of p̄ of
     all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a test part, retained samples alone
-    count. Raises ValueError for data without perturbed answers.
+    count. The interval covers models and samples. [] if a model has fewer than two samples in a term. Raises ValueError
+    for data without perturbed answers.
     """
     parts, groups = terms(case), case.membership[case.target]
     target = np.flatnonzero(case.target)
