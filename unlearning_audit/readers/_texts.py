@@ -82,7 +82,7 @@ def _hidden(path: Path) -> bool:
 
 
 def head(path: Path) -> str:
-    """Return the beginning of a file as text."""
+    """Return the beginning of a file as text, at most `HEAD` bytes of it; "" if it cannot be read."""
     start = _start(path, HEAD)
     return start.decode(_encoding(start), "replace")
 

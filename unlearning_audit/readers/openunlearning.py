@@ -109,8 +109,8 @@ def _logs(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
 
 
 def _inside(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Find mappings of metrics at any depth: names above a mapping → mapping. Names above a single mapping are
-    dropped."""
+    """Find the logs in the ``content`` of a file, which are mappings of metrics at any depth: names above a log → log.
+    If there is a single log, its names are dropped; {} if there is none."""
     if any(map(_is_metric, content.values())):
         return {(): content}
     logs = {

@@ -34,7 +34,8 @@ def _signals(path: Path) -> bool:
 
 
 def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
-    """Return a model for each column of signals, and for each result of one model, or why a file cannot be read."""
+    """Return a model for each column of signals and for each result of one model, or why a file cannot be read. Results
+    that average over models are skipped, because those of the models lie beside them."""
 
     def read_file(path: Path) -> list[Model]:
         if _signals(path):

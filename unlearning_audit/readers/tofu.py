@@ -24,7 +24,8 @@ class Options(Settings):
 
 
 def files(place: Path) -> list[Path]:
-    """Return the logs at or below a path, recognised by their structure."""
+    """Return the logs at or below a path, recognised by their structure. Raises ValueError if the path itself is the
+    log of a single split."""
     marks = ('"avg_gt_loss"', '"average_perturb_loss"', '"avg_paraphrased_loss"')
     candidates = [path for path in _texts.below(place, ".json") if '"avg_gt_loss"' in _texts.head(path)]
     whole = [path for path in candidates if _splits(_texts.read_json(path))]

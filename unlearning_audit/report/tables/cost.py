@@ -19,7 +19,8 @@ MADE_BY_MODELS = ("train", "unlearn")
 
 
 def rows(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row of the ledger for each node (stage, node, spec), from its ``spec.json``."""
+    """Return, for each job of the plan, a row of what it cost (`COLUMNS`), from the record in its ``spec.json``.
+    ``nodes``: for each job its stage, its name (``node``) and the path of that file (``spec``)."""
     return [_row(node, read_json(node["spec"])) for node in nodes]
 
 

@@ -39,11 +39,11 @@ def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
 
 
 def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_DECISIONS) -> Sheet:
-    """Return the headline table of ``cases``: a line for each method of each scenario, and a column for each main
-    number that one of them has.
+    """Return the headline table of ``cases``: a line for each method of each scenario, and a column for each quantity
+    that metrics declare for this table and of which one of the cases has a row.
 
-    If no column has a value, all are kept, because their cells say why. ``judged``: the study's verdicts, which mark
-    broken models.
+    A column without any value is dropped; if no column has one, all are kept, because their cells say why. ``judged``:
+    the study's verdicts, which mark broken models.
     """
     present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
     metrics = {metric for metric, _ in present}

@@ -86,7 +86,8 @@ class Sheet:
 
     @cached_property
     def footnotes(self) -> dict[str, str]:
-        """Every footnote → its marker, in reading order. Flags are their own markers; sentences get letters."""
+        """Return every footnote → its marker, in reading order. Flags, such as †, are their own markers; sentences get
+        letters."""
         letters: dict[str, str] = {}
         for note in self._notes:
             if note not in FLAGS:
@@ -96,14 +97,14 @@ class Sheet:
 
     @cached_property
     def _notes(self) -> dict[str, None]:
-        """All footnotes in reading order."""
+        """Return all footnotes in reading order: of heads, then of lines, each once."""
         lines = ((line.notes, *(cell.notes for cell in line.cells)) for line in (*self.lines, *self.footer))
         noted = (*(head.notes for head in self.heads), *(notes for line in lines for notes in line))
         return dict.fromkeys(note for notes in noted for note in notes)
 
     @cached_property
     def merged(self) -> dict[str, str]:
-        """Footnote → the sentence that is printed. Footnotes that differ in one number share a sentence with the
+        """Return footnote → the sentence that is printed. Footnotes that differ in one number share a sentence with the
         smallest and the largest number."""
         alike: dict[tuple[str, ...], list[str]] = {}
         for note in self._notes:
