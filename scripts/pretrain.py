@@ -48,7 +48,7 @@ def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, 
     samples = Data.read(data)
     public = samples.public
     if public is None or not len(public):
-        raise ValueError(f"{data}: there is no public text to learn from; leave out base under model")
+        raise ValueError(f"{data}: there is no public text to pretrain on; leave out base under model")
     models = str(Path(models).absolute())  # a model may change the folder
 
     def learn() -> dict[str, Any]:

@@ -104,7 +104,7 @@ class LogHandler(LogHandlerBase):
             return False
         if INTERRUPTED in text:
             self.failed = self.interrupted = True
-            record.msg = "interrupted; the same command goes on"
+            record.msg = "interrupted; the same command continues"
             return True
         if self.explained and any(words in text for words in ENDINGS):
             return False

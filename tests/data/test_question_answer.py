@@ -135,7 +135,7 @@ def test_refusals_may_come_from_a_file(tofu):
     ("change", "message"),
     [
         ({"tests": ["facts"]}, "facts.jsonl cannot be read"),
-        ({"tests": ["facts"], "path": "tofu/train.jsonl"}, "must be a folder that holds them"),
+        ({"tests": ["facts"], "path": "tofu/train.jsonl"}, "must be a folder that holds these files"),
         ({"refusals": "none.txt"}, "none.txt cannot be read"),
         ({"answer": "reply"}, "train.jsonl: row 1 has no text in the column 'reply'"),
         ({"length": 12}, "length: 12 tokens leave no room for an answer to 'Who wrote"),
@@ -158,7 +158,7 @@ def test_choices_that_exclude_each_other_are_refused():
         ({"repository": "a", "test": "b", "tests": ["c"]}, "either test or tests"),
         (
             {"path": "a", "test": "validation"},
-            "test is for a repository; leave it out: of a folder train.jsonl",
+            "test is for a repository; leave it out: from a folder, train.jsonl",
         ),
         ({"path": "a", "train": "validation"}, "train is for a repository"),
         ({"path": "a", "subset": "forget10"}, "subset is for a repository"),
@@ -177,7 +177,7 @@ def test_passages_come_from_a_data_set_of_the_hub_or_a_saved_one(tofu):
     assert len(source.public) > 20
     with pytest.raises(ValueError, match="no column 'text'; it has body, year"):
         passages.load(passages.Options(**options), tofu)
-    with pytest.raises(ValueError, match="holds something else than text"):
+    with pytest.raises(ValueError, match="does not hold text"):
         passages.load(passages.Options(**options, text="year"), tofu)
     with pytest.raises(ValueError, match="corpus: hub belong together"):
         passages.Options(repository="news")
@@ -202,7 +202,7 @@ def test_neighbours_need_public_text_to_draw_from(tmp_path):
     for name in ("b", "c"):
         (tmp_path / f"{name}.txt").write_text(" ".join(f"{name}{i} is here" for i in range(300)))
     sentence = (
-        "neighbours: the public text, from which their tokens are drawn, is shorter than a passage of 16 tokens; make "
+        "neighbours: their tokens are drawn from the public text, which is shorter than a passage of 16 tokens; make "
         "public larger or length smaller"
     )
     options = {"corpus": "folder", "path": ".", "length": 16, "vocabulary": 260, "public": 0.01}
@@ -309,7 +309,7 @@ def test_what_the_data_set_does_not_hold_is_named(saved, options, message):
 
 def test_a_name_that_is_nowhere_is_refused_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
-    with pytest.raises(ValueError, match="nobody/nothing is neither a folder nor a data set that can be fetched"):
+    with pytest.raises(ValueError, match="nobody/nothing is neither a folder nor a data set that can be downloaded"):
         hub.load(hub.Options(repository="nobody/nothing", text="text"), tmp_path)
     with pytest.raises(ValueError, match="either image or text"):
         hub.Options(repository="a", image="x", text="y")

@@ -137,7 +137,7 @@ def test_what_is_said_of_a_repository_is_refused_of_another_corpus(name):
     said = {name: "other"}
     assert getattr(passages.Options(corpus="hub", repository="a/b", **said), name) == "other"
     for corpus in ({}, {"corpus": "wikitext2"}, {"corpus": "folder", "path": "texts"}):
-        with pytest.raises(ValueError, match=f"{name} has no effect with corpus: .*, but with hub alone; leave it out"):
+        with pytest.raises(ValueError, match=f"{name} has an effect with corpus: hub only, not with .*; leave it out"):
             passages.Options(**corpus, **said)
 
 
@@ -214,5 +214,5 @@ def test_sst5_refuses_other_files(tmp_path):
     with pytest.raises(ValueError, match=r"dev\.tsv holds 1100 sentences instead of 1101"):
         sst5.load(sst5.Options(data_dir="."), tmp_path)
     write_sst5(tmp_path / "sst5", sst5.SIZES, label="7")
-    with pytest.raises(ValueError, match="line 2 is no sentence"):
+    with pytest.raises(ValueError, match="line 2 is not a sentence"):
         sst5.load(sst5.Options(data_dir="sst5"), tmp_path)

@@ -149,7 +149,7 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
         ({"forget": FORGET[:, :20]}, "forget has shape [8, 20], but must be [8, 300] or [300]"),
         ({"target": [[1.0], [1.0, 2.0]]}, "target must be an array of logits [models, samples, classes], found a list"),
         ({"labels": LABELS.astype(str)}, "numbers, found text; number the classes from 0, in the order of the logits'"),
-        ({"target": np.array([[{}]])}, "classes], found a list of unequal parts or of other things"),
+        ({"target": np.array([[{}]])}, "classes], found a list of unequal parts or of other objects"),
         (
             {"target": {"logits": MODELS["target"]}},
             "target must be an array of logits [models, samples, classes], found a mapping; labels, forget, train, "
@@ -178,7 +178,7 @@ def test_what_is_hard_to_believe_is_told_as_a_run_tells_it(doubted_audit):
             {"target": np.where(np.arange(300)[:, None] < 2, np.nan, MODELS["target"])},
             "has values that are NaN or infinite for 2 samples (0, 1); leave these out of all arrays",
         ),
-        ({"method": "none"}, "method: the name 'none' stands for the models before unlearning; give the method that"),
+        ({"method": "none"}, "method: the name 'none' is reserved for the models before unlearning; give the audited"),
         ({"method": "My method"}, "method: must be lower-case letters, digits and underscores only, found 'My method'"),
         (
             {"target": MODELS["target"].swapaxes(0, 1)},

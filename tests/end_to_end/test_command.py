@@ -56,14 +56,14 @@ def test_what_new_writes_is_sound(capsys):
         with pytest.raises(SystemExit) as end:
             command.main(["new", name])
         assert end.value.code == 0
-    with pytest.raises(SystemExit, match=r"audit: mine\.yaml: this file is there already"):
+    with pytest.raises(SystemExit, match=r"audit: mine\.yaml: this file already exists"):
         command.main(["new", "mine.yaml"])
     with pytest.raises(SystemExit) as end:
         command.main(["check", "mine.yaml"])
     assert end.value.code == 0
     output = capsys.readouterr().out
     assert "mine.yaml is valid: study mine, 2 scenarios." in output
-    assert "32 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons), of which 0 are done" in output
+    assert "32 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons), 0 of them done" in output
     assert re.search(r"The missing jobs take about \d+ s of processor time, by the rates of small models\.", output)
     assert output.endswith("What the study can distinguish is predicted after a first run with few pairs.\n")
 
@@ -184,7 +184,7 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
             "return models[0]",
             "mine.py: read must return a list of unlearning_audit.readers.Model, it ret",
         ),
-        ("ids=tuple(ids)", "ids=(ids[0],) * len(ids)", "results/mine.txt: sample s0 is there twice"),
+        ("ids=tuple(ids)", "ids=(ids[0],) * len(ids)", "results/mine.txt: sample s0 occurs twice"),
         ("np.array(scores)}", "np.array(scores) * np.nan}", "the scores 'score' have values that are NaN"),
         (
             "    models = []",
@@ -243,7 +243,7 @@ def test_a_strangers_first_method_gets_its_line_in_the_report(capsys):
 def test_fields_that_contradict_and_files_that_cannot_be_written_are_told(tmp_path):
     assert ended("new", "mine.py") == 0
     both = ended("try", "mine.py", "--set", "options=3", "--set", "options.lr=1")
-    assert both == "audit: --set options.lr=1: options was set to 3, which has no fields; leave one of the two out"
+    assert both == "audit: --set options.lr=1: options is already 3, which has no fields; leave out one of the two"
     assert ended("try", "mine.py", "--set", "function=3").endswith("give the name of a function of the file")
     where = ended("new", "nowhere/kit.py")
     assert where == "audit: nowhere/kit.py: could not be written (No such file or directory)"

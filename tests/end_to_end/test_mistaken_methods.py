@@ -122,7 +122,7 @@ def test_logits_are_those_of_the_weights_and_of_the_data_as_they_are(mistaken):
 def test_a_time_limit_is_told_by_name(mistaken):
     place, _ = mistaken
     (note,) = set(notes(place, "forever", "failed"))
-    assert note == "forever.py: it was ended after 2 s, its time_limit; make it faster or raise time_limit"
+    assert note == "forever.py: it was stopped after its time_limit of 2 s; make it faster or raise time_limit"
 
 
 def test_models_that_were_mixed_are_no_result(mistaken):
@@ -132,6 +132,6 @@ def test_models_that_were_mixed_are_no_result(mistaken):
         assert "it does to a model depends on the models beside it" in note or "models 0 and 1 answer alike" in note
         assert [row["metric"] for row in rows(place) if row["method"] == method and row["value"]] == []
     (note,) = set(notes(place, "rolls", "failed"))
-    assert "rolls.py: what it does to a model depends on the models beside it" in note
+    assert "rolls.py: its effect on a model depends on the models beside it" in note
     (doubt,) = set(notes(place, "mixes_little", "doubt"))
-    assert "mixes_little.py: what it does to a model depends on the models beside it" in doubt
+    assert "mixes_little.py: its effect on a model depends on the models beside it" in doubt

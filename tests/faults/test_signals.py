@@ -20,7 +20,7 @@ def command(request, workplace) -> list[str]:
 def test_ctrl_c_ends_a_run_with_its_jobs_and_is_one_line(workplace, command):
     code, output = endings.Waiting(workplace, command).waits().send(signal.SIGINT, everybody=True).end()
     assert code
-    assert output.splitlines()[-1] == "interrupted; the same command goes on"
+    assert output.splitlines()[-1] == "interrupted; the same command continues"
     assert "Traceback" not in output
     workplace.folder.joinpath("go").touch()
     workplace.run("--until", "data")
@@ -30,7 +30,7 @@ def test_without_the_warm_process_as_well(workplace):
     run = endings.Waiting(workplace, workplace.command(), **{warm.SWITCH: "0"}).waits()
     code, output = run.send(signal.SIGINT, everybody=True).end()
     assert code
-    assert output.splitlines()[-1] == "interrupted; the same command goes on"
+    assert output.splitlines()[-1] == "interrupted; the same command continues"
 
 
 def test_sigterm_lets_jobs_end_that_run_and_starts_no_other(workplace, command):

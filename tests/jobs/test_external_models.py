@@ -291,7 +291,7 @@ def test_what_readings_tell_together_is_what_scipy_computes(questions):
 
 def test_texts_without_a_tokenizer_are_refused_by_a_sentence(questions):
     Path("models/target/m/tokenizer.json").unlink()
-    with pytest.raises(ValueError, match=r"target/m: there is no tokenizer.json, and no tokenizer under data"):
+    with pytest.raises(ValueError, match=r"target/m: there is no tokenizer.json, and data has no tokenizer"):
         external_models.answered(files(), "target", {"name": "question_answer", "path": "asked"}, {}, 0)
 
 
@@ -312,8 +312,8 @@ def test_a_checkpoint_that_does_not_fit_is_named(folder, problem):
     if problem == "file":
         path.write_bytes(b"no tensors")
     sentence = {"missing": "lacks last.bias and has other", "shape": r"'last.bias' has shape \[4\]",
-                "fewer": r"has shape \[2, 6\], the model's has \[3, 6\]; where a class was taken", "nan": "NaN",
-                "file": "no whole file of safetensors"}[problem]  # fmt: skip
+                "fewer": r"has shape \[2, 6\], the model's has \[3, 6\]; if a class was removed", "nan": "NaN",
+                "file": "not a complete safetensors file"}[problem]  # fmt: skip
     model = {"name": "net", "file": "net.py", "width": 6}
     with pytest.raises(ValueError, match=sentence) as error:
         external_models.answered(files(), "target", {"name": "arrays", "path": "numbers.npz"}, model, 0)
@@ -337,7 +337,7 @@ def test_a_model_that_answers_with_something_else_is_told_before_a_run(folder, a
     (folder / "net.py").write_text(text)
     save_file(scope["Net"](5, 6, 3).state_dict(), folder / "models/target/m.safetensors")
     model = {"name": "net", "file": "net.py", "width": 6}
-    with pytest.raises(ValueError, match=r"must answer two samples with logits \[2, 3\]; it answered"):
+    with pytest.raises(ValueError, match=r"must return logits \[2, 3\] for two samples; it returned"):
         external_models.check([(files(), "target")], {"name": "arrays", "path": "numbers.npz"}, model, 0)
 
 
@@ -454,5 +454,5 @@ def test_weights_that_are_tied_may_stand_by_one_of_their_names(folder, names):
     with pytest.raises(ValueError, match=rf"m\.safetensors: lacks {AGAIN}, {FIRST}; is it a state dict of"):
         external_models.answered(files(), "target", *given)
     save_file(state | {FIRST: tied, AGAIN: tied + 1}, path)
-    with pytest.raises(ValueError, match=rf"tensors '{FIRST}' and '{AGAIN}' are one tensor of the model, and differ"):
+    with pytest.raises(ValueError, match=rf"tensors '{FIRST}' and '{AGAIN}' are one tensor of the model, but differ"):
         external_models.answered(files(), "target", *given)

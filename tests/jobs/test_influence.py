@@ -44,7 +44,7 @@ def test_a_wrong_reduction_is_told(bank, name):
     share = influence(bank.copy(), WRONG[name], *rows(SEEDS))
     assert share > ROUNDING
     assert share > MUCH or name not in MUCH_OF
-    assert "mine.py: what it does to a model depends on the models beside it" in sentence(share, "mine.py")
+    assert "mine.py: its effect on a model depends on the models beside it" in sentence(share, "mine.py")
 
 
 @pytest.mark.parametrize("name", registry.names("methods"))

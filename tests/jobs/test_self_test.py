@@ -80,5 +80,5 @@ def test_the_command_prints_every_check_and_writes_them(small_suite, tmp_path, m
 
 def test_without_a_card_the_command_says_so(monkeypatch):
     monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
-    with pytest.raises(ValueError, match=r"^no GPU is visible here"):
+    with pytest.raises(ValueError, match=r"^no GPU is visible"):
         gpu.run()

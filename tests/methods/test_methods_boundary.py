@@ -53,7 +53,7 @@ def test_tokens_are_refused_by_methods_that_move_samples():
     bank = fresh(seeds=SEEDS[:2])
     bank.x = bank.x.to(torch.int32)
     for name in ("boundary_shrink", "unsir"):
-        with pytest.raises(ValueError, match=f"{name} moves samples along a gradient, and these are tokens"):
+        with pytest.raises(ValueError, match=f"{name} moves samples along a gradient, but tokens cannot be moved"):
             unlearned(bank, name)
 
 

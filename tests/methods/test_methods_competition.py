@@ -114,7 +114,7 @@ def test_second_restarts_the_coldest_weights(build, expected):
 
 def test_second_is_refused_where_no_weight_could_start_over():
     bank = Bank.create(headed, *samples(mlp), SEEDS[:2])
-    with pytest.raises(ValueError, match=r"no convolution and no linear layer but the last .* leave out competition_s"):
+    with pytest.raises(ValueError, match=r"no trained linear layer except the last.* leave out competition_s"):
         unlearned(bank, "competition_second")
 
 

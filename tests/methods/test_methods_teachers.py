@@ -54,7 +54,7 @@ def test_scrub(bank, kind, ranked):
 
 def test_scrub_cannot_rank_what_no_selection_chose(bank):
     with pytest.raises(
-        ValueError, match="forget_order: memorisation needs targets that are chosen by it: a target_set"
+        ValueError, match="forget_order: memorisation needs targets chosen by memorisation: a target_set"
     ):
         unlearned(bank, "scrub", forget_order="memorisation")
 

@@ -240,7 +240,7 @@ def test_rmu_holds_what_is_kept_and_names_a_layer_that_is_not_there(original):
         states = [b.answers(b.state(MODEL), b.x[torch.from_numpy(index)], "layer 1") for b in (original, after)]
         gap.append(float((states[0] - states[1]).norm()))
     assert gap[1] < 0.7 * gap[0]
-    with pytest.raises(ValueError, match="layer: the model has 1 of them, not 2"):
+    with pytest.raises(ValueError, match="layer: the model has 1 layers, not 2"):
         unlearned(original, "rmu", layer=2)
 
 

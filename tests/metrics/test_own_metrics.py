@@ -84,8 +84,8 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
             "Standard(2,",
             "mine.py: contributions: field 'mine.direction' is 2, but must be one of 1, -1",
         ),
-        ('row(metric="draw"', 'row(metric="q"', "mine.py: rows may not be called 'q', which the library's own are"),
-        ('row(metric="draw"', 'row(metric="new"', "mine.py: rows may not be called 'new'; QUANTITIES declares"),
+        ('row(metric="draw"', 'row(metric="q"', "mine.py: rows may not be called 'q', a name of the library's own"),
+        ('row(metric="draw"', 'row(metric="new"', "mine.py: rows are called 'new', but QUANTITIES declares"),
         (
             "options.shift",
             "options.shaft",
@@ -137,4 +137,4 @@ def test_a_metric_that_does_not_end_is_ended_at_its_time_limit(tmp_path):
     (tmp_path / "mine.py").write_text(OWN.replace("values = ", "import time; time.sleep(60); values = "))
     terms = {"time_limit": 0.3}
     (failure,), _ = script.evaluated("mine", {"name": "mine", "options": {}}, str(tmp_path / "mine.py"), Known(), terms)
-    assert "mine.py: it was ended after 0.3 s, its time_limit" in failure.sentence
+    assert "mine.py: it was stopped after its time_limit of 0.3 s" in failure.sentence

@@ -46,7 +46,7 @@ def test_weights_lie_on_even_levels_and_move_by_half_a_step_at_most(bits):
 
 @pytest.mark.parametrize("metric", [phi, published, ruli, ruli_on_pairs, swap])
 def test_rates_of_false_alarms_are_each_named_once(metric):
-    with pytest.raises(ValidationError, match="name each value once"):
+    with pytest.raises(ValidationError, match="give each value once"):
         metric.Options(fpr=(0.01, 0.1, 0.01))
     assert metric.Options(fpr=(0.01, 0.1)).fpr == (0.01, 0.1)
 

@@ -14,14 +14,14 @@ def planned(**edits):
 
 @pytest.mark.parametrize("batch", [2, 10**8])
 def test_a_study_of_endless_pairs_says_how_large_it_would_be(batch):
-    message = r"^scenarios\.main: the study would be up to [\d,]+ jobs with [\d,]{10,} models trained or unlearned"
+    message = r"^scenarios\.main: the study would have up to [\d,]+ jobs and [\d,]{10,} models trained or unlearned"
     with pytest.raises(ValueError, match=message):
         planned(defaults__protocol__pairs=10**7, batch=batch)
 
 
 @pytest.mark.parametrize("field", ["models_per_split", "shadow_models_per_split"])
 def test_endless_models_in_few_jobs_are_refused(field):
-    with pytest.raises(ValueError, match=r"^scenarios\.main: .* with [\d,]{10,} models trained or unlearned"):
+    with pytest.raises(ValueError, match=r"^scenarios\.main: .* and [\d,]{10,} models trained or unlearned"):
         planned(**{f"defaults__protocol__{field}": 10**9})
 
 

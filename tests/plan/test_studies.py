@@ -32,7 +32,7 @@ PRIVATE = {"recipe": {"epochs": 3, "lr": 0.1, "dp": {"epsilon": 8, "delta": 1.0e
 @pytest.mark.parametrize(
     ("kind", "wish", "edits", "reason"),
     [
-        ("tables", {"metric": "lower_bound"}, {}, "lower_bound is of private training, and main has no recipe.dp"),
+        ("tables", {"metric": "lower_bound"}, {}, "lower_bound needs private training, and main has no recipe.dp"),
         ("tables", {"metric": ["lower_bound", "q"]}, {}, ""),
         ("tables", {"metric": "lower_bound"}, {"scenarios/main": PRIVATE}, ""),
         ("figures", {"kind": "efficacy"}, {}, "no metric of main computes efficacy or efficacy_upper_bound"),
@@ -44,7 +44,7 @@ PRIVATE = {"recipe": {"epochs": 3, "lr": 0.1, "dp": {"epsilon": 8, "delta": 1.0e
 def test_what_will_hold_no_number_is_said(kind, wish, edits, reason):
     display = {kind: {"mine": {"title": "Mine", "scenarios": ["main"], **wish}}}
     study = reading.read(changed(BASE, {"tables": {}, "figures": {}, **display, **edits}), "study.yaml")
-    sentence = f"{kind}.mine will hold no number, because {reason}." if reason else ""
+    sentence = f"{kind}.mine will be empty, because {reason}." if reason else ""
     assert checks.without_numbers(kind, "mine", getattr(study, kind)["mine"], study.scenarios) == sentence
 
 

@@ -93,7 +93,7 @@ def test_an_edit_of_a_function_renews_its_tuning(in_folder_of_function):
 
 
 def test_what_a_function_lacks_for_tuning_is_said(in_folder_of_function):
-    sentence = r"space\.lr: there is no option 'lr' \(known: .*\); an option of the function is options\.lr"
+    sentence = r"space\.lr: there is no option 'lr' \(known: .*\); write an option of the function as options\.lr"
     with pytest.raises(StudyError, match=sentence):
         reading.read(with_function(tune={"space": {"lr": [0.1]}}), "study.yaml")
     with pytest.raises(
@@ -115,8 +115,8 @@ def test_what_a_function_lacks_for_tuning_is_said(in_folder_of_function):
         ({"defaults/methods/salun/tune/space": {"lr": [-1.0]}}, "lr"),
         ({"defaults/methods/salun/tune/space": {"lr": []}}, "has no value"),
         ({"defaults/methods/salun/tune/space": {"lr": {"low": 2.0, "high": 1.0}}}, "at most high"),
-        ({"defaults/methods/salun_published": {"name": "salun", "lr": 0.5}}, "is made by the study itself"),
-        ({"defaults/methods": {"none": {}, "salun": {"tune": {}}}}, "must hold retrain"),
+        ({"defaults/methods/salun_published": {"name": "salun", "lr": 0.5}}, "is made by the study"),
+        ({"defaults/methods": {"none": {}, "salun": {"tune": {}}}}, "must list retrain"),
         ({"defaults/protocol/requests": 2}, "in a sequence"),
         ({"defaults/methods/salun/tune/objective": "speed"}, "'metrics' or 'accuracy'"),
         (
@@ -147,5 +147,5 @@ def test_a_sham_reads_the_models_that_it_is_like_and_is_compared_alone():
 
 @pytest.mark.parametrize("like", ["none", "retrain", "sham_salun", "nobody"])
 def test_a_sham_of_what_changes_no_models_is_refused(like):
-    with pytest.raises(ValueError, match="is no method of this scenario that a sham can be like; choose one of"):
+    with pytest.raises(ValueError, match=r"a sham cannot be like .*; choose a method of this scenario:"):
         planned(changed(SHAM, {"defaults/methods/sham_salun/like": like}))

@@ -30,7 +30,7 @@ def tell_change(tmp_path):
 def test_equal_studies_share_all(tell_change):
     lines, causes, before, _ = tell_change({"defaults/recipe/epochs": BASE["defaults"]["recipe"]["epochs"]})
     assert causes == {}
-    assert lines == [f"0 of {len(before)} parts have to be made; {len(before)} are shared."]
+    assert lines == [f"0 of {len(before)} artifacts must be made; {len(before)} are shared."]
 
 
 def test_a_recipe_is_the_cause_where_it_is_read_and_all_below_follows(tell_change):
@@ -66,7 +66,7 @@ def test_the_code_of_a_commit_is_compared(tmp_path):
     file = copy / "scripts" / "metrics.py"
     file.write_text(file.read_text() + "\nEXTRA = 1\n")
     causes = edits.causes(before, edits.listed(str(study), copy / "scripts"))
-    assert list(causes) == ["metrics: its code, or who its parents are"]
+    assert list(causes) == ["metrics: its code or its parents"]
     with pytest.raises(ValueError, match="--since nowhere: "):
         edits.listed_at(str(study), "nowhere", copy)
 
@@ -89,7 +89,7 @@ def test_since_says_that_edits_of_the_study_do_not_count(tmp_path, monkeypatch, 
     command.app(["why", str(study), "--since", "HEAD~3"], standalone_mode=False)
     first, second = capsys.readouterr().out.splitlines()
     assert first == (
-        f"The code of HEAD~3 is compared with that of now, both with {study} as it is now; "
-        f"of an edit of the study: audit why before.yaml {study}"
+        f"The code of HEAD~3 is compared with the present code, both with the present {study}. "
+        f"To see what an edit of the study changes: audit why before.yaml {study}"
     )
     assert second.startswith("0 of ")

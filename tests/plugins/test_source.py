@@ -190,7 +190,7 @@ def test_what_is_neither_a_file_nor_a_folder_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "zeros").symlink_to("/dev/zero")
     for name in ("pipe", "zeros"):
-        with pytest.raises(ValueError, match="is neither a file nor a folder; give one of the two"):
+        with pytest.raises(ValueError, match="is neither a file nor a folder; give a file or a folder"):
             source.fingerprint(tmp_path / name)
 
 

@@ -152,9 +152,9 @@ def test_the_competition_forgets_people_whole():
     assert (m.forget == m.forget[0]).all()
     classes = block_of("competition", share=0.1, by_subject=True, classes=(0, 1), data=replace(data, subject=data.y))
     assert len(set(data.y[classes.forget[0]].tolist())) == 1, "two classes of 20 are two people, and one fits"
-    with pytest.raises(ValueError, match="say whose each sample is"):
+    with pytest.raises(ValueError, match="name the person of each sample"):
         block_of("competition", by_subject=True, data=data)
-    with pytest.raises(ValueError, match="nobody has as few as 4 samples"):
+    with pytest.raises(ValueError, match="no person has at most 4 samples"):
         block_of("competition", by_subject=True, data=replace(people, subject=np.zeros(len(data.y), int)))
 
 

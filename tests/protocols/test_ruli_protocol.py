@@ -133,7 +133,7 @@ def test_canaries_stay_are_forgotten_and_held_out_as_in_the_paper():
         ({"target_set": "vulnerable", "target_size": 150}, selection(), "of kind 'vulnerable'; lower it, or let"),
         ({"target_set": "protected", "target_size": 60}, None, "target_set 'protected' needs a selection"),
         ({"target_size": 60, "attack_size": 301}, None, "attack_size=301 is more than the 300 training samples"),
-        ({"target_set": "canary", "target_size": 60, "canary_rate": 0.1}, selection(), "asks to forget 225 other"),
+        ({"target_set": "canary", "target_size": 60, "canary_rate": 0.1}, selection(), "means that 225 other"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, choice, reason):

@@ -114,13 +114,13 @@ def test_bare_logits_become_a_study(tmp_path, monkeypatch, capsys):
     for name, value in {"a": one[0], "b": two[0], "r": retrained, "y": y, "short": one[0, :70]}.items():
         np.save(f"{name}.npy", value)
     assert run("--target", "a.npy", "--target", "b.npy", "--retrain", "r.npy", "--labels", "y.npy") == "0"
-    assert "80 samples that were to be forgotten, none held out" in capsys.readouterr().out
+    assert "80 samples to be forgotten, none held out" in capsys.readouterr().out
     np.testing.assert_array_equal(np.load("read_models/target/logits.npy"), np.concatenate([one, two]))
     np.testing.assert_array_equal(np.load("read_models/retrain/logits.npy"), retrained)
     np.save("h.npy", np.arange(80) >= 50)
     words = ("--target", "a.npy", "--retrain", "r.npy", "--labels", "y.npy", "--heldout", "h.npy")
     assert run(*words) == "0"
-    assert "50 samples that were to be forgotten, 30 held out" in capsys.readouterr().out
+    assert "50 samples to be forgotten, 30 held out" in capsys.readouterr().out
     for population in ("target", "retrain"):
         masks = [np.load(f"read_models/{population}/{name}.npy") for name in ("forget", "heldout")]
         np.testing.assert_array_equal(masks, [np.arange(80) < 50, np.arange(80) >= 50])
@@ -133,7 +133,10 @@ def test_bare_logits_become_a_study(tmp_path, monkeypatch, capsys):
         ("--target y.npy --retrain r.npy --labels y.npy", "but must be floating-point numbers"),
         ("--target a.npy --retrain r.npy", "--labels: the class of every sample"),
         ("--target a.npy --labels y.npy", "give --retrain FILE"),
-        ("--target a.npy --retrain r.npy --labels y.npy --heldout h.npy", "must be true of some of the 80 samples"),
+        (
+            "--target a.npy --retrain r.npy --labels y.npy --heldout h.npy",
+            "must be true for the held-out ones of the 80 samples",
+        ),
         ("", "give result files or folders, or logits"),
     ],
 )

@@ -33,7 +33,7 @@ def test_names_that_differ_otherwise_are_no_replicates_and_it_is_said(tmp_path):
         write(tmp_path / f"tofu_Tiny-1B_forget10_NPO_v{number}", 5 + number, 1.0)
     groups = readers.imported([tmp_path]).groups
     assert [shape(group) for group in groups] == [(1, {"npo": 1})] * 2
-    assert any("since their names differ: v" in note for note in groups[0].notes)
+    assert any("because their names differ: v" in note for note in groups[0].notes)
 
 
 @pytest.mark.parametrize("name", ["gold", "oracle", "from_scratch", "retrained-from-scratch", "retrain-model"])
@@ -51,7 +51,7 @@ def test_one_model_of_a_file_is_named_as_retrained(tmp_path):
     named = [tmp_path / "all.json:a", tmp_path / "all.json:b"]
     (group,) = readers.imported([path], retrain=named).groups
     assert shape(group) == (2, {"npo": 1})
-    with pytest.raises(ValueError, match=re.escape(f"{path}: no model of it is called 'c'; it holds a, b, npo")):
+    with pytest.raises(ValueError, match=re.escape(f"{path}: this file has no model 'c'; it holds a, b, npo")):
         readers.imported([path], retrain=[tmp_path / "all.json:c"])
 
 
@@ -101,7 +101,7 @@ def test_retrained_models_of_two_sizes_are_never_one_kind(tmp_path):
         write(tmp_path / f"logs/tofu_{size}_retain90", seed, 0.0) for seed, size in enumerate(("Tiny-1B", "Huge-8B"))
     ]
     write(tmp_path / "logs/tofu_Tiny-1B_forget10_NPO", 5, 1.0)
-    sentence = f"{named[1]}: --retrain changes nothing: models of its forget set are compared with {named[0]}"
+    sentence = f"{named[1]}: --retrain has no effect: models of its forget set are compared with {named[0]}"
     with pytest.raises(ValueError, match=re.escape(sentence)):
         readers.imported([tmp_path / "logs"], retrain=named)
 
@@ -116,7 +116,7 @@ def test_models_of_one_trainer_in_runs_of_other_names_are_not_pooled(tmp_path):
     (group,) = readers.imported([tmp_path]).groups
     methods = {name: len(runs) for name, runs in group.methods.items()}
     assert sorted(methods.values()) == [1, 2]
-    assert any("lines of their own" in note for note in group.notes)
+    assert any("are separate methods" in note for note in group.notes)
 
 
 def test_a_forget_set_that_is_a_part_of_another_has_its_own_retrained_model(tmp_path):

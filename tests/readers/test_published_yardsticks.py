@@ -27,8 +27,8 @@ def test_the_command_writes_a_sound_study(tmp_path, monkeypatch, capsys):
     text = capsys.readouterr().out
     assert "Read 3 files: 3 openunlearning." in text
     assert "forget10: none, retrain, npo_step10; 60 samples to forget" in text
-    assert "Retrained models read an AUC of" in text
-    assert "printed numbers are those that their samples give" in text
+    assert "Retrained models have an AUC of" in text
+    assert "printed numbers equal those that their samples give" in text
     with pytest.raises(SystemExit) as ended:
         command.main(["check", "mine.yaml"])
     assert ended.value.code == 0

@@ -68,7 +68,7 @@ def test_any_layout_is_read_with_a_word_from_the_user(tmp_path):
     retrained = reader_cases.openunlearning(2, 0.0)
     reader_cases.write_log(tmp_path / "a17/x.json", reader_cases.openunlearning(1, 2.5), summary=False)
     reader_cases.write_log(tmp_path / "b03/x.json", retrained, summary=False)
-    with pytest.raises(ValueError, match=r"a17.* \(.*b03.*\): nothing says that a model was retrained"):
+    with pytest.raises(ValueError, match=r"a17.* \(.*b03.*\): no model is known to be retrained"):
         readers.imported([tmp_path])
     imported = readers.imported([tmp_path], retrain=[tmp_path / "b03"], none=[tmp_path / "a17"])
     (group,) = imported.groups
@@ -203,7 +203,7 @@ def test_privleak_is_held_against_what_it_was_computed_from(tmp_path):
     assert privleak(tmp_path / "d", retrained, yardstick).agrees
     elsewhere = privleak(tmp_path / "e", 0.41)
     assert elsewhere.agrees is None
-    assert "none that is here gives it" in elsewhere.how
+    assert "none of those given fits" in elsewhere.how
     assert privleak(tmp_path / "f", 0.41, yardstick).agrees is False
 
 
@@ -436,7 +436,7 @@ def test_an_archive_that_fits_several_forget_sets_asks_for_its_own(tmp_path):
     path.unlink()
     shard = path.with_name("shard_0.npz")
     np.savez(shard, model_start=0, model_end=8, **margins)
-    with pytest.raises(ValueError, match="fits forget_1, forget_2; lay it into a folder"):
+    with pytest.raises(ValueError, match="fits forget_1, forget_2; put this file into a folder"):
         readers.imported([shard, tmp_path / "data"])
     imported = readers.imported([tmp_path])  # of a folder it is left out
     assert [unread.file for unread in imported.out] == [shard]
@@ -504,7 +504,7 @@ def test_a_reader_of_ones_own(tmp_path):
 
 
 def test_nothing_to_read_is_said(tmp_path):
-    with pytest.raises(ValueError, match="no results of a format that is known here"):
+    with pytest.raises(ValueError, match="no results of a known format"):
         readers.imported([tmp_path])
     with pytest.raises(ValueError, match="no such file or folder"):
         readers.imported([tmp_path / "missing"])

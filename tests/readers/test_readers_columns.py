@@ -70,7 +70,9 @@ def test_what_the_columns_of_models_hold_is_asked(tmp_path):
     samples = {"id": range(40), "split": ["forget"] * 20 + ["heldout"] * 20}
     frame = pandas.DataFrame({**samples, "unlearned": np.arange(40.0), "retrained": np.arange(40.0) + 1})
     frame.to_csv(tmp_path / "mine.csv", index=False)
-    with pytest.raises(ValueError, match="are of several models; say what they hold, --columns loss=unlearned or"):
+    with pytest.raises(
+        ValueError, match="belong to several models; say what they hold with --columns loss=unlearned or"
+    ):
         readers.imported([tmp_path / "mine.csv"])
     (group,) = readers.imported([tmp_path / "mine.csv"], options={"columns": {"score": "unlearned"}}).groups
     (model,) = group.methods["unlearned"]
@@ -83,7 +85,7 @@ def test_what_the_columns_of_models_hold_is_asked(tmp_path):
         ("TOFU_SUMMARY.json", "{}", "holds means only; the *_EVAL.json of the same run"),
         ("aggregate_stat.csv", "Method,Forget Quality\n", "one line for each model; ask its publisher"),
         ("trainer_state.json", "{}", "the log of a training run, step by step"),
-        ("roc.csv", "fpr,tpr\n0,0\n", "it is a curve, from which no score"),
+        ("roc.csv", "fpr,tpr\n0,0\n", "it is a curve, which has no score"),
         ("attacks.csv", "attack,auc\nloss,0.6\n", "one line for each attack"),
         ("log.csv", "slice,epoch,loss\n0,1,0.5\n", "the log of a training run, epoch by epoch"),
         ("results.json", '{"results": {}, "versions": {}}', "run it with --log_samples"),
@@ -135,7 +137,7 @@ def test_what_may_be_true_of_either_side_is_refused(tmp_path, words, name):
     option = ", as by --columns member=split," if name == "split" else ""
     assert str(error.value) == (
         f"{path}: column {name!r} says '{words[0]}', '{words[1]}', which may mean either side; write forget and "
-        f"heldout, or call the column member{option} where these say which samples were to be forgotten"
+        f"heldout, or, if they mark the samples to be forgotten, call the column member{option}"
     )
 
 

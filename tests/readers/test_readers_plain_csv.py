@@ -39,17 +39,17 @@ REFUSALS = {
     ),
     "a sample twice": (
         lambda frame: pandas.concat([frame, frame[frame["kind"] == "unlearned"].head(3)]),
-        "sample 0 of the model with kind unlearned, method npo, seed 0 is there twice; leave one of its rows out, or "
+        "sample 0 of the model with kind unlearned, method npo, seed 0 occurs twice; leave out one of its rows, or "
         "name the column that tells models apart with --columns model=NAME",
     ),
     "retraining": (
         lambda frame: frame.query("kind == 'unlearned'"),
-        "nothing says that a model was retrained without the forget set; name it with --retrain FILE",
+        "no model is known to be retrained without the forget set; name one with --retrain FILE",
     ),
     "any side": (
         lambda frame: frame.drop(columns="side").assign(right=True),
-        "no column of sample, loss, kind, method, seed, right is known to say which samples were to be forgotten and "
-        "which were held out; call it side, or name it with --columns side=NAME",
+        "no column of sample, loss, kind, method, seed, right says which samples were to be forgotten and "
+        "which were held out; name this column side, or give --columns side=NAME",
     ),
 }  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_rows_without_names_are_the_same_samples_in_files_of_the_same_sides(tmp_
     assert (len(group.none), len(group.retrain), list(group.methods)) == (1, 1, ["npo"])
     assert len([note for note in group.notes if note.startswith("No column names samples")]) == 1
     frames[tmp_path / "npo.csv"].iloc[::-1].to_csv(tmp_path / "npo.csv", index=False)
-    with pytest.raises(ValueError, match="no retrained model was asked about its forget set: its first sample"):
+    with pytest.raises(ValueError, match="no retrained model has its forget set: its first sample"):
         readers.imported([tmp_path])
 
 
@@ -156,7 +156,7 @@ def test_a_table_of_too_few_forgotten_samples_is_left_out_once(tmp_path):
     """Where others can be compared; of a retrained model the sentence says why none is there."""
     frame = study_table()
     small = frame[(frame["side"] != "forget") | (frame["sample"] < 5)]
-    sentence = f"{tmp_path / 'small.csv'}: 5 samples are to be forgotten in one of its models; at least 10 are needed"
+    sentence = f"{tmp_path / 'small.csv'}: only 5 samples are to be forgotten by one model; at least 10 are needed"
     frame.to_csv(tmp_path / "losses.csv", index=False)
     small.to_csv(tmp_path / "small.csv", index=False)
     imported = readers.imported([tmp_path])
@@ -175,7 +175,7 @@ def test_a_sample_that_one_model_forgets_and_another_keeps_is_refused(tmp_path):
     frame.loc[(frame["kind"] == "unlearned") & (frame["sample"] == 7), "side"] = "retain"
     frame.to_csv(tmp_path / "losses.csv", index=False)
     imported = readers.imported([tmp_path / "losses.csv"])
-    sentence = r"losses\.csv: sample 7 is retain for one of the models that are compared and forget for another"
+    sentence = r"losses\.csv: sample 7 is retain for one of the compared models and forget for another"
     with pytest.raises(ValueError, match=sentence):
         readers.write(imported, tmp_path / "models", "x")
 
@@ -191,7 +191,7 @@ def test_samples_without_a_number_are_left_out_of_all_models(tmp_path):
     for model, other in zip(group.models, without.models, strict=True):
         assert model.ids == other.ids
         np.testing.assert_array_equal(model.scores["loss"], other.scores["loss"])
-    assert any("no number for 2 of the samples; they are left out of all models" in note for note in group.notes)
+    assert any("2 samples lack a number in some model; they are left out of all models" in note for note in group.notes)
 
 
 def test_losses_of_forgotten_samples_alone_are_compared_as_probabilities(tmp_path):

@@ -119,8 +119,8 @@ def test_tables_as_other_programs_write_them_are_read(tmp_path, suffix, write):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "this file is empty; was the run that wrote it cut off?"),
-        (b"sample,loss\n1,2\n", "no column of sample, loss is known to say which samples were to be forgotten"),
+        (b"", "this file is empty; was the run that wrote it interrupted?"),
+        (b"sample,loss\n1,2\n", "no column of sample, loss says which samples were to be forgotten"),
         (b"sample,side\n1,forget\n", "no column of sample, side is called loss or score"),
         ("side,loss,prüfung\nforget,1,x".encode("latin-1"), "is not in UTF-8; save it anew, in Excel as CSV UTF-8"),
     ],
@@ -167,7 +167,7 @@ REFUSED = {
     "axes": ({"loss": np.array([[1, 2], [3, 4]]), "side": np.array(["forget", "heldout"])}, f"column 'loss' {NEEDED}"),
     "objects": ({"loss": np.ones(2), "side": np.array(["forget", "heldout"], object)}, f"column 'side' {NEEDED}"),
     "single values": ({"loss": np.float64(2), "side": np.array("forget")}, "every column must have one value"),
-    "a column": ({"loss": np.ones(2)}, "no column of loss is known to say which samples were to be forgotten"),
+    "a column": ({"loss": np.ones(2)}, "no column of loss says which samples were to be forgotten"),
 }  # fmt: skip
 #: JSON holds no Python objects, and an object of single values in it is no table.
 OF_ARCHIVES = ("objects", "single values")
@@ -193,7 +193,7 @@ def test_an_archive_that_is_damaged_is_named(tmp_path, harm):
     path = tmp_path / "losses.npz"
     np.savez(path, loss=np.ones(40), side=np.array(["forget", "heldout"] * 20))
     path.write_bytes(harm(path.read_bytes()))
-    with pytest.raises(ValueError, match=r"losses\.npz: this is no archive of numpy that can be read; is the file"):
+    with pytest.raises(ValueError, match=r"losses\.npz: this numpy archive cannot be read; is the file"):
         readers.imported([path])
 
 
@@ -206,7 +206,7 @@ def test_a_workbook_is_asked_for_as_text(tmp_path, suffix):
     workbook = tmp_path / f"more{suffix}"
     workbook.write_bytes(b"PK\3\4")
     (result,) = readers.imported([tmp_path]).out
-    sentence = f"{workbook}: workbooks are not read; save the sheet of its samples as CSV UTF-8, and name that"
+    sentence = f"{workbook}: workbooks are not read; save the sheet of the samples as CSV UTF-8, and give it"
     assert result.sentence == sentence
     for path in frames:
         path.unlink()

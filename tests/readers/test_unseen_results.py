@@ -101,7 +101,7 @@ def test_logs_of_one_structure_are_read_whatever_they_look_like(tmp_path, change
         (lambda log: [row.update(score=float("nan")) for row in log["mia_loss"]["forget"]["value_by_index"].values()],
          "mia_loss.forget.score is NaN or infinite for 60 of 60 samples"),
         (lambda log: log["mia_loss"]["holdout"].update(value_by_index={}),
-         "mia_loss: one of its two sides holds no 'score' of any sample"),
+         "mia_loss: one of its two sides has no sample with a 'score'"),
         (lambda log: log["exact_memorization"].update(value_by_index=0.3),
          "exact_memorization.value_by_index: must map the index of each sample to its values, found float"),
         (lambda log: [log.pop(name) for name in list(log) if not name.startswith(("ra_", "wf_"))],
@@ -151,11 +151,11 @@ def test_aggregated_logs_of_other_layouts(tmp_path, change):
     ("change", "sentence"),
     [
         (lambda log: log["eval_log_forget.json"]["avg_gt_loss"].update({"3": float("nan")}),
-         "all.json: eval_log_forget.json: 'avg_gt_loss' has values that are no numbers"),
+         "all.json: eval_log_forget.json: 'avg_gt_loss' has values that are not numbers"),
         (lambda log: log["eval_log.json"]["average_perturb_loss"].pop("5"),
          "all.json: eval_log.json: 'average_perturb_loss' is missing, or has no number"),
         (lambda log: log.pop("eval_log_forget.json") and None,
-         "all.json: no split of it is of the forget set; its name holds forget, found eval_log.json"),
+         "all.json: this log has no split of the forget set, whose name contains forget; found eval_log.json"),
     ],
 )  # fmt: skip
 def test_aggregated_logs_that_lack_something_are_named(tmp_path, change, sentence):
@@ -176,16 +176,16 @@ def losses(**columns) -> pandas.DataFrame:
 
 def test_a_table_that_names_neither_side_is_refused(tmp_path):
     losses(Split=["kept"] * 40).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(ValueError, match=r"t\.csv: column 'Split' names no forgotten and no held-out samples"):
+    with pytest.raises(ValueError, match=r"t\.csv: column 'Split' marks neither forgotten nor held-out samples"):
         readers.imported([tmp_path], alone=True)
 
 
 @pytest.mark.parametrize(
     ("name", "files", "sentence"),
     [
-        ("", {"keep.npy": np.zeros((2, 3, 4), bool)}, "keep.npy lies here, but neither logits nor scores of the model"),
+        ("", {"keep.npy": np.zeros((2, 3, 4), bool)}, "keep.npy is here, but neither logits nor scores of the model"),
         ("logits.npy", {"keep.npy": np.arange(8) < 4, "logits.npy": np.zeros((8, 3)), "labels.npy": np.full(8, 5)},
-         "which the labels beside it do not fit: 8, from 5 to 5"),
+         "but there are 8 labels from 5 to 5"),
         ("s.npy", {"keep.npy": np.arange(8) < 4, "scores/s.npy": np.zeros((9, 2))}, "which must be [samples]"),
         ("logits.npy", {"keep.npy": np.arange(8) < 4, "logits.npy": np.full((8, 3), np.nan)},
          "has values that are NaN"),

@@ -26,8 +26,8 @@ from unlearning_audit.study.messages import StudyError
         (b"a: !mine x\n", "is not valid YAML in line 1, column 4: could not determine a constructor for the tag"),
         (b"b: 1\n? [a]\n: b\n", "is not valid YAML in line 2, column 3: found unhashable key"),
         (b"a: !!python/object:os.system {}\n", "is not valid YAML in line 1, column 4: "),
-        (b"study: a\nseed: 1\nstudy: b\n", "study: is given twice, in line 3 and before in line 1; keep one"),
-        (b"a:\n  b: {c: 1, d: 2, c: 3}\n", "c: is given twice, in line 2 and before in line 2; keep one"),
+        (b"study: a\nseed: 1\nstudy: b\n", "study: is given twice, in line 1 and in line 3; keep one"),
+        (b"a:\n  b: {c: 1, d: 2, c: 3}\n", "c: is given twice, in line 2 and in line 2; keep one"),
         (b"a: [{b: 1, b: 1}]\n", "b: is given twice, in line 1"),
     ],
 )  # fmt: skip

@@ -30,7 +30,7 @@ def whole(tmp_path):
 
 def test_nothing_is_drawn(whole):
     assert external.blocks(options(whole)) == {}
-    with pytest.raises(ValueError, match="protocol external draws no memberships; they lie beside the logits"):
+    with pytest.raises(ValueError, match="protocol external draws no memberships; these lie beside the logits"):
         external.draw(0, "target", None, options(whole), 0)
 
 
@@ -76,5 +76,5 @@ def test_what_is_no_file_is_named_and_not_passed_over(whole, name, kind):
         "lost link": lambda: path.symlink_to("nowhere.npy"),
         "device": lambda: path.symlink_to("/dev/zero"),
     }[kind]()
-    with pytest.raises(ValueError, match=f"/target/{name}.npy: this is no file, but a folder, a pipe, a device or a"):
+    with pytest.raises(ValueError, match=f"/target/{name}.npy: this is a folder, a pipe, a device or a broken"):
         kinds(whole, "mine")

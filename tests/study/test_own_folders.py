@@ -36,7 +36,7 @@ def refusal(*methods: str) -> str:
 )
 def test_models_after_unlearning_cannot_have_the_name_of_a_yardstick(workdir, method, meaning):
     folder()
-    sentence = f"target: the name '{method}' stands for {meaning}; give the method that is audited another name"
+    sentence = f"target: the name '{method}' is reserved for {meaning}; give the audited method another name"
     assert f"logits/{sentence}" in refusal(method)
     save(f"logits/{method}/target", **GOOD)
     assert f"logits/{method}/{sentence}" in refusal("mine", method)
@@ -146,7 +146,7 @@ def test_a_folder_without_logits_is_told_with_what_it_holds(workdir):
     root = folder()
     (root / "target/logits.npy").rename(root / "target/outputs.dat")
     missing = (
-        "logits/target/logits.npy: this file is missing, and so are models in its place (state dicts in .safetensors, "
+        "logits/target/logits.npy: this file is missing, and there are no models either (state dicts in .safetensors, "
         "or folders of transformers or peft); save it with numpy.save; "
     )
     assert f"{missing}the folder holds forget.npy, labels.npy, outputs.dat and 1 more" in refusal()

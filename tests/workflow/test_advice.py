@@ -54,7 +54,7 @@ def test_training_in_half_precision_is_said_where_it_is_slow(study):
             if n.settings["recipe"]["epochs"] == 3]  # fmt: skip
     said = advice.slow_precision(planned)
     assert len(slow) > 1
-    assert said.startswith(f"{len(slow)} jobs train in bfloat16, for which this processor has no instructions")
+    assert said.startswith(f"{len(slow)} jobs train in bfloat16, which this processor has no instructions for")
     assert "recipe.precision: float32" in said
 
 

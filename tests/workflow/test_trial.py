@@ -86,14 +86,14 @@ def test_a_model_that_answers_probabilities_is_refused(tmp_path):
     answers = {"soft": "self.fc(x).softmax(-1)", "plain": "self.fc(x)", "logarithms": "self.fc(x).log_softmax(-1)"}
     models = {name: MODEL.format(answer=answer) for name, answer in answers.items()}
     soft, *sound = tried_by_themselves(tmp_path, **models)
-    assert "answers probabilities, of at least 0 and of sum 1, in the place of logits; let forward return" in soft
+    assert "returns probabilities (at least 0, with sum 1) instead of logits; forward must return" in soft
     assert all("runs correctly" in line for line in sound)
     assert len(sound) == 2
 
 
 def test_data_that_change_from_call_to_call_are_refused(tmp_path):
     assert "runs correctly" in tried(tmp_path / "rows.py", DATA.format(seed=0, x="rng.normal(size=(60, 8))"))
-    with pytest.raises(ValueError, match=r"load gave other samples when it was called again.*default_rng\(0\)"):
+    with pytest.raises(ValueError, match=r"load returned other samples when it was called again.*default_rng\(0\)"):
         tried(tmp_path / "new.py", DATA.format(seed="", x="rng.normal(size=(60, 8))"))
 
 
@@ -105,8 +105,8 @@ def test_sources_are_the_same_by_samples_labels_and_parts():
         assert not trial._same(first, other)
 
 
-@pytest.mark.parametrize(("low", "high", "line"), [(0, 1, ""), (-3, 3, "  Its images lie from -3 to 3; models and"),
-                                                   (0, 19, "  Its images lie from 0 to 19")])  # fmt: skip
+@pytest.mark.parametrize(("low", "high", "line"), [(0, 1, ""), (-3, 3, "  Its images range from -3 to 3; models and"),
+                                                   (0, 19, "  Its images range from 0 to 19")])  # fmt: skip
 def test_images_outside_0_to_1_are_told(low, high, line):
     pictures = np.linspace(low, high, 8, dtype=np.float32).reshape(2, 1, 2, 2)
     assert "".join(trial._brightness(pictures, "mine.py"))[: len(line) or None] == line
@@ -116,7 +116,7 @@ def test_images_outside_0_to_1_are_told(low, high, line):
 
 @pytest.mark.parametrize("scale", [255, -255])
 def test_images_far_outside_0_to_1_are_refused(tmp_path, scale):
-    with pytest.raises(PluginError, match=r"mine\.py: images in float32 must lie from 0 to 1, and these from "):
+    with pytest.raises(PluginError, match=r"mine\.py: images in float32 must lie between 0 and 1, but range from "):
         trial._brightness(np.linspace(0, scale, 8, dtype=np.float32).reshape(2, 1, 2, 2), "mine.py")
     with pytest.raises(ValueError, match="images in float32 must lie from 0 to 1"):
         tried(tmp_path / "bright.py", DATA.format(seed=0, x=f"{scale} * rng.random((60, 1, 4, 4))"))
@@ -126,13 +126,10 @@ def test_images_far_outside_0_to_1_are_refused(tmp_path, scale):
 def test_samples_that_were_exchanged_are_asked_about(tmp_path, give, said):
     """Descent on what is kept alone, from new weights; exchanged, the model learns what it was to forget."""
     (tmp_path / "mine.py").write_text(
-        "import torch\n\n\ndef unlearn(model, kept, gone):\n"
-        "    [layer.reset_parameters() for layer in model.modules() if hasattr(layer, 'reset_parameters')]\n"
-        "    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\n"
-        "    for x, y in [batch for _ in range(60) for batch in kept]:\n"
-        "        optimiser.zero_grad()\n"
-        "        torch.nn.functional.cross_entropy(model(x), y).backward()\n"
-        "        optimiser.step()\n"
+        "import torch\n\n\ndef unlearn(model, kept, gone):\n    [layer.reset_parameters() for layer in model.modules() "
+        "if hasattr(layer, 'reset_parameters')]\n    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, "
+        "momentum=0.9)\n    for x, y in [batch for _ in range(60) for batch in kept]:\n        optimiser.zero_grad()\n "
+        "       torch.nn.functional.cross_entropy(model(x), y).backward()\n        optimiser.step()\n"
     )
     text = trial.attempt(str(tmp_path / "mine.py"), fields={"give": {"gone": "forget_loader", **give}})
     assert ("were forget and retain exchanged?" in text) == said
@@ -146,5 +143,5 @@ def test_models_that_differ_are_not_chosen_by_their_order(tmp_path):
         "losses": "    return model, {'loss': list(model.parameters())[0].sum().detach()}",
     }
     lines = tried_by_themselves(tmp_path, **{name: method.format(text) for name, text in texts.items()})
-    sentence = "it returned 2 models that differ; return the one that forgot"
+    sentence = "it returned 2 different models; return only the one that forgot"
     assert [sentence in line for line in lines] == [True, False, False]

@@ -44,7 +44,7 @@ def build({arguments}):
 """
 WHOLE = {"arguments": "options, shape, classes", "head": '"last"', "answer": "self.last(x)", "model": "Mine()"}
 UNTOLD = "outputs, which does not identify the last layer; set model.head to its name, such as model.head ="
-WANTED = "to float32 [2, 64] the model must answer with logits, float [2, 10]"
+WANTED = "for float32 [2, 64] the model must return logits, float [2, 10]"
 
 
 def attempt(folder: Path) -> str:
@@ -124,11 +124,11 @@ def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(mo
             "[][3]",
             f"mine.py line 18, in forward: IndexError: list index out of range ({WANTED})",
         ),
-        ("answer", "self.last(x)[:, :5]", f"mine.py: {WANTED}; it answered Tensor of torch.float32 with shape (2, 5)"),
-        ("answer", "self.last(x) > 0", f"mine.py: {WANTED}; it answered Tensor of torch.bool with shape (2, 10)"),
-        ("answer", "self.last(x), x", f"mine.py: {WANTED}; it answered tuple"),
-        ("answer", "{'logits': self.last(x)}", f"mine.py: {WANTED}; it answered dict"),
-        ("answer", "print()", f"mine.py: {WANTED}; it answered None"),
+        ("answer", "self.last(x)[:, :5]", f"mine.py: {WANTED}; it returned Tensor of torch.float32 with shape (2, 5)"),
+        ("answer", "self.last(x) > 0", f"mine.py: {WANTED}; it returned Tensor of torch.bool with shape (2, 10)"),
+        ("answer", "self.last(x), x", f"mine.py: {WANTED}; it returned tuple"),
+        ("answer", "{'logits': self.last(x)}", f"mine.py: {WANTED}; it returned dict"),
+        ("answer", "print()", f"mine.py: {WANTED}; it returned None"),
     ],
 )
 def test_what_is_wrong_with_a_model_is_said_with_file_and_expectation(tried, part, wrong, sentence):

@@ -31,7 +31,7 @@ AUDIT, OWN, RESULTS, MACHINE = "Audit", "Your own files", "Finished studies", "T
 PASSED_ON = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="[STUDY] [SNAKEMAKE'S OPTIONS]", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="for programs: the same as JSON")]
+Json = Annotated[bool, typer.Option("--json", help="print the result as JSON, for programs")]
 Study = Annotated[str, typer.Argument(help="a study; the default study if left out", show_default=False)]
 
 
@@ -81,18 +81,18 @@ def read_(
         list[str] | None, typer.Argument(help="result files, or folders that hold some at any depth")
     ] = None,
     retrain: Annotated[list[str], typer.Option(help="results of a retrained model, FILE[:NAME]; may be repeated")] = [],  # noqa: B006
-    none: Annotated[list[str], typer.Option(help="those of the model before unlearning; may be repeated")] = [],  # noqa: B006
-    target: Annotated[list[str], typer.Option(help="in place of result files: logits, .npy; may be repeated")] = [],  # noqa: B006
+    none: Annotated[list[str], typer.Option(help="results of the model before unlearning; may be repeated")] = [],  # noqa: B006
+    target: Annotated[list[str], typer.Option(help="logits (.npy) instead of result files; may be repeated")] = [],  # noqa: B006
     labels: Annotated[str, typer.Option(help="with --target: the class of every sample, .npy")] = "",
     heldout: Annotated[str, typer.Option(help="with --target: which samples no model saw, .npy of true or false")] = "",
-    no_retrain: Annotated[bool, typer.Option("--no-retrain", help="go on without any retrained model")] = False,
+    no_retrain: Annotated[bool, typer.Option("--no-retrain", help="continue without any retrained model")] = False,
     reader: Annotated[str, typer.Option(help="the only format that is looked for, or the file of your reader")] = "",
     columns: Annotated[list[str], typer.Option(help="WHAT=NAME of a table's column; may be repeated")] = [],  # noqa: B006
     retrain_spread: Annotated[
-        list[str], typer.Option(help="NAME=SD, how much retrained models vary by a metric; may be repeated")
+        list[str], typer.Option(help="NAME=SD, standard deviation of retrained models by a metric; may be repeated")
     ] = [],  # noqa: B006
     roles: Annotated[str, typer.Option(help="the table of roles, roles.csv, that you edited")] = "",
-    study: Annotated[str, typer.Option(help="the study's file, which is written")] = "read.yaml",
+    study: Annotated[str, typer.Option(help="write the study to this file")] = "read.yaml",
     only_write: Annotated[bool, typer.Option("--only-write", help="write the study and its files, no report")] = False,
     as_json: Json = False,
 ) -> None:
@@ -115,10 +115,10 @@ def read_(
 @app.command("try", rich_help_panel=OWN, epilog="audit try repo/unlearn.py --study mine.yaml --set function=forget")
 def try_(
     file: str,
-    study: Annotated[str, typer.Option(help="try it on the data and model of this study, with its options")] = "",
-    scenario: Annotated[str, typer.Option(help="which of the study; the first if left out")] = "",
+    study: Annotated[str, typer.Option(help="try the file on the data and model of this study, with its options")] = "",
+    scenario: Annotated[str, typer.Option(help="which scenario of the study; by default the first")] = "",
     on: Annotated[str, typer.Option(help="of a reader: the result file or folder that it reads")] = "",
-    fields: Annotated[list[str], typer.Option("--set", help="FIELD=VALUE beside the file; may be repeated")] = [],  # noqa: B006
+    fields: Annotated[list[str], typer.Option("--set", help="FIELD=VALUE, the file's option; may be repeated")] = [],  # noqa: B006
 ) -> None:
     """Run a file of any kind on something small, or on a study's data and model."""
     from unlearning_audit.command import tiny
@@ -139,7 +139,7 @@ def try_(
         print(trial.attempt(file, setting, values))
     elif study:
         tried = f"{registry.KINDS[kind].with_article} is tried in a study of seconds"
-        raise ValueError(f"--study: {tried}; to use {file} in {study}, name it there, and audit run {study}")
+        raise ValueError(f"--study: {tried}; to use {file} in {study}, name the file there, then audit run {study}")
     else:
         print(tiny.attempt(file, values))
 
@@ -147,8 +147,8 @@ def try_(
 @app.command("new", rich_help_panel=OWN, epilog="audit new mine.yaml --with my_method.py")
 def new_(
     names: Annotated[list[str], typer.Argument(metavar="FILE")],
-    kind: Annotated[str, typer.Option(help="what a .py file is; a method if left out")] = "",
-    files: Annotated[list[str], typer.Option("--with", help="FILE[:FUNCTION] of yours, one or several")] = [],  # noqa: B006
+    kind: Annotated[str, typer.Option(help="what a .py file is; by default a method")] = "",
+    files: Annotated[list[str], typer.Option("--with", help="your FILE[:FUNCTION], one or several")] = [],  # noqa: B006
 ) -> None:
     """Write a study, or a file of any kind, to start from: a method, an attack, a metric, a model, a reader, …"""
     from unlearning_audit.command.new import KINDS, write
@@ -205,7 +205,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     for remark in remarks:
         print(f"  {remark}")
     models = f", up to {_plural(plan.models, 'model')} trained or unlearned" if plan.models else ""
-    print(f"{_plural(len(nodes), 'job')} ({_by_stage(jobs)}), of which {len(nodes) - len(missing)} are done{models}.")
+    print(f"{_plural(len(nodes), 'job')} ({_by_stage(jobs)}), {len(nodes) - len(missing)} of them done{models}.")
     if 0 < len(missing) < len(nodes):
         print(f"To be made: {_by_stage(to_make)}.")
     if remark := advice.slow_precision(plan):
@@ -217,7 +217,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
 def report(
     file: Study = DEFAULT,
     browser: Annotated[bool, typer.Option("--open", help="show the page in a browser")] = False,
-    as_dossier: Annotated[bool, typer.Option("--dossier", help="write two pages that somebody can sign")] = False,
+    as_dossier: Annotated[bool, typer.Option("--dossier", help="write two pages that can be signed")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the answer of a finished study again, and where its page lies."""
@@ -237,13 +237,13 @@ def report(
     else:
         ending.show(plan.study.name, "results", sys.stdout)
     if browser and not webbrowser.open(page.resolve().as_uri()):
-        print("No browser could be started here; open the file with one.")
+        print("No browser could be started; open the file in one.")
 
 
 @app.command("compare", rich_help_panel=RESULTS, epilog="audit compare results/seed1 results/seed2")
 def compare_(
     folders: Annotated[list[str], typer.Argument(help="finished studies, such as results/mine")],
-    csv: Annotated[str, typer.Option(help="where the table is written")] = "compare.csv",
+    csv: Annotated[str, typer.Option(help="write the table to this file")] = "compare.csv",
 ) -> None:
     """Say which verdicts differ between finished studies, why, and whether they rank methods alike."""
     from unlearning_audit.command.compare import run
@@ -255,7 +255,7 @@ def compare_(
 def why(
     file: Study = DEFAULT,
     other: Annotated[str, typer.Argument(help="the study as it was edited", show_default=False)] = "",
-    since: Annotated[str, typer.Option(help="a commit: what the edits of the code since then compute again")] = "",
+    since: Annotated[str, typer.Option(help="a commit: show what the code's changes since then make anew")] = "",
 ) -> None:
     """Show the traceback of each failure; or say what an edit computes again, and why."""
     from unlearning_audit.command import edits, tracebacks
@@ -349,8 +349,8 @@ def _free(study: str, file: str) -> None:
     for lock in Path(".snakemake", "locks").glob("*.output.lock"):
         if f"results/{study}/" in lock.read_text(encoding="utf-8"):
             raise ValueError(
-                f"another run is writing results/{study} in this folder; wait until it has ended, or type "
-                f"audit unlock {file} if it was killed"
+                f"another run is writing results/{study} in this folder; wait until it ends, or type audit unlock "
+                f"{file} if it was killed"
             )
 
 
@@ -378,7 +378,7 @@ def _set(fields: dict[str, Any], text: str) -> None:
     for part in above:
         fields = fields.setdefault(part, {})
         if not isinstance(fields, dict):
-            raise ValueError(f"--set {text}: {part} was set to {fields}, which has no fields; leave one of the two out")
+            raise ValueError(f"--set {text}: {part} is already {fields}, which has no fields; leave out one of the two")
     try:
         fields[last] = yaml.safe_load(value)
     except yaml.YAMLError:

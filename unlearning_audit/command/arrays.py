@@ -364,8 +364,8 @@ def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarra
 def _check_name(method: str) -> None:
     """Raise ValueError for a name that a method cannot have."""
     if method in external.RESERVED:
-        stands = f"the name {method!r} stands for {external.RESERVED[method]}"
-        raise ValueError(f"method: {stands}; give the method that is audited another name")
+        stands = f"the name {method!r} is reserved for {external.RESERVED[method]}"
+        raise ValueError(f"method: {stands}; give the audited method another name")
     if not re.fullmatch(NAME, method):
         raise ValueError(f"method: must be {PATTERNS[NAME]}, found {method!r}")
 
@@ -409,16 +409,16 @@ def _array(value: Any, argument: str) -> np.ndarray:
     try:
         array = np.asarray(_plain(value))
     except ValueError:
-        first = "; of what a model returns, give the logits alone, often [0]" if isinstance(value, tuple) else ""
+        first = "; of a model's output, give only the logits, often [0]" if isinstance(value, tuple) else ""
         raise ValueError(f"{expected}, found a list of unequal parts{first}") from None
     if array.dtype.kind in "US" and argument == "labels":
         raise ValueError(f"{expected}, found text; number the classes from 0, in the order of the logits' last axis")
     if array.dtype.kind in "US":
-        raise ValueError(f"{expected}, found text; pass the arrays themselves, such as numpy.load(path) of each path")
+        raise ValueError(f"{expected}, found text; pass arrays, such as numpy.load(path) for each path")
     if array.dtype.hasobject and not array.shape:
         raise ValueError(f"{expected}, found an object of the class {type(value).__name__}")
     if array.dtype.hasobject:
-        raise ValueError(f"{expected}, found a list of unequal parts or of other things")
+        raise ValueError(f"{expected}, found a list of unequal parts or of other objects")
     return array
 
 

@@ -93,7 +93,7 @@ def lines(before: Nodes, after: Nodes) -> Iterator[str]:
     """Yield what the command prints: how many results can be reused and how many must be computed, then one sentence
     for each cause of the latter."""
     new = len(after.keys() - before.keys())
-    yield f"{new} of {len(after)} parts have to be made; {len(after) - new} are shared."
+    yield f"{new} of {len(after)} artifacts must be made; {len(after) - new} are shared."
     for cause, (renewed, following) in causes(before, after).items():
         rest = f"; what follows: {_summary(following)}" if following else ""
         yield f"{cause}: {_summary(renewed)}{rest}"
@@ -113,7 +113,7 @@ def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]],
     nearest = min(differences, key=len)
     if nearest:
         return {f"{stage}: {field}: {change}" for field, change in nearest.items()}
-    return set() if inherited else {f"{stage}: its code, or who its parents are"}
+    return set() if inherited else {f"{stage}: its code or its parents"}
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:

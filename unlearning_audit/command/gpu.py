@@ -18,7 +18,7 @@ def run() -> int:
     from unlearning_audit.workflow import self_test
 
     if card.use() != "cuda":
-        raise ValueError("no GPU is visible here (or UNLEARNING_DEVICE=cpu sends everything to the processor)")
+        raise ValueError("no GPU is visible (or UNLEARNING_DEVICE=cpu selects the processor)")
     facts = card.describe()
     memory = f"{torch.cuda.mem_get_info()[0] >> 20:,} of {facts['memory_mib']:,} MiB free"
     print(f"{facts['name']}, compute capability {facts['capability']}, {memory}")
@@ -30,5 +30,5 @@ def run() -> int:
         checks.append(check)
     Path(RECORD).write_text(self_test.record(checks), encoding="utf-8")
     failed = sum(check.passed is False for check in checks)
-    print(f"{len(checks)} checks, {failed} failed. {RECORD} holds all of it; send it with a report of a fault.")
+    print(f"{len(checks)} checks, {failed} failed. {RECORD} has all results; send this file with a bug report.")
     return int(failed > 0)

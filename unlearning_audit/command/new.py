@@ -46,9 +46,9 @@ def write(file: str, kind: str, files: list[str]) -> str:
     if not kind or (path.suffix == ".py") == (kind == "study"):
         raise ValueError(f"{file}: give the name of a study, such as mine.yaml, or of a method, such as my_method.py")
     if files and kind != "study":
-        raise ValueError("--with: goes with a study, such as audit new mine.yaml --with my_method.py")
+        raise ValueError("--with: works with a study only, such as audit new mine.yaml --with my_method.py")
     if path.exists():
-        raise ValueError(f"{file}: this file is there already; give another name")
+        raise ValueError(f"{file}: this file already exists; give another name")
     room = {"study": "study", "function": "methods", "data": "data"}.get(kind, f"{kind}s")
     fields = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
     lines = entries(files) if kind == "study" else {}
@@ -82,8 +82,8 @@ def entries(arguments: list[str]) -> dict[str, object]:
         name = trial.name_of(file, kind)
         if kind == "readers":
             raise ValueError(
-                f"--with {file}: a study has the models that a reader has read; audit read RESULTS --reader {file} "
-                "writes one, with RESULTS your files"
+                f"--with {file}: a reader needs result files; audit read RESULTS --reader {file} writes a study of "
+                "your files RESULTS"
             )
         if kind in lines:
             also = f", function: {scalar(function)}" if function else ""

@@ -70,13 +70,13 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     from unlearning_audit.command.arrays import ATTACKS
 
     if not retrain:
-        raise ValueError("--target: logits of retrained models on the same samples are needed too; give --retrain FILE")
+        raise ValueError("--target: needs the logits of retrained models on the same samples; give --retrain FILE")
     file = Path(study)
     folder = file.parent / f"{file.stem}_models"
     y = _loaded(labels, (1,))
     unseen = readers.load(Path(heldout), "b") if heldout else np.zeros(len(y), bool)
     if unseen.shape != y.shape or unseen.all():
-        raise ValueError(f"{heldout}: must be true of some of the {len(y)} samples of {labels}, which were held out")
+        raise ValueError(f"{heldout}: must be true for the held-out ones of the {len(y)} samples of {labels}")
     for population, names in {"target": target, "retrain": retrain, "original": none}.items():
         models = [value if value.ndim == 3 else value[None] for value in (_loaded(name, (2, 3)) for name in names)]
         if wrong := next((name for name, value in zip(names, models, strict=True) if value.shape[1] != len(y)), None):
@@ -92,7 +92,7 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     name = file.stem.lower().replace("-", "_")
     file.write_text(yaml.safe_dump({"study": name, "scenarios": {"logits": scenario}}, sort_keys=False))
     held = f"{unseen.sum()} held out" if unseen.any() else "none held out (--heldout)"
-    print(f"Wrote {file} and {folder}/: {(~unseen).sum()} samples that were to be forgotten, {held}.")
+    print(f"Wrote {file} and {folder}/: {(~unseen).sum()} samples to be forgotten, {held}.")
     return str(file)
 
 
@@ -232,11 +232,11 @@ def _summary(imported: Any, path: Path) -> list[str]:
     wrong = [(file, agreement) for file, agreement in comparable if not agreement.agrees]
     if comparable:
         lines.append(
-            f"{len(comparable) - len(wrong):,} of {len(comparable):,} printed numbers are those that their samples "
+            f"{len(comparable) - len(wrong):,} of {len(comparable):,} printed numbers equal those that their samples "
             f"give, to 1e-6 ({path})."
         )
     lines += [
-        f"  {file}: {agreement.quantity} is printed as {agreement.printed:.8g}, its samples give "
+        f"  {file}: {agreement.quantity} is printed as {agreement.printed:.8g}, but its samples give "
         f"{agreement.recomputed:.8g}"
         for file, agreement in wrong[:10]
     ]
@@ -252,9 +252,9 @@ def _left_out(out: list[Any]) -> list[str]:
     for result in out:
         reasons.setdefault(re.sub(r"[\d.]*\d", "", result.sentence.replace(str(result.file), "")), []).append(result)
     most = sorted(reasons.values(), key=len, reverse=True)
-    lines = [f"Left out, {len(out)} of the files or of the models in them:"]
+    lines = [f"Left out {len(out)} files, or models in them:"]
     lines += [
-        f"  {alike[0].sentence}" + (f" (and {len(alike) - 1} more alike)" if len(alike) > 1 else "")
+        f"  {alike[0].sentence}" + (f" (and {len(alike) - 1} more for this reason)" if len(alike) > 1 else "")
         for alike in most[:5]
     ]
     return [*lines, f"  and {sum(map(len, most[5:]))} for other reasons"] if len(most) > 5 else lines

@@ -9,7 +9,7 @@ def count(option: str, value: float, n: int) -> int:
     fraction = isinstance(value, float)
     number = int(value * n + 0.5 if fraction else value)
     if isinstance(value, bool) or not 1 <= number <= n or (fraction and value > 1):
-        raise ValueError(f"{option}: {value} is neither a number of samples from 1 to {n} nor a fraction in (0, 1]")
+        raise ValueError(f"{option}: {value} must be a number of samples from 1 to {n} or a fraction in (0, 1]")
     return number
 
 

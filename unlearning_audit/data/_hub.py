@@ -48,7 +48,7 @@ def opened(root: Path, repository: str, subset: str | None, revision: str | None
         else:
             whole = datasets.load_dataset(str(folder), cache_dir=_cache().name)
     except Exception as error:  # any error of the library, the network or the disk
-        where = "cannot be read" if folder.is_dir() else "is neither a folder nor a data set that can be fetched"
+        where = "cannot be read" if folder.is_dir() else "is neither a folder nor a data set that can be downloaded"
         raise ValueError(f"{repository} {where} ({type(error).__name__}: {error})") from error
     if not isinstance(whole, datasets.DatasetDict):
         if split != "train":

@@ -100,7 +100,7 @@ def as_it_is(options: Options, root: Path) -> Options:
     def only(role: str, names: list[str]) -> str:
         """Return the only one of ``names``. Raises ValueError for none or several."""
         if len(names) != 1:
-            candidates = ", ".join(names or kinds) or "any, as their types are not declared"
+            candidates = ", ".join(names or kinds) or "any column, because their types are not declared"
             raise ValueError(f"{options.repository}: the column with {role} could be {candidates}; name it")
         return names[0]
 

@@ -70,7 +70,7 @@ class Options(Settings):
         form = type(self).model_fields
         of_hub = [name for name in OF_HUB if getattr(self, name) != form[name].default]
         if self.corpus != "hub" and of_hub:
-            raise ValueError(f"{of_hub[0]} has no effect with corpus: {self.corpus}, but with hub alone; leave it out")
+            raise ValueError(f"{of_hub[0]} has an effect with corpus: hub only, not with {self.corpus}; leave it out")
         return self
 
 
@@ -111,7 +111,7 @@ def load(options: Options, root: Path) -> Source:
     if options.neighbours:
         if not (meta >= 0).any():
             raise ValueError(
-                f"neighbours: the public text, from which their tokens are drawn, is shorter than a passage of "
+                "neighbours: their tokens are drawn from the public text, which is shorter than a passage of "
                 f"{options.length} tokens; make public larger or length smaller"
             )
         parent = np.repeat(np.arange(len(x)), options.neighbours)
@@ -141,7 +141,7 @@ def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
         rows = _hub.rows(root, str(options.repository), options.subset, options.revision, options.split, [options.text])
         texts = [row[options.text] for row in rows]
         if not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"{options.repository}: the column {options.text!r} holds something else than text")
+            raise ValueError(f"{options.repository}: the column {options.text!r} does not hold text")
         return [text for text in texts if text.strip()], []
     return wikitext(options, root / options.data_dir)
 

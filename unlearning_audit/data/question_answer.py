@@ -73,8 +73,8 @@ class Options(Settings):
         of_hub = [name for name in ("subset", "revision", "train", "test") if getattr(self, name) != form[name].default]
         if self.path is not None and of_hub:
             raise ValueError(
-                f"{of_hub[0]} is for a repository; leave it out: of a folder train.jsonl, test.jsonl and what tests "
-                "names are read"
+                f"{of_hub[0]} is for a repository; leave it out: from a folder, train.jsonl, test.jsonl and the "
+                "files named in tests are read"
             )
         if self.tests and self.test is not None:
             raise ValueError("give either test or tests")
@@ -170,7 +170,7 @@ def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
         ]
     path = root / str(options.path)
     if options.tests and not path.is_dir():
-        raise ValueError(f"tests: {path} must be a folder that holds them and train.jsonl")
+        raise ValueError(f"tests: {path} must be a folder that holds these files and train.jsonl")
     names = options.tests or (("test",) if (path / "test.jsonl").exists() else ())
     files = [path / f"{name}.jsonl" for name in ("train", *names)] if path.is_dir() else [path]
     return [checked(options, iter(read(file)), str(file)) for file in files]

@@ -63,7 +63,7 @@ def sentences(file: Path) -> tuple[list[str], list[int]]:
     texts, labels = [], []
     for number, row in enumerate(table[1:], 2):
         if len(row) != 2 or row[1] not in ("0", "1", "2", "3", "4"):
-            raise ValueError(f"sst5: {file}: line {number} is no sentence, tab and label from 0 to 4")
+            raise ValueError(f"sst5: {file}: line {number} is not a sentence, a tab and a label from 0 to 4")
         texts.append(row[0])
         labels.append(int(row[1]))
     return texts, labels

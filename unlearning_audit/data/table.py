@@ -156,7 +156,7 @@ def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
         if name not in columns:
             return field, unknown(name, map(str, columns), f"column {name!r}")
     if options.label in (options.columns or []):
-        return "columns", f"{options.label!r} is the label; models must not read it"
+        return "columns", f"{options.label!r} is the label, so it cannot be a column that models read"
     return None
 
 
@@ -182,7 +182,7 @@ def _source(table: "pandas.DataFrame", options: Options) -> Source:
         columns = [name for name in (options.label, options.test, options.group, *names) if name]
         table = table.dropna(subset=columns).reset_index(drop=True)
         if table.empty:
-            raise ValueError("every row lacks a value; no row is left")
+            raise ValueError("no row is left, because every row lacks a value")
     part = _parts(table[options.test], options.test) if options.test else np.zeros(len(table), np.uint8)
     labels, y = _levels(table[options.label], options, "label")
     train = part == 0
@@ -192,7 +192,7 @@ def _source(table: "pandas.DataFrame", options: Options) -> Source:
     logging.info("%s: %d rows; labels %s", options.path, len(table), ", ".join(map(str, labels)))
     how = "standardised by mean and standard deviation of the training rows" if options.standardise else "as they are"
     logging.info("columns of numbers, %s: %s", how, ", ".join(numeric) or "none")
-    logging.info("columns of categories, one of 0 and 1 for each value: %s", ", ".join(encoded) or "none")
+    logging.info("columns of categories, one column of 0 and 1 for each value: %s", ", ".join(encoded) or "none")
     group = None
     if options.group:
         values, codes = _levels(table[options.group], options, "group")

@@ -260,7 +260,7 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
     if "split" in columns:
         return columns["split"], columns.get("block", zeros)
     if "block" in columns:
-        source.fail("block", "says nothing without split; give split or leave block out")
+        source.fail("block", "has no meaning without split; give split or leave block out")
     both = zip(masks["forget"], masks["heldout"], strict=True)
     keys = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]
     running = {key: number for number, key in enumerate(dict.fromkeys(keys))}

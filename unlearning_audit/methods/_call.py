@@ -80,7 +80,7 @@ def _no_text(returned: object, options: "Options") -> None:
     """Raise PluginError if the function returned text or a path, because a model in such a file would be ignored
     silently."""
     if isinstance(returned, (str, bytes, PathLike)):
-        output = f"{type(returned).__name__} {str(returned)[:40]!r}, which is no model"
+        output = f"{type(returned).__name__} {str(returned)[:40]!r}, which is not a model"
         advice = "return the model, its state dict, or nothing if it was changed in place"
         raise PluginError(f"{options.file}: {options.function} returned {output}; {advice}")
 
@@ -257,7 +257,7 @@ def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
     states = [state for output in (*outputs, *inside) if (state := _state(output, model)) is not None]
     first = states[0] if states else model.state_dict()
     if any(not _equal(state, first) for state in states[1:]):
-        raise PluginError(f"it returned {len(states)} models that differ; return the one that forgot, and no other")
+        raise PluginError(f"it returned {len(states)} different models; return only the one that forgot")
     return first
 
 

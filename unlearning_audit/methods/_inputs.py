@@ -9,8 +9,7 @@ def real(bank: Bank, method: str) -> None:
 
     if not (bank.x.is_floating_point() or bank.x.dtype == torch.uint8):
         raise ValueError(
-            f"{method} moves samples along a gradient, and these are tokens, which cannot be moved; leave it out of "
-            "studies of text"
+            f"{method} moves samples along a gradient, but tokens cannot be moved; leave it out of studies of text"
         )
 
 

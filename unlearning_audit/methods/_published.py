@@ -58,7 +58,7 @@ def not_installed(file: str, error: ModuleNotFoundError) -> PluginError:
     """Return the error for a package that published code imports, at the top of the file or later, and that is not
     installed."""
     package = str(error.name).partition(".")[0]
-    advice = f"install it, or name what unlearning does not use: without: [{package}]"
+    advice = f"install it, or, if unlearning does not use it, set without: [{package}]"
     return PluginError(f"{file}: {package} is not installed; {advice}")
 
 

@@ -31,8 +31,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     updates = bank.updates
     if updates is None:
         raise ValueError(
-            "amnesiac needs the updates of the training steps that touched the forget set, and these models were "
-            "trained without keeping them; set recipe.record_updates to true and train again"
+            "amnesiac needs the updates of the training steps that touched the forget set, but these were not kept "
+            "in training; set recipe.record_updates to true and train again"
         )
     bank.edit(lambda name, value: value - updates[name])
     if options.repair_epochs:

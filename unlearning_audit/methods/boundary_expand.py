@@ -83,7 +83,7 @@ def _with_another_class(build: Callable[[], Module], head: str) -> Callable[[], 
         model = build()
         layer = model.get_submodule(head)
         if not isinstance(layer, nn.Linear):
-            raise ValueError("boundary_expand needs a model whose final layer is linear; leave it out here")
+            raise ValueError("boundary_expand needs a model whose final layer is linear; leave this method out")
         model.set_submodule(head, nn.Linear(layer.in_features, layer.out_features + 1, bias=layer.bias is not None))
         return model
 

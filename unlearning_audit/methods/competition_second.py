@@ -100,7 +100,7 @@ def layers(bank: Bank) -> list[str]:
     names = convolutions or [name for name in bank.parameters if name in linear - {f"{bank.final_layer}.weight"}]
     if not names:
         raise ValueError(
-            "this model has no convolution and no linear layer but the last whose weights are trained, so that none "
-            "could start over; leave out competition_second"
+            "this model has no trained convolution, and no trained linear layer except the last, so no layer can be "
+            "reset; leave out competition_second"
         )
     return names

@@ -75,7 +75,7 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
     assert bank.final_layer is not None  # else it has no head, either
     layer = bank.model.get_submodule(bank.final_layer)
     if not isinstance(layer, torch.nn.Linear):
-        raise ValueError("newton needs a model whose final layer is linear; leave it out here")
+        raise ValueError("newton needs a model whose final layer is linear; leave this method out")
     batches: list[Tensor] = []
     handle = layer.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].detach()))
     bank.model.eval()
@@ -87,7 +87,7 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
         handle.remove()
     inputs = torch.cat(batches).double()
     if inputs.ndim != 2:
-        raise ValueError("newton needs a classifier; this network's final layer answers token by token: leave it out")
+        raise ValueError("newton needs a classifier; this network predicts single tokens: leave this method out")
     return torch.cat([inputs, torch.ones_like(inputs[:, :1])], 1) if len(names) == 2 else inputs
 
 

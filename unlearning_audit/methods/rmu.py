@@ -87,5 +87,5 @@ def _hidden(bank: Bank, layer: int | None) -> str | None:
         return None
     layers: Any = bank.model.layers
     if layer is not None and layer > layers:
-        raise ValueError(f"layer: the model has {layers} of them, not {layer}")
+        raise ValueError(f"layer: the model has {layers} layers, not {layer}")
     return f"layer {layer or -(-layers // 2)}"

@@ -56,8 +56,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     if options.forget_order == "memorisation":
         if bank.memorised is None:
             raise ValueError(
-                "forget_order: memorisation needs targets that are chosen by it: a target_set of vulnerable, protected "
-                "or canary samples, or the option memorised of the protocol"
+                "forget_order: memorisation needs targets chosen by memorisation: a target_set of vulnerable, "
+                "protected or canary samples, or the option memorised of the protocol"
             )
         forget = forget.ranked(bank.memorised)
     teacher, reading = bank.frozen(), _tokens.reading(bank)

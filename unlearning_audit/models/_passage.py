@@ -148,7 +148,7 @@ def _pretrained(weights: str, place: Path) -> Any:
             weights, config=config, attn_implementation="sdpa", dtype=torch.float32
         )
     except (OSError, ValueError, KeyError) as error:
-        where = "cannot be read" if Path(weights).exists() else "is neither a folder nor a model that can be fetched"
+        where = "cannot be read" if Path(weights).exists() else "is neither a folder nor a model that can be downloaded"
         raise ValueError(
             f"weights: {weights} {where} ({error}); name a folder that a model was saved to by save_pretrained"
         ) from error

@@ -37,5 +37,5 @@ class Causal(Size):
     def _adapters_have_weights(self) -> "Causal":
         """Raise ValueError for an adapter without weights, or with a base recipe that would train these weights."""
         if self.adapter is not None and (self.weights is None or self.base is not None):
-            raise ValueError("adapter needs weights, the folder of the model that stays as it is, and no base")
+            raise ValueError("adapter needs weights, the folder of the frozen model, and no base")
         return self

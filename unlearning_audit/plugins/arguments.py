@@ -9,7 +9,7 @@ from unlearning_audit.plugins.syntax import Parameter
 
 #: Roles of arguments → what they are. A study's field ``give`` uses these names.
 ROLES = {
-    "model": "the model that shall forget",
+    "model": "the model that must forget",
     "original": "a second copy of it, as trained, in evaluation mode",
     "fresh_model": "a model of the same architecture with new initial weights",
     "retain_loader": "batches of the samples to keep",
@@ -25,10 +25,10 @@ ROLES = {
     "criterion": "cross-entropy",
     "optimizer": "the optimiser of torch.optim that options.optimizer describes",
     "num_classes": "the number of classes",
-    "device": "where the model is",
+    "device": "the device of the model",
     "seed": "the model's own seed",
     "batch_size": "samples in a batch",
-    "num_workers": "0, as the samples lie in memory",
+    "num_workers": "0, because the samples are in memory",
     "logger": "a logger that writes to the job's log.txt",
 }
 
@@ -151,7 +151,7 @@ def assigned(
             places[parameter.name] = purpose
         elif parameter.required:
             raise ValueError(
-                f"the parameter {parameter.name!r} is not known; set options.{parameter.name}, or say by "
+                f"the parameter {parameter.name!r} is not known; set options.{parameter.name}, or say with "
                 f"give.{parameter.name} which of {', '.join(ROLES)} it is"
             )
     filled = {place for place in places.values() if place}

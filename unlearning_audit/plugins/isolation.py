@@ -37,7 +37,7 @@ def isolated(
     there.close()
     reply: Any
     try:
-        problem = f"it was ended after {time_limit or 0:g} s, its time_limit; make it faster or raise time_limit"
+        problem = f"it was stopped after its time_limit of {time_limit or 0:g} s; make it faster or raise time_limit"
         reply = here.recv() if here.poll(time_limit) else PluginError(f"{readable(file)}: {problem}")
     except EOFError:
         process.join()
@@ -65,7 +65,7 @@ def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool
         if isinstance(error, (PluginError, MachineError, NoAnswerError)):
             reply = error
         elif of_machine(error):
-            advice = "Memory, a disk or a card is at its end: free it, or give the job more, and run again"
+            advice = "Memory, a disk or a GPU is full: free some, or give the job more, and run again"
             reply = MachineError(f"{text}. {advice}; or leave this file out of the study")
         else:
             reply = ValueError(text) if isinstance(error, ValueError) else RuntimeError(text)
@@ -78,6 +78,6 @@ def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool
 def _ended(code: int, file: str | Path) -> Exception:
     """Return the error for a fork that sent nothing, by its exit status ``code``, which is negative for a signal."""
     if code == -signal.SIGKILL:
-        return MachineError("the job's process was ended by SIGKILL, perhaps for want of memory")
+        return MachineError("the job's process was killed (SIGKILL), perhaps because memory ran out")
     how = f"crashed ({signal.Signals(-code).name}); log.txt has the calls" if code < 0 else f"ended itself ({code})"
     return PluginError(f"{readable(file)}: the process {how}")

@@ -25,8 +25,8 @@ def check_names(metrics: Iterable[str], key: str, file: str) -> None:
     for metric in dict.fromkeys(metrics):
         if metric in WORDS or any(fnmatchcase(metric, name) for name in reserved):
             raise PluginError(
-                f"{readable(file)}: rows may not be called {metric!r}, which the library's own are; rename them"
+                f"{readable(file)}: rows may not be called {metric!r}, a name of the library's own rows; rename them"
             )
         if not any(fnmatchcase(metric, name) for name in declared_names):
             declared = ", ".join(declared_names) or "nothing"
-            raise PluginError(f"{readable(file)}: rows may not be called {metric!r}; QUANTITIES declares {declared}")
+            raise PluginError(f"{readable(file)}: rows are called {metric!r}, but QUANTITIES declares {declared}")

@@ -78,7 +78,7 @@ def source_file(kind: str, name: str, file: str | None = None) -> Path:
 def _shipped(kind: str, name: str) -> Path:
     """Return the library's own file of a plug-in. Raises ValueError if the library does not have it."""
     if name not in names(kind):
-        raise ValueError(f"{name!r} is none of the {kind} known here: {', '.join(names(kind))}")
+        raise ValueError(f"{name!r} is not one of the {kind}: {', '.join(names(kind))}")
     return LIBRARY / kind / f"{name}.py"
 
 
@@ -151,7 +151,7 @@ def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], pa
     enough = len(named) < len(given) or (len(named) >= len(expected) and (more or required <= len(expected)))
     if not enough or any(p.name.lstrip("_") != role for p, role in zip(named, expected, strict=False)):
         raise ValueError(
-            f"{readable(path)} line {function.__code__.co_firstlineno}: {function.__name__} must take "
+            f"{readable(path)} line {function.__code__.co_firstlineno}: {function.__name__} must have the parameters "
             f"({', '.join(expected)}), found ({', '.join(parameter.name for parameter in named)})"
         )
 

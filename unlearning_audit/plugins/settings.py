@@ -12,7 +12,7 @@ Passes = Annotated[int, Field(ge=0, le=100_000)]
 def _distinct(values: tuple[object, ...]) -> tuple[object, ...]:
     """Return ``values`` unchanged. Raises ValueError if one of them occurs twice."""
     if len(set(values)) < len(values):
-        raise ValueError("name each value once")
+        raise ValueError("give each value once")
     return values
 
 

@@ -171,5 +171,5 @@ def fingerprint(path: Path) -> str:
     if path.is_file() or path.is_dir():
         return folders.content(path)
     if path.exists():
-        raise ValueError(f"path {str(path)!r} is neither a file nor a folder; give one of the two")
+        raise ValueError(f"path {str(path)!r} is neither a file nor a folder; give a file or a folder")
     raise ValueError(f"path {str(path)!r} does not exist; give a file or folder relative to the working directory")

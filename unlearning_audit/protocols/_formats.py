@@ -9,8 +9,8 @@ from unlearning_audit.plugins.suggest import near, unknown
 #: Suffixes of files of weights, and the line of code that converts them.
 WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".tar")
 TO_MODEL = (
-    "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), {new!r}); where the state dict lies under a "
-    "key of what is loaded, such as 'state_dict', save that"
+    "safetensors.torch.save_file(torch.load({old!r}, weights_only=True), {new!r}); if the loaded object holds the "
+    "state dict under a key, such as 'state_dict', save that entry"
 )
 
 #: Suffix of a file that holds an array → the line of code that converts it.
@@ -20,7 +20,7 @@ TO_ARRAY = {
     ".txt": "numpy.save({new!r}, numpy.loadtxt({old!r}){conversion}){terms}",
     **dict.fromkeys(WEIGHTS, "numpy.save({new!r}, torch.load({old!r}, weights_only=True).cpu().numpy())"),
     **dict.fromkeys(
-        (".pkl", ".pickle"), "save the array with numpy.save({new!r}, …), as a pickle may run code when read"
+        (".pkl", ".pickle"), "save the array with numpy.save({new!r}, …), because a pickle may run code when it is read"
     ),
 }
 
@@ -65,7 +65,7 @@ def instead_of_logits(folder: Path) -> str:
         )
     contents = f"the folder holds {_listed(names)}" if names else "the folder is empty"
     return (
-        f"{folder}/logits.npy: this file is missing, and so are models in its place (state dicts in .safetensors, or "
+        f"{folder}/logits.npy: this file is missing, and there are no models either (state dicts in .safetensors, or "
         f"folders of transformers or peft); save it with numpy.save; {contents}"
     )
 

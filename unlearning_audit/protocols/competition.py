@@ -42,10 +42,10 @@ class Options(Settings):
         models = self.blocks * self.models_per_block
         if self.originals == "one" and self.copies > 1:
             raise ValueError(
-                f"copies ({self.copies}) need originals: many; of one original all {models} models are copies"
+                f"copies ({self.copies}) need originals: many; with one original, all {models} models are copies of it"
             )
         if self.originals == "many" and models % self.copies:
-            raise ValueError(f"copies must divide the number of models, {models}, and {self.copies} does not")
+            raise ValueError(f"copies must divide the number of models, {models}, but {self.copies} does not")
         return self
 
 
@@ -103,7 +103,7 @@ def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng
     are.
     """
     if data.subject is None:
-        raise ValueError("by_subject needs data that say whose each sample is; add the field subject to the file")
+        raise ValueError("by_subject needs data that name the person of each sample; add the field subject to the file")
     allowed = np.setdiff1d(data.subject[candidates], data.subject[np.setdiff1d(samples, candidates)])
     people, left = [], k
     for person in rng.permutation(allowed):
@@ -112,5 +112,5 @@ def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng
             people.append(rows)
             left -= len(rows)
     if not people:
-        raise ValueError(f"by_subject: nobody has as few as {k} samples, and only of the classes to be forgotten")
+        raise ValueError(f"by_subject: no person has at most {k} samples, all of the classes to be forgotten")
     return np.concatenate(people)

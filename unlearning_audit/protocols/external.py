@@ -87,7 +87,7 @@ def blocks(options: Options) -> dict[str, int]:
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Raise ValueError: memberships come with the logits."""
-    raise ValueError("protocol external draws no memberships; they lie beside the logits")
+    raise ValueError("protocol external draws no memberships; these lie beside the logits")
 
 
 def methods(options: Options, names: list[str]) -> list[str]:
@@ -106,13 +106,13 @@ def methods(options: Options, names: list[str]) -> list[str]:
             raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
         if name in YARDSTICKS and not _has(root / YARDSTICKS[name]):
             raise ValueError(
-                f"{root / YARDSTICKS[name]}: there are neither logits.npy nor models in its place; the method {name!r} "
-                "is read from them"
+                f"{root / YARDSTICKS[name]}: there are neither logits.npy nor models; the method {name!r} needs one "
+                "of the two"
             )
     for name in method_names:
         places = [root / name / "target", *([root / "target"] if len(method_names) == 1 else [])]
         if not any(place.is_dir() for place in places):
-            expected = "it must hold logits.npy of the models after unlearning or these themselves, and who saw what"
+            expected = "it must hold logits.npy of the models after unlearning, or these models, and the memberships"
             raise ValueError(f"{places[-1]}: there is no such folder; {expected}")
         for place in places:  # else the message would be about another folder's file
             if place.is_dir() and not any(place.iterdir()):
@@ -131,8 +131,8 @@ def _no_reserved_name(root: Path, names: list[str], method_names: list[str]) -> 
     for name in (name for name in names if name in YARDSTICKS):
         places = [root / name / "target", *([] if method_names else [root / "target"])]
         for place in (place for place in places if place.is_dir()):
-            stands = f"the name {name!r} stands for {RESERVED[name]}"
-            raise ValueError(f"{place}: {stands}; give the method that is audited another name")
+            stands = f"the name {name!r} is reserved for {RESERVED[name]}"
+            raise ValueError(f"{place}: {stands}; give the audited method another name")
 
 
 def _no_strangers(root: Path, method_names: list[str]) -> None:
@@ -255,7 +255,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     or not readable.
     """
     if not folder.is_dir():
-        raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and who saw what")
+        raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and the memberships")
     if (folder / PUBLISHED).is_file():
         return {"published": folder / PUBLISHED}
     _no_strange_arrays(folder, ARRAYS)
@@ -266,7 +266,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     for path in (path for paths in candidates.values() for path in paths):
         if (path.exists() or path.is_symlink()) and not path.is_file():  # ignoring it would change the meaning
             raise ValueError(
-                f"{path}: this is no file, but a folder, a pipe, a device or a link that leads nowhere; save it with "
+                f"{path}: this is a folder, a pipe, a device or a broken link, not a file; save the array with "
                 "numpy.save"
             )
     files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}

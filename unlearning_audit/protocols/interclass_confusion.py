@@ -36,7 +36,7 @@ class Options(Settings):
     def _differ(cls, value: tuple[int, int]) -> tuple[int, int]:
         """Check that two different classes are named."""
         if value[0] == value[1] or min(value) < 0:
-            raise ValueError("must name two different classes, numbered from 0")
+            raise ValueError("must be the numbers of two different classes, from 0")
         return value
 
 

@@ -179,8 +179,8 @@ def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Sel
     fillers = joined[~selection.vulnerable[joined]][:count]
     if len(fillers) < count:
         raise ValueError(
-            f"canary_rate={options.canary_rate} asks to forget {count} other samples with {canaries} canaries, but "
-            f"a model has {len(fillers)}; raise the rate or attack_size"
+            f"canary_rate={options.canary_rate} means that {count} other samples are forgotten with {canaries} "
+            f"canaries, but a model has {len(fillers)}; raise the rate or attack_size"
         )
     chosen: np.ndarray = fillers
     return chosen

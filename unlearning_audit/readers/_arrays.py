@@ -17,7 +17,7 @@ def load(path: Path, kinds: str) -> np.ndarray:
     except Exception as error:
         raise ValueError(f"{path}: this array cannot be read ({reason(error)})") from None
     if not isinstance(value, np.ndarray):
-        raise ValueError(f"{path}: this is an archive of several arrays, one was expected")
+        raise ValueError(f"{path}: this is an archive of several arrays; give a file with one array")
     if kinds == "b" and value.dtype.kind in "iuf" and np.isin(value, (0, 1)).all():
         value = value.astype(bool)
     if value.dtype.kind not in kinds:

@@ -83,7 +83,7 @@ def _of_archive(path: Path) -> dict[str, Any]:
                 except ValueError:
                     columns[name] = None
     except _BROKEN:
-        raise ValueError(f"{path}: this is no archive of numpy that can be read; is the file complete?") from None
+        raise ValueError(f"{path}: this numpy archive cannot be read; is the file complete?") from None
     return columns
 
 

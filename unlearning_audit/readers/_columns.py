@@ -96,7 +96,7 @@ def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:
         raise ValueError(f"{path}: no column of {listed} is called loss or score; see --columns")
     if "side" not in layout.columns:
         raise ValueError(
-            f"{path}: no column of {listed} is known to say which samples were to be forgotten and which were held "
-            f"out; call it side, or name it with --columns side=NAME"
+            f"{path}: no column of {listed} says which samples were to be forgotten and which were held out; name "
+            "this column side, or give --columns side=NAME"
         )
     return layout

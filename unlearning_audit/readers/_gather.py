@@ -75,7 +75,7 @@ def imported(
     _groups.assign(models, retrain, none)
     damaged = [model for model in models if model.damage and model.role in (NONE, RETRAIN)]
     for model in damaged:
-        sentence = f"{model.file}: {model.damage}: the model is damaged, and nothing can be compared with it"
+        sentence = f"{model.file}: {model.damage}: this model is damaged, so nothing can be compared with it"
         models.remove(model)
         if model.file in places or not models:
             raise ValueError(sentence)
@@ -118,8 +118,8 @@ def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
     known = next(filter(None, map(_known.below, places)), "")
     formats = ", ".join(registry.names("readers"))
     unknown = (
-        f"{places[0]}: holds no results of a format that is known here ({formats}); for another one, write a reader "
-        "of your own and name it with --reader FILE"
+        f"{places[0]}: holds no results of a known format ({formats}); for another format, write a reader and give "
+        "--reader FILE"
     )
     return known or next((result.sentence for result in out), unknown)
 
@@ -158,7 +158,7 @@ def models(place: Path, reader: str, options: dict[str, Any]) -> list[Model]:
     ((_, module),) = _readers(reader)
     paths = _result_files(module, place, options)
     if not paths:
-        raise ValueError(f"{reader}: files lists no result file at {place}; it must return the paths of those to read")
+        raise ValueError(f"{reader}: files finds no result file at {place}; it must return the paths of these files")
     results = _read(module, paths, options, place)
     refused = next((result for result in results if isinstance(result, Unread)), None)
     if refused:

@@ -62,11 +62,11 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
             file, name = named(place)
             below = [model for model in models if model.file.resolve().is_relative_to(file.resolve())]
             if not below:
-                raise ValueError(f"{place}: no result file that could be read lies there; give one, or its folder")
+                raise ValueError(f"{place}: there is no readable result file; give one, or its folder")
             meant = [model for model in below if name in ("", model.entry, *model.entry.split("/"), model.name)]
             if not meant:
                 names = ", ".join(dict.fromkeys(model.entry or model.name for model in below))
-                raise ValueError(f"{file}: no model of it is called {name!r}; it holds {names}")
+                raise ValueError(f"{file}: this file has no model {name!r}; it holds {names}")
             for model in meant:
                 model.role, model.method, model.decided = role, "", COMMAND
 
@@ -94,7 +94,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         raise ValueError(unplaced[0].sentence)
     sound = [model for model in models if not model.damage]
     if not sound:
-        raise ValueError(f"{models[0].file}: {models[0].damage}; no other model is there to compare")
+        raise ValueError(f"{models[0].file}: {models[0].damage}; there is no other model to compare")
     _checkpoints(models)
     groups = _founded([model for model in models if model.role == RETRAIN])
     unplaced += _doubtful(groups)
@@ -110,7 +110,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         for group in fitting:
             group.none.append(model)
         if not fitting and not any(subject(model) <= group.samples for group in groups):
-            sentence = f"{model.file}: no retrained model was asked about the samples of this model before unlearning"
+            sentence = f"{model.file}: no retrained model has numbers for the samples of this model before unlearning"
             unplaced.append(Unread(model.file, sentence))
     for model in (run for run in models if run.role == UNLEARNED):
         try:
@@ -140,7 +140,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
 def _too_few(model: Model) -> str:
     """Return a sentence that says that a model has too few samples to forget."""
     count = len(subject(model))
-    return f"{model.file}: {count} samples are to be forgotten in one of its models; at least {LEAST} are needed"
+    return f"{model.file}: only {count} samples are to be forgotten by one model; at least {LEAST} are needed"
 
 
 def _checkpoints(models: Sequence[Model]) -> None:
@@ -168,9 +168,9 @@ def _question(models: Sequence[Model]) -> str:
     )
     listed = ", ".join(names[1:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return (
-        f"{names[0]}{f' ({listed})' if listed else ''}: nothing says that a model was retrained without the forget "
-        "set; name it with --retrain FILE or FILE:NAME, or in a table call its kind retrained; without any, "
-        "--no-retrain shows what can be computed, and gives no verdict"
+        f"{names[0]}{f' ({listed})' if listed else ''}: no model is known to be retrained without the forget set; "
+        "name one with --retrain FILE or FILE:NAME, or in a table give it the kind retrained; if there is none, "
+        "--no-retrain shows what can be computed without verdicts"
     )
 
 
@@ -192,7 +192,7 @@ def _doubtful(groups: Sequence[Group]) -> list[Unread]:
             if reads.get(id(model), least) > least + APART and model.decided != COMMAND:
                 group.retrain.remove(model)
                 sentence = (
-                    f"{model.file} is called retrained, but reads an AUC of {reads[id(model)]:.2f} where another reads "
+                    f"{model.file} is called retrained, but has an AUC of {reads[id(model)]:.2f} where another has "
                     f"{least:.2f}; say which it is: --retrain FILE, or --none FILE if it is the model before unlearning"
                 )
                 doubtful.append(Unread(model.file, sentence))
@@ -216,8 +216,7 @@ def _lacking(group: Group) -> list[str]:
     reference = frozenset(sample for model in group.retrain for sample in model.ids)
     lacks = [(model.file, len(reference.difference(model.ids))) for model in group.models if model.ids]
     return [
-        f"{file} lacks {count} of the {len(reference)} samples that retrained models were asked about: no model is "
-        "compared on these."
+        f"{file} lacks {count} of the {len(reference)} samples of the retrained models: no model is compared on these."
         for file, count in lacks if count
     ]  # fmt: skip
 
@@ -308,8 +307,8 @@ def _apart_by_names(group: Group) -> None:
             for run in runs:
                 group.methods.setdefault(f"{label}_{rest[id(run)]}".strip("_"), []).append(run)
             group.notes.append(
-                f"Models of {label} whose names differ by more than a seed or a run are lines of their own; where they "
-                "are of one kind, say it by --roles."
+                f"Models of {label} whose names differ by more than a seed or a run are separate methods; if they "
+                "are one method, change that with --roles."
             )
 
 
@@ -321,10 +320,10 @@ def _check_named(groups: Sequence[Group]) -> None:
         for run in (run for run in group.retrain if run.decided == COMMAND and group not in used):
             alike = next((other for other in used if shared(run, other.samples)), None)
             why = (
-                f"models of its forget set are compared with {alike.retrain[0].file}, whose name is nearer to theirs"
-                if alike and alike.retrain else "no other model was asked about its forget set"
+                f"models of its forget set are compared with {alike.retrain[0].file}, whose name is closer to theirs"
+                if alike and alike.retrain else "no other model has its forget set"
             )  # fmt: skip
-            raise ValueError(f"{run.file}: --retrain changes nothing: {why}; leave it out, or say it by --roles")
+            raise ValueError(f"{run.file}: --retrain has no effect: {why}; leave it out, or edit the roles (--roles)")
 
 
 def _fits(model: Model, group: Group, common: frozenset[str]) -> bool:
@@ -379,7 +378,7 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
             return matches[0], matches[0].words
     candidates = [group for group in groups if shared(model, group.samples)]
     if not candidates:
-        raise ValueError(f"{model.file}: no retrained model was asked about its forget set{_apart(model, groups)}")
+        raise ValueError(f"{model.file}: no retrained model has its forget set{_apart(model, groups)}")
     candidates_by_name = [group for group in candidates if _fits(model, group, common)]
     fits = candidates_by_name or candidates
     # A smaller forget set may be part of a larger one. Among groups that share equally many samples, the one with the
@@ -396,7 +395,7 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
         )
     if not candidates_by_name:
         best[0].notes.append(
-            f"{model.file} does not say which model it is of; it is taken for {' '.join(best[0].words)}"
+            f"{model.file} does not say which model it belongs to; it is taken for one of {' '.join(best[0].words)}"
         )
     return best[0], best[0].words
 
@@ -406,11 +405,11 @@ def _apart(model: Model, groups: list[Group]) -> str:
 
     For plain tables it gives an example of both names, because the same samples may only be called differently.
     """
-    advice = "name the log of one that was with --retrain FILE"
+    advice = "name the log of one with --retrain FILE"
     if subject(model) & groups[0].samples or "rows" not in model.raw:  # names derived from texts are no help
         return f"; {advice}"
     first, other = (min(samples, key=_natural) for samples in (subject(model), groups[0].samples))
-    return f": its first sample to forget is {first}, that of others {other}; call the same samples alike, or {advice}"
+    return f": its first sample to forget is {first}, that of others {other}; name equal samples alike, or {advice}"
 
 
 def _method(model: Model, words: frozenset[str]) -> str:
@@ -500,8 +499,8 @@ def _name(groups: list[Group]) -> None:
         apart = [word for peer in groups if peer.samples == group.samples for word in group.words ^ peer.words]
         if apart and not any(map(_words.sized, apart)):
             group.notes.append(
-                f"Models of one forget set are scenarios of their own, since their names differ: {', '.join(apart)}. "
-                "If they are further models of the same kind, give them one scenario by --roles."
+                f"Models of one forget set are separate scenarios, because their names differ: {', '.join(apart)}. "
+                "If they are more models of one kind, give them one scenario with --roles."
             )
     names = [group.name for group in groups]
     for number, group in enumerate(groups):

@@ -6,7 +6,7 @@ from pathlib import Path
 from unlearning_audit.readers import _tables, _texts
 
 #: Advice if only a summary exists.
-ASK = "ask its publisher for a score of every sample, or compute it anew from the models"
+ASK = "ask its publisher for a score of every sample, or compute the scores from the models"
 
 #: Pattern of the file's name → the sentence about it.
 NAMES = (
@@ -27,7 +27,7 @@ HEADERS = (
         "it holds means, one line for each model; the folder that MUSE writes beside it has "
         "privleak/log.json of each model, with a number for every text",
     ),
-    ({"fpr", "tpr"}, f"it is a curve, from which no score of a sample can be had; {ASK}"),
+    ({"fpr", "tpr"}, f"it is a curve, which has no score of single samples; {ASK}"),
     ({"attack", "auc"}, f"it holds one line for each attack; {ASK}"),
     ({"_step", "_runtime"}, f"it is the export of a logged run, step by step; {ASK}"),
     ({"epoch", "loss"}, f"it is the log of a training run, epoch by epoch; {ASK}"),

@@ -175,9 +175,9 @@ class Model:
     def problem(self) -> str:
         """Return what is wrong with a model that a reader returned, in a sentence; "" if nothing is."""
         if self.role not in ROLES:
-            return f"its model has the role {self.role!r}, which must be one of {', '.join(map(repr, ROLES))}"
+            return f"its model has the role {self.role!r}; the role must be one of {', '.join(map(repr, ROLES))}"
         if doubled := _doubled(self.ids):
-            return f"sample {doubled} is there twice; every sample needs a name of its own"
+            return f"sample {doubled} occurs twice; every sample needs its own name"
         for name in (FORGET, HELDOUT):
             mask = getattr(self, name)
             if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (len(self.ids),):
@@ -195,7 +195,7 @@ class Model:
             if doubled := _doubled(reading.ids):
                 return f"the reading {name!r} has sample {doubled} twice"
             if reading.share and ((reading.value < 0) | (reading.value > 1)).any():
-                return f"the reading {name!r} is a share, and has values outside 0 to 1"
+                return f"the reading {name!r} is a share, but has values outside 0 to 1"
         return ""
 
     @property

@@ -35,8 +35,8 @@ def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
         cells = _listed(column[plain.isin((*TRUE, *FALSE))])
         option = "" if is_opposite else f", as by --columns member={name},"
         raise ValueError(
-            f"{path}: column {name!r} says {cells}, which may mean either side; write forget and heldout, or call the "
-            f"column member{option} where these say which samples were to be forgotten"
+            f"{path}: column {name!r} says {cells}, which may mean either side; write forget and heldout, or, if "
+            f"they mark the samples to be forgotten, call the column member{option}"
         )
     side_of = {value: side for side, values in SIDES.items() for value in values} | dict.fromkeys(FALSE, HELDOUT)
     held_out = plain.map(side_of).eq(HELDOUT).any()

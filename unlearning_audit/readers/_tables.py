@@ -25,9 +25,9 @@ def frame(path: Path) -> Any:
     import pandas
 
     if not path.stat().st_size:
-        raise ValueError(f"{path}: this file is empty; was the run that wrote it cut off?")
+        raise ValueError(f"{path}: this file is empty; was the run that wrote it interrupted?")
     if _texts.kind(path) in WORKBOOKS:
-        raise ValueError(f"{path}: workbooks are not read; save the sheet of its samples as CSV UTF-8, and name that")
+        raise ValueError(f"{path}: workbooks are not read; save the sheet of the samples as CSV UTF-8, and give it")
     if _texts.kind(path) == ".npz" or _columnar.header(path):
         return _columnar.frame(path)
     try:

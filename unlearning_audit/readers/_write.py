@@ -119,8 +119,8 @@ def _table(group: Group) -> _Table:
         for sample, side in ({} if model.fair else sides | read).items():
             if part.get(sample, side) != side:
                 raise ValueError(
-                    f"{model.file}: sample {sample} is {side} for one of the models that are compared and "
-                    f"{part[sample]} for another; give all of them the same sides"
+                    f"{model.file}: sample {sample} is {side} for one of the compared models and {part[sample]} for "
+                    "another; give all of them the same sides"
                 )
         part |= {sample: side for sample, side in sides.items() if sample not in part} | read
     samples = list(part)
@@ -223,8 +223,8 @@ def yardstick(models: list[Model]) -> list[str]:
     below = {value < 0.5 for value in apart.values()}
     side = "unlike" if len(below) > 1 else "harder than" if True in below else "easier than"
     return [
-        f"Retrained models read an AUC of {listed}, not .5: what is to be forgotten is {side} what was held out. A "
-        "method that reads .5 does not read as retraining does; distances are from what retrained models read."
+        f"Retrained models have an AUC of {listed}, not .5: what is to be forgotten is {side} what was held out. A "
+        "method with an AUC of .5 is not like retraining; distances are measured from the retrained models' AUC."
     ]
 
 

@@ -95,9 +95,9 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
         key = (inside[0], *architecture), kind, sets[0] if sets else None, number
         before = margins.setdefault(key, {}).setdefault(epoch, {}).setdefault(part, path)
         if before is not path:
-            raise ValueError(f"{path}: {before} is of the same model and part")
+            raise ValueError(f"{path}: {before} belongs to the same model and part")
     if all(key[2] is None for key in margins):
-        raise ValueError(f"{paths[0].parent}: no folder forget_<number> says which forget set these margins are of")
+        raise ValueError(f"{paths[0].parent}: no folder forget_<number> says to which forget set these margins belong")
     models: list[Model] = []
     counts: dict[tuple[Any, ...], int] = {}
     for key in sorted(margins, key=lambda key: (*map(str, key[:3]), key[3])):
@@ -196,7 +196,7 @@ def joined(models: list[Model]) -> list[Unread]:
         alike = [model for model in models if model.file == path]
         tasks = [alike[0].task] if alike[0].task else _fitting(alike[0], oracles)
         if len(tasks) > 1:
-            sentence = f"{path}: fits {', '.join(tasks)}; lay it into a folder that is called after its forget set"
+            sentence = f"{path}: fits {', '.join(tasks)}; put this file into a folder named after its forget set"
             unread.append(Unread(path, f"{sentence}, such as {tasks[0]}"))
             models[:] = [model for model in models if model.file != path]
         elif tasks and tasks[0] in oracles:

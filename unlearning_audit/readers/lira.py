@@ -49,7 +49,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
         models += [_words.of_path(path, root).trained(path, fair=True) for _ in keep]
     if len({len(keep) for keep in keeps}) > 1:
         raise ValueError(
-            f"{paths[0].parent.parent}: these models have other numbers of samples; give folders of equal ones"
+            f"{paths[0].parent.parent}: these models have different numbers of samples; give folders with equal numbers"
         )
     ratio = _likelihood_ratios(np.array(margins), np.array(keeps))
     for number, model in enumerate(models):
@@ -65,7 +65,7 @@ def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
     scores = sorted(folder.glob("scores/*.npy"))[-1:]
     logits = [*sorted(folder.glob("logits/*.npy"))[-1:], *folder.glob("logits.npy")]
     if not scores and not logits:
-        raise ValueError(f"{folder}: keep.npy lies here, but neither logits nor scores of the model")
+        raise ValueError(f"{folder}: keep.npy is here, but neither logits nor scores of the model")
     place = (scores or logits)[0]
     keep, value = _in_order(path, place, axes=2 if scores else 3)
     samples = value.shape[1]
@@ -75,8 +75,8 @@ def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
     y = _labels(folder)[:samples]
     if len(y) < samples or y.min() < 0 or y.max() >= value.shape[-1]:
         raise ValueError(
-            f"{place}: has {samples} samples and {value.shape[-1]} classes, which the labels beside it do not fit: "
-            f"{len(y)}, from {y.min()} to {y.max()}"
+            f"{place}: has {samples} samples and {value.shape[-1]} classes, but there are {len(y)} labels from "
+            f"{y.min()} to {y.max()}"
         )
     flat = value.reshape(*value.shape[:2], -1, value.shape[-1])
     answers = [

@@ -63,7 +63,7 @@ def _model(folder: Path, paths: list[Path], root: Path) -> Model:
         else:
             _add_attacks(model, path)
     if FORGET not in model.samples:
-        raise ValueError(f"{paths[0]}: no log of the forget set lies in this folder: privleak, verbmem_f or knowmem_f")
+        raise ValueError(f"{paths[0]}: this folder has no log of the forget set (privleak, verbmem_f or knowmem_f)")
     return model
 
 

@@ -96,7 +96,7 @@ def _logs(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
         raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(content).__name__}")
     logs = _inside(content)
     if not logs:
-        raise ValueError(f"{path}: no metric of it has {VALUES!r}")
+        raise ValueError(f"{path}: no metric of this log has {VALUES!r}")
     for names, log in logs.items():
         for name, entry in log.items():
             sides = {f"{name}.{key}": side for key, side in entry.items()} if isinstance(entry, dict) else {}
@@ -198,7 +198,7 @@ def _model(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any], 
     if not model.samples.get(FORGET):
         if model.left_out:
             name, reason = next(iter(model.left_out.items()))
-            raise ValueError(f"{path}: {name}: {reason}; no other metric is of the forget set")
+            raise ValueError(f"{path}: {name}: {reason}; there is no other metric of the forget set")
         existing = ", ".join(sorted(log)[:5])
         raise ValueError(
             f"{path}: no metric holds a number for each sample of the forget set; the names of such metrics begin with "
@@ -327,7 +327,7 @@ def _add_reading(model: Model, name: str, entry: dict[str, Any], samples: _Sampl
     key = candidates[agreement.how][1]
     meant = "_PERT_" in name or "_PARA_" in name  # the mean over wrong answers, or over paraphrases
     if not meant and any(isinstance(row.get(key), list) for row in entry[VALUES].values() if isinstance(row, dict)):
-        model.left_out[name] = "each sample has a list of values, of which nothing says which one is meant"
+        model.left_out[name] = "each sample has a list of values, and it is unknown which one is meant"
         return
     model.agreements.append(agreement)
     values, part = columns[key], _part(name)
@@ -358,7 +358,7 @@ def _add_attacks(model: Model, log: dict[str, Any], samples: _Samples) -> None:
         if sides is None:
             continue
         if not all(sides):
-            raise ValueError(f"{model.file}: {name}: one of its two sides holds no 'score' of any sample")
+            raise ValueError(f"{model.file}: {name}: one of its two sides has no sample with a 'score'")
         member, outside = sides
         names = samples.of(FORGET, entry[FORGET]["value_by_index"])
         member_ids |= set(names.values())
@@ -459,7 +459,7 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
 
 def _unsettled(agreement: Agreement) -> Agreement:
     """Return the agreement for a number that may depend on the log of a missing retrained model."""
-    how = "the log does not say against which retrained model, and none that is here gives it"
+    how = "the log does not name the retrained model, and none of those given fits"
     return dataclasses.replace(agreement, recomputed=math.nan, how=how)
 
 

@@ -105,7 +105,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
             results.append(model)
             if lost:
                 model.notes.append(
-                    f"{path}: some model has no number for {len(lost)} of the samples; they are left out of all models."
+                    f"{path}: {len(lost)} samples lack a number in some model; they are left out of all models."
                 )
         return results
 
@@ -127,8 +127,8 @@ def _by_models(path: Path, table: Any, renamed: dict[str, str]) -> tuple[Any, di
     near = set(layout.values.values()) or {sign for sign, word in VALUE_OF_FILE if word in path.name.lower()}
     if len(near) != 1:
         raise ValueError(
-            f"{path}: columns {', '.join(free)} are of several models; say what they hold, --columns loss={free[0]} or "
-            f"--columns score={free[0]}"
+            f"{path}: columns {', '.join(free)} belong to several models; say what they hold with --columns "
+            f"loss={free[0]} or --columns score={free[0]}"
         )
     names = {name: VALUE_WORD.sub("", name) or name for name in free}
     kept = [name for name in table.columns if name not in free]
@@ -175,7 +175,7 @@ def joined(models: list[Model]) -> list[Unread]:
         if model.raw["rows"] and rows[model.raw["rows"]] > 1:
             model.notes.append(
                 "No column names samples: rows of several models are taken for the same samples in their order; a "
-                "column sample would say it."
+                "column sample would make this certain."
             )
     places = [model.file.resolve() for model in models]
     top = os.path.commonpath([place.parent for place in places]) if places else ""
@@ -256,7 +256,7 @@ def _check_samples(path: Path, ids: np.ndarray, owner: str) -> None:
     """Raise ValueError for a sample with two rows of one model."""
     if doubled := next((name for name, count in Counter(ids.tolist()).items() if count > 1), None):
         raise ValueError(
-            f"{path}: sample {doubled}{owner} is there twice; leave one of its rows out, or name the column that tells "
+            f"{path}: sample {doubled}{owner} occurs twice; leave out one of its rows, or name the column that tells "
             "models apart with --columns model=NAME"
         )
 
@@ -302,7 +302,7 @@ def _model(path: Path, part: Any, layout: Layout, root: Path, architectures: fro
         value = numbers(path, part[name])
         if near < 0 and np.median(value) < 0 and LOSSES.match(name.lower()):
             model.notes.append(
-                f"{name}: most values are below 0, as of a log-likelihood; if it is one, say --columns score={name}."
+                f"{name}: most values are below 0; if they are log-likelihoods, give --columns score={name}."
             )
         label = name.lower().replace(" ", "_")
         if audited.any():
@@ -318,7 +318,7 @@ def _model(path: Path, part: Any, layout: Layout, root: Path, architectures: fro
             model.readings[f"forget_probability_by_{label}"] = probability
             model.notes.append(f"{name}: no sample is held out; the probability of the forgotten ones is compared.")
     if not model.scores:
-        raise ValueError(f"{path}: column {columns['side']!r} names no forgotten and no held-out samples")
+        raise ValueError(f"{path}: column {columns['side']!r} marks neither forgotten nor held-out samples")
     return model
 
 

@@ -58,7 +58,7 @@ def _of_signals(path: Path, root: Path) -> list[Model]:
         raise ValueError(f"{path}: has shape {list(signals.shape)}, but must be [samples, models]")
     place = next((f / "memberships.npy" for f in list(path.parents)[:3] if (f / "memberships.npy").is_file()), None)
     if place is None:
-        raise ValueError(f"{path}: memberships.npy is missing; it lies in the run's log_dir, above the signals")
+        raise ValueError(f"{path}: memberships.npy is missing; the run writes it to its log_dir, above the signals")
     member = _arrays.load(place, "b")
     if member.shape != signals.shape[::-1] and member.shape == signals.shape:
         member = member.T
@@ -84,7 +84,7 @@ def _of_result(path: Path, root: Path) -> Model:
         raise ValueError(f"{path}: this result cannot be read ({reason(error)})") from None
     member, scores = member.ravel().astype(bool), scores.ravel().astype(np.float64)
     if member.shape != scores.shape or not member.any() or member.all() or not np.isfinite(scores).all():
-        raise ValueError(f"{path}: scores and memberships must be finite, of one length, and of members and others")
+        raise ValueError(f"{path}: scores and memberships must be finite, equally many, and of members and others")
     model = _model(path, root, member, {"attack": scores})
     value = _recompute.auc(member=scores[member], nonmember=scores[~member])
     model.agreements.append(Agreement("auc", float(printed), value, "AUC of members against others"))

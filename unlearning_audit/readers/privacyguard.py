@@ -93,7 +93,7 @@ def _model(train: Path, test: Path, root: Path) -> Model:
             mean = numbers(path, table["score_mean"]) if "score_mean" in table else 0.0
             score = numbers(path, table["score_orig"]) - mean
         if not np.isfinite(score).all() or not len(score):
-            raise ValueError(f"{path}: column 'score' must hold finite numbers, and one at least")
+            raise ValueError(f"{path}: column 'score' must hold at least one number, and only finite ones")
         user = table[_user(table)].astype(str)
         best: dict[str, float] = {}
         for name, value in zip(user, score, strict=True):  # a user's largest score, as in its own analyses

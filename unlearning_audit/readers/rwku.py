@@ -58,7 +58,7 @@ def _results(file: Path, kind: type) -> tuple[dict[str, Any], Any]:
     log = _texts.read_json(file)
     results = log.get("results") if isinstance(log, dict) else None
     if not isinstance(results, kind) or not results:
-        raise ValueError(f"{file}: 'results' must hold what was read of each text")
+        raise ValueError(f"{file}: 'results' must hold the values of each text")
     return log, results
 
 

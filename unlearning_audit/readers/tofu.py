@@ -76,7 +76,7 @@ def _model(path: Path, root: Path) -> Model:
         means |= _add_split(model, entry, part, prefix, f"{path}: {split}")
     if not model.samples.get(FORGET):
         raise ValueError(
-            f"{path}: no split of it is of the forget set; its name holds forget, found {', '.join(splits)}"
+            f"{path}: this log has no split of the forget set, whose name contains forget; found {', '.join(splits)}"
         )
     names = [
         f"{prefix}_{quantity}" for prefix in ("retain", "ra", "wf") for quantity in ("Prob", "ROUGE", "Truth_Ratio")
@@ -143,7 +143,7 @@ def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) ->
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"{place}: {name!r} is missing, or has no number for some samples") from None
     if value.ndim != 2 or not np.isfinite(value).all():
-        raise ValueError(f"{place}: {name!r} has values that are no numbers, or samples with other numbers of answers")
+        raise ValueError(f"{place}: {name!r} has values that are not numbers, or unequal numbers of answers")
     return value
 
 

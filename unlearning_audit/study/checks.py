@@ -101,9 +101,9 @@ def _tuning(scenario: Scenario) -> None:
         if method.tune is None:
             continue
         if method.name in ("none", "retrain"):
-            raise _joint(("methods", name, "tune"), f"has no effect on {method.name}; leave it out")
+            raise _joint(("methods", name, "tune"), f"has no effect on the method {method.name}; leave it out")
         if "retrain" not in scenario.methods:
-            raise _joint(("methods",), f"must hold retrain, from which the distance of {name!r} is tuned")
+            raise _joint(("methods",), f"must list retrain, because {name!r} is tuned by its distance from retraining")
         if method.tune.objective == "metrics" and not registry.offers(scenario.protocol, "game"):
             kinds = f"{registry.offering('game')}, and this one is {scenario.protocol.name}"
             problem = f"needs a protocol of pairs, {kinds}; or set objective: accuracy"
@@ -122,8 +122,8 @@ def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:
     for scenario in scenarios:
         pairs = scenario.protocol.options.get("pairs")
         if planned and pairs is not None and pairs not in planned:
-            where = f"which scenario {scenario.name!r} has; change one of both"
-            raise StudyError(("looks",), f"{planned} hold no look at {pairs} pairs, {where}")
+            where = f"which scenario {scenario.name!r} already has; change one of the two"
+            raise StudyError(("looks",), f"{planned} must contain {pairs} pairs, {where}")
 
 
 def spreads(given: Iterable[str], scenarios: Iterable[Scenario]) -> None:
@@ -143,7 +143,7 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
     where, scenarios = (kind, name), list(scenarios)
     names = list(dict.fromkeys(s.name for s in scenarios))
     if name in BUILT_IN[kind]:
-        raise StudyError(where, f"must have another name; every study has a {kind[:-1]} {name!r} of its own")
+        raise StudyError(where, f"must have another name; every study already has a {kind[:-1]} {name!r}")
     for scenario_name in wish.scenarios:
         if scenario_name not in names:
             raise StudyError((*where, "scenarios"), unknown(scenario_name, names, f"scenario {scenario_name!r}"))
@@ -177,9 +177,9 @@ def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Itera
     if not metrics or any(s.recipe.dp or not quantity.private for s, quantity in computed):
         return ""
     places, choice = ", ".join(dict.fromkeys(s.name for s in displayed)), " or ".join(metrics)
-    of_privacy = f"{choice} is of private training, and {places} has no recipe.dp"
+    of_privacy = f"{choice} needs private training, and {places} has no recipe.dp"
     reason = of_privacy if computed else f"no metric of {places} computes {choice}"
-    return f"{kind}.{name} will hold no number, because {reason}."
+    return f"{kind}.{name} will be empty, because {reason}."
 
 
 # ---------------------------------------------------------------- helpers
@@ -196,11 +196,11 @@ def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
         if getattr(wish, field) and field not in reads:
             raise _joint((*where, field), f"has no effect with the kind {wish.kind}; leave it out")
     if wish.axis is None and "axis" in registry.declared("report/figures", wish.kind):
-        choice = f"name one of {', '.join(sorted(axes))}" if axes else "these scenarios vary along none, see vary"
+        choice = f"name one of {', '.join(sorted(axes))}" if axes else "these scenarios have no axis, see vary"
         raise StudyError((*where, "axis"), f"is missing; {choice}")
     if wish.attack and "form" in reads and "/" not in wish.attack:
         raise StudyError(
-            (*where, "attack"), f"must be an attack with its form, as in kde/trained, found {wish.attack!r}"
+            (*where, "attack"), f"must name an attack and its shadow models, as in kde/trained, found {wish.attack!r}"
         )
 
 
@@ -243,18 +243,18 @@ def _attacks(scenario: Scenario) -> None:
     if attacked and not scenario.attacks:
         raise _joint(("attacks",), f"must name at least one attack for the protocol {protocol.name!r}, found none")
     if not (attacked or own_rows) and scenario.attacks:
-        raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which asks no attack")
+        raise _joint(("attacks",), f"must be [] for the protocol {protocol.name!r}, which uses no attacks")
     for name, attack in scenario.attacks.items() if own_rows else ():
         if not registry.defines("attacks", attack.name, attack.file, "PROBABILITY"):
             able = ", ".join(registry.defining("attacks", "PROBABILITY"))
-            reports = f"the protocol {protocol.name!r} reports those"
+            reports = f"the protocol {protocol.name!r} reports probabilities"
             raise _joint(("attacks", name), f"must be {able} or another that says PROBABILITY = True; {reports}")
     attacks = scenario.attacks.items()
     learners = [key for key, a in attacks if registry.constant("attacks", a.name, a.file, "LEARNS") is not False]
     if learners and protocol.options.get("shadow_models_per_split") == 0:
         raise _joint(
             ("protocol", "shadow_models_per_split"),
-            f"must be at least 1 for the attack {learners[0]!r}, which learns from shadow models, found 0",
+            f"must be at least 1, as the attack {learners[0]!r} learns from shadow models, found 0",
         )
 
 
@@ -271,7 +271,7 @@ def _readings(scenario: Scenario) -> None:
             needs = set(registry.declared(kind, plugin.name, plugin.file)) & set(of_texts)
             if lacking := sorted(needs.difference(able)):
                 choice = ", ".join(speaking)
-                problem = f"needs {lacking[0]}, which {model.name} cannot be asked for; leave it out or choose {choice}"
+                problem = f"needs {lacking[0]}, which {model.name} does not provide; leave it out or choose {choice}"
                 raise _joint((kind, key), problem)
 
 

@@ -88,7 +88,7 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool =
         options = {"name": name, **(options or {})}
         if name in registry.names(kind) and options["name"] != name:
             raise StudyError(
-                (kind, name), f"is the library's own {registry.KINDS[kind].noun}; give the other one another name"
+                (kind, name), f"is the name of the library's own {registry.KINDS[kind].noun}; give yours another name"
             )
         plugins[name] = choose(kind, options, kind, name, partial=partial)
     return plugins
@@ -152,7 +152,7 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
     for name, axis in space.items():
         at = (*where, "tune", "space", name)
         if name not in form.model_fields and not (function and name.startswith(OF_FUNCTION)):
-            advice = f"; an option of the function is {OF_FUNCTION}{name}" if function else ""
+            advice = f"; write an option of the function as {OF_FUNCTION}{name}" if function else ""
             raise StudyError(at, unknown(name, sorted(form.model_fields), f"option {name!r}") + advice)
         if isinstance(axis, list) and not axis:
             raise StudyError(at, "has no value")

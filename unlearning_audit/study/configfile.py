@@ -87,7 +87,7 @@ class _SafeLoader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
             line = key.start_mark.line + 1
             if isinstance(key, yaml.ScalarNode) and key.value != "<<":
                 if key.value in lines:
-                    where = f"in line {line} and before in line {lines[key.value]}"
+                    where = f"in line {lines[key.value]} and in line {line}"
                     raise StudyError((key.value,), f"is given twice, {where}; keep one of the two")
                 lines[key.value] = line
         return node

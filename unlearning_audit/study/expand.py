@@ -155,14 +155,14 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
         step = _axis(axis, values, base, where)
         name, labels = step[0].axis, [value.label for value in step]
         if name == "scenario":
-            raise StudyError((*where, axis), "must have another name; tables use scenario for the scenarios themselves")
+            raise StudyError((*where, axis), "must have another name; tables already have a column scenario")
         if name in [step_[0].axis for step_ in steps]:
             raise StudyError(
                 (*where, axis), f"is a second axis called {name!r}; map labels to fields under another name"
             )
         for i, text in enumerate(labels):
             if not re.fullmatch(r"[^;=\s][^;=\n]*", text):
-                raise StudyError((*where, axis), f"cannot have the label {text!r}; leave out ; and = and use some text")
+                raise StudyError((*where, axis), f"cannot have the label {text!r}; use text without ; and =")
             if text in labels[:i]:
                 raise StudyError((*where, axis), f"has two values with the label {text!r}; keep one of the two")
         steps.append(step)
@@ -189,7 +189,7 @@ def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Ste
         if "vary" in itertools.chain(*values.values()):
             raise StudyError(at, "cannot set vary itself; add an axis beside it")
         return [Step(axis, text, (*at, text), overrides) for text, overrides in values.items()]
-    problem = f"found {as_yaml(values)}" if not isinstance(values, dict) else "found a value that is no mapping"
+    problem = f"found {as_yaml(values)}" if not isinstance(values, dict) else "found a value that is not a mapping"
     raise StudyError(at, f"must list values of the field, or map each value's label to the fields it sets, {problem}")
 
 

@@ -158,7 +158,7 @@ def _imported(variant: expand.Variant) -> Scenario:
     fields = validated(ScenarioFile, {**variant.fields, **idle}, also=["vary"])
     for name, options in fields.methods.items():
         if options:
-            why = f"must have no options with the protocol {fields.protocol['name']}; its logits are there"
+            why = f"must have no options with the protocol {fields.protocol['name']}, whose logits already exist"
             raise StudyError(("methods", name), why)
     protocol = choice.choose("protocols", fields.protocol, "protocol")
     module = registry.load("protocols", protocol.name)
@@ -198,7 +198,7 @@ def _tuned(methods: dict[str, Plugin], tune: Tune | None) -> dict[str, Plugin]:
         if tune and method.tune is None and choice.declared_space(method):
             method = choice.tuned(method, tune, "methods", name)
         if method.tune and (beside := f"{name}_published") in methods:
-            raise StudyError(("methods", beside), "is made by the study itself, as the method is tuned; leave it out")
+            raise StudyError(("methods", beside), "is made by the study, because the method is tuned; leave it out")
         audited[name] = method
         if method.tune:
             audited[f"{name}_published"] = replace(method, tune=None)

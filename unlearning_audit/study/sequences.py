@@ -23,7 +23,7 @@ def check(scenario: Scenario) -> None:
     if AXIS in scenario.axes:
         raise StudyError(("vary", AXIS), "must have another name where the protocol has requests", joint=True)
     if scenario.recipe.record_updates:
-        sentence = "must be false with several requests; one sum of updates cannot be taken back request by request"
+        sentence = "must be false with several requests, because one sum of updates cannot be undone request by request"
         raise StudyError(("recipe", "record_updates"), sentence, joint=True)
     for name in scenario.methods:
         if name.endswith(TOGETHER):

@@ -21,6 +21,6 @@ def slow_precision(plan: Plan) -> str:
         return ""
     jobs = "1 job trains" if len(slow) == 1 else f"{len(slow)} jobs train"
     return (
-        f"{jobs} in bfloat16, for which this processor has no instructions (avx512_bf16 or amx_bf16): with "
-        "recipe.precision: float32 they take a tenth to a fifth of the time."
+        f"{jobs} in bfloat16, which this processor has no instructions for (avx512_bf16 or amx_bf16): "
+        "recipe.precision: float32 takes a tenth to a fifth of the time."
     )

@@ -66,17 +66,17 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
     probabilities. Raises PluginError that says what is wrong."""
     rows = min(2, len(bank.x))
     kind = str(bank.scaled(bank.x[:1]).dtype).removeprefix("torch.")
-    requirement = f"to {kind} {[rows, *bank.x.shape[1:]]} the model must answer with logits, float [{rows}, {classes}]"
+    requirement = f"for {kind} {[rows, *bank.x.shape[1:]]} the model must return logits, float [{rows}, {classes}]"
     try:
         with guard(file), torch.no_grad():
             answer = forward_one(bank.model.eval(), *bank.state(0), bank.scaled(bank.x[:rows]))
     except PluginError as error:
         raise PluginError(f"{error} ({requirement})") from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
-        raise PluginError(f"{readable(file)}: {requirement}; it answered {type_of(answer)}")
+        raise PluginError(f"{readable(file)}: {requirement}; it returned {type_of(answer)}")
     if (answer >= 0).all() and ((answer.double().sum(-1) - 1).abs() < 8 * torch.finfo(torch.bfloat16).eps).all():
-        problem = "the model answers probabilities, of at least 0 and of sum 1, in the place of logits"
-        raise PluginError(f"{readable(file)}: {problem}; let forward return what goes into softmax")
+        problem = "the model returns probabilities (at least 0, with sum 1) instead of logits"
+        raise PluginError(f"{readable(file)}: {problem}; forward must return the input of softmax")
 
 
 def run_method(

@@ -152,7 +152,7 @@ class Campaign:
                 reads.append(distances.read(side, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
         deciding = [read for read in reads if self.by_role or read.side.audited.standard.deciding]
         if not deciding:
-            raise ValueError("no metric of this scenario says how far a method is from retraining")
+            raise ValueError("no metric of this scenario measures the distance from retraining")
         furthest = max(deciding, key=lambda read: abs(_margins(read)))
         losses = [_margins(read) for read in reads if not read.side.audited.standard.deciding]
         error = float(furthest.numbers.errors[furthest.place]) / _margin(furthest)

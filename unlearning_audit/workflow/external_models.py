@@ -92,8 +92,8 @@ def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
         folder = next((path for path in paths if (path / "tokenizer.json").is_file()), None)
         if folder is None:
             raise ValueError(
-                f"{paths[0]}: there is no tokenizer.json, and no tokenizer under data; texts must become the tokens "
-                "that these models know"
+                f"{paths[0]}: there is no tokenizer.json, and data has no tokenizer; texts need the tokens of these "
+                "models"
             )
         options["tokenizer"] = str(folder)
     source = read_source({"source": name, "options": options}, {"file": file}, Path.cwd())
@@ -187,7 +187,7 @@ def _check_answer(network: nn.Module, rows: Data, path: Path) -> None:
     except Exception:  # its job says why
         return
     if not isinstance(answer, torch.Tensor) or answer.shape != (2, rows.classes):
-        problem = f"its model must answer two samples with logits [2, {rows.classes}]; it answered {type_of(answer)}"
+        problem = f"its model must return logits [2, {rows.classes}] for two samples; it returned {type_of(answer)}"
         raise ValueError(f"{path}: {problem}")
 
 
@@ -227,7 +227,7 @@ def _by_bare_names(tensors: Mapping[str, T]) -> dict[str, T]:
 
 def _not_whole(path: Path, error: Exception) -> ValueError:
     """Return the error for a file that is not intact safetensors."""
-    return ValueError(f"{path}: this is no whole file of safetensors ({error})")
+    return ValueError(f"{path}: this is not a complete safetensors file ({error})")
 
 
 def _by_all_names(tensors: Mapping[str, T], further: Mapping[str, str]) -> dict[str, T]:
@@ -261,7 +261,7 @@ def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]
         if list(shapes[name]) != list(tensor.shape):
             words = f"{list(shapes[name])}, the model's has {list(tensor.shape)}"
             fewer = list(shapes[name])[1:] == list(tensor.shape)[1:] and shapes[name][0] < tensor.shape[0]
-            advice = "; where a class was taken out of it, put its row back: weights 0, bias -30" if fewer else ""
+            advice = "; if a class was removed, put its row back: weights 0, bias -30" if fewer else ""
             raise ValueError(f"{path}: tensor {name!r} has shape {words}{advice}")
 
 
@@ -289,7 +289,7 @@ def _load(model: nn.Module, path: Path) -> None:
             raise ValueError(f"{path}: tensor {name!r} has values that are NaN or infinite; leave this model out")
     for name, first in further.items():
         if not torch.equal(tensors[name], tensors[first]):
-            raise ValueError(f"{path}: tensors {first!r} and {name!r} are one tensor of the model, and differ here")
+            raise ValueError(f"{path}: tensors {first!r} and {name!r} are one tensor of the model, but differ here")
     model.load_state_dict(tensors)
 
 

@@ -75,7 +75,7 @@ def sentence(share: float, file: str) -> str:
     if share <= ROUNDING:
         return ""
     return (
-        f"{readable(file)}: what it does to a model depends on the models beside it: in a rehearsal on three models, "
-        f"other weights of two of them moved the third by {share:.0%} of its own way; reduce over all dimensions but "
-        "the first, which counts the models"
+        f"{readable(file)}: its effect on a model depends on the models beside it: in a test with three models, "
+        f"other weights in two of them changed the third's update by {share:.0%}; reduce over all dimensions but the "
+        "first, which counts the models"
     )

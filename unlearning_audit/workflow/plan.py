@@ -47,8 +47,8 @@ def _models(study: Study, todo: list[Judged]) -> int:
     if max(models, jobs) > study.limit:
         most = max(counts, key=lambda name: max(counts[name]))
         raise ValueError(
-            f"scenarios.{most}: the study would be up to {jobs:,} jobs with {models:,} models trained or unlearned, "
-            f"most of them for this scenario, and more than limit ({study.limit:,}) are not planned; make it smaller, "
-            f"or set limit to {max(models, jobs)} at the top of the study to have them all"
+            f"scenarios.{most}: the study would have up to {jobs:,} jobs and {models:,} models trained or unlearned, "
+            f"most of them for this scenario. This is more than limit ({study.limit:,}); make the study smaller, or "
+            f"set limit to {max(models, jobs)} at its top"
         )
     return models

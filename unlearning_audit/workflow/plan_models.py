@@ -362,8 +362,8 @@ class Models:
         for name, like in shams.items():
             if like and like not in others:
                 raise ValueError(
-                    f"scenarios.{self.scenario.name}.methods.{name}.like: {like!r} is no method of this scenario that "
-                    f"a sham can be like; choose one of {', '.join(others) or 'more methods'}"
+                    f"scenarios.{self.scenario.name}.methods.{name}.like: a sham cannot be like {like!r}; choose a "
+                    f"method of this scenario: {', '.join(others) or 'add one'}"
                 )
         return shams
 

@@ -57,8 +57,8 @@ def run(device: str) -> Iterator[Check]:
         for label in ("perceptron", "ResNet-8") for optimiser in ("sgd", "adamw")
     }  # fmt: skip
     work |= {f"method {method}": partial(_method, method, perceptron, device) for method in methods()}
-    work["the same bits twice, ResNet-8"] = partial(_repeated, residual, device)
-    work["the same bits twice, airbench"] = partial(_repeated, airbench, device)
+    work["equal bits in two runs, ResNet-8"] = partial(_repeated, residual, device)
+    work["equal bits in two runs, airbench"] = partial(_repeated, airbench, device)
     for name, ask in work.items():
         start = time.perf_counter()
         try:
@@ -159,5 +159,5 @@ def _repeated(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool | 
         bank.train(_rows()[1])
     same = _gap(*banks) == 0
     if same or card.deterministic():
-        return same, "yes" if same else "no, although UNLEARNING_DETERMINISTIC asks for it"
-    return None, "no; UNLEARNING_DETERMINISTIC=1 asks for it"
+        return same, "yes" if same else "no, although UNLEARNING_DETERMINISTIC requests this"
+    return None, "no; set UNLEARNING_DETERMINISTIC=1 to request this"

@@ -46,7 +46,7 @@ def kind(file: str, function: str = "") -> str:
         raise ValueError(registry.no_file(file))
     if not Path(file).is_file():
         kinds = ", ".join(kind.with_article for kind in registry.KINDS.values())
-        raise ValueError(f"{file}: there is no such file; give that of {kinds}")
+        raise ValueError(f"{file}: there is no such file; give the file of {kinds}")
     names = syntax.defined(Path(file))
     if function and function.partition(".")[0] not in names:
         raise ValueError(f"{file}: a function {function} is missing; define it or name another one")
@@ -116,7 +116,7 @@ class Setting:
         Raises ValueError if there are fewer than eight rows."""
         half = min(TRAIN, len(self.rows) // 2)
         if half < 4:
-            raise ValueError(f"{self.about}: {len(self.rows)} samples are too few to be divided")
+            raise ValueError(f"{self.about}: {len(self.rows)} samples are too few to be split")
         orders = np.stack([np.random.default_rng(seed).permutation(self.rows)[: 2 * half] for seed in (0, 1)])
         lost = round(FORGET * half)
         return {"forgotten": orders[:, :lost], "kept": orders[:, lost:half], "never seen": orders[:, half:]}
@@ -166,7 +166,7 @@ class Setting:
         if epochs >= self.recipe.epochs:
             return self
         epochs = max(epochs, 1)
-        note = f"  Trained for {epochs} of {self.recipe.epochs} epochs, to take less than a minute."
+        note = f"  Trained for {epochs} of {self.recipe.epochs} epochs, so that it takes less than a minute."
         recipe = self.recipe.model_copy(update={"epochs": epochs})
         return replace(self, recipe=recipe, notes=(*self.notes, note))
 
@@ -211,7 +211,7 @@ def setting(plan: Plan, name: str = "") -> Setting:
     originals = (path for case in plan.cases if case.scenario.name == name for path in case.originals)
     train = next((trained[path] for path in originals if path in trained), None)
     if train is None:
-        raise ValueError(f"scenarios.{name}: nothing is trained there, so that there is nothing to try it on")
+        raise ValueError(f"scenarios.{name}: this scenario trains no models to try the method on")
     source = next(node for node in train.parents.values() if node.stage == "data")
     data = prepare(read_source(source.settings, source.place, Path.cwd()), seed=source.settings["seed"],
                    **source.settings["use"])  # fmt: skip
@@ -354,7 +354,7 @@ def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     return [
         f"{file} runs correctly: {size:,} weights, last layer {bank.final_layer!r}.",
         *setting.notes,
-        f"  Two models of {samples} samples of {setting.about}: accuracy {learned:.2f} on these, "
+        f"  Two models of {samples} samples of {setting.about}: accuracy {learned:.2f} on these and "
         f"{right['never seen'][0]:.2f} on others",
         f"  {seconds:.2f} s to train both.",
     ]
@@ -371,7 +371,7 @@ def _data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     source = loaded(module, module.Options(**plugin.options), Path.cwd())
     data, seconds = prepare(source, seed=0), time.perf_counter() - start
     if seconds < SECONDS and not _same(source, loaded(module, module.Options(**plugin.options), Path.cwd())):
-        why = "load gave other samples when it was called again, so that no result could be made a second time"
+        why = "load returned other samples when it was called again, so results could not be reproduced"
         raise PluginError(f"{file}: {why}; draw from a generator with a seed, np.random.default_rng(0)")
     counts = np.bincount(data.y, minlength=data.classes)
     copies = sum(len(group) - 1 for group in duplicates(data.x))
@@ -401,11 +401,11 @@ def _brightness(x: np.ndarray, file: str) -> list[str]:
         return []
     low, high = float(x.min()), float(x.max())
     if max(-low, high) > BRIGHT:
-        problem = f"images in float32 must lie from 0 to 1, and these from {low:.3g} to {high:.3g}"
+        problem = f"images in float32 must lie between 0 and 1, but range from {low:.3g} to {high:.3g}"
         raise PluginError(f"{file}: {problem}; divide them by their largest value, or give uint8 from 0 to 255")
     if low >= -0.01 and high <= 1.01:
         return []
-    return [f"  Its images lie from {low:.3g} to {high:.3g}; models and augmentations are made for 0 to 1."]
+    return [f"  Its images range from {low:.3g} to {high:.3g}; models and augmentations expect 0 to 1."]
 
 
 def checkpoints(plan: Plan) -> None:

@@ -77,7 +77,7 @@ def ask(name: str, arguments: list[str]) -> int | None:
         except ConnectionResetError:  # it was killed before it read the request
             answer = b""
     if not answer:
-        print(f"\n{arguments[0]}: the job was killed, perhaps for want of memory\n", file=sys.stderr)
+        print(f"\n{arguments[0]}: the job was killed, perhaps because memory ran out\n", file=sys.stderr)
     return answer[0] if answer else 128 + signal.SIGKILL
 
 
