@@ -125,7 +125,7 @@
         share.append(make("span", " removed, ", { class: "hidden" }));
         cell.append(share);
       }
-      if (known.some((one) => find(".loss", one))) cell.append(make("span", "▼", { class: "loss", title: "lost use at some steps" }));
+      if (known.some((one) => find(".loss", one))) cell.append(make("span", "▼", { class: "loss", title: "lost accuracy at some steps" }));
       cell.append(make("span", alike === known.length ? worst.dataset.verdict : `${worst.dataset.verdict} ${alike}/${known.length}`, { class: "word" }));
       return cell;
     };

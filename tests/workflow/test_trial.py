@@ -118,7 +118,7 @@ def test_images_outside_0_to_1_are_told(low, high, line):
 def test_images_far_outside_0_to_1_are_refused(tmp_path, scale):
     with pytest.raises(PluginError, match=r"mine\.py: images in float32 must lie between 0 and 1, but range from "):
         trial._brightness(np.linspace(0, scale, 8, dtype=np.float32).reshape(2, 1, 2, 2), "mine.py")
-    with pytest.raises(ValueError, match="images in float32 must lie from 0 to 1"):
+    with pytest.raises(ValueError, match="images in float32 must lie between 0 and 1"):
         tried(tmp_path / "bright.py", DATA.format(seed=0, x=f"{scale} * rng.random((60, 1, 4, 4))"))
 
 
