@@ -71,11 +71,7 @@ def test_rows_that_become_the_test_part_say_nothing_of_how_training_rows_are_sca
     ("change", "options", "sentence"),
     [
         ({}, {"label": "outcom"}, "label: there is no column 'outcom', did you mean 'outcome'?"),
-        (
-            {},
-            {"columns": ["age", "outcome"]},
-            "columns: 'outcome' is the label, so it cannot be a column that models read",
-        ),
+        ({}, {"columns": ["age", "outcome"]}, "columns: 'outcome' is the label, which models must not read"),
         ({"age": np.nan}, {}, "column 'age' has no finite value in 40 rows; clean them, or set missing to mean"),
         ({"age": np.nan}, {"missing": "mean"}, "column 'age' has no value in any row for training; leave it out"),
         ({"city": None}, {}, "column 'city' has no finite value in 40 rows"),
@@ -120,11 +116,7 @@ def test_a_file_that_is_no_table_is_told(tmp_path):
         ({"test": "parts"}, "test", "there is no column 'parts', did you mean 'part'?"),
         ({"group": "team"}, "group", "there is no column 'team' (known: age, city, "),
         ({"columns": ["age", "wage"]}, "columns", "there is no column 'wage', did you mean 'age'?"),
-        (
-            {"columns": ["age", "outcome"]},
-            "columns",
-            "'outcome' is the label, so it cannot be a column that models read",
-        ),
+        ({"columns": ["age", "outcome"]}, "columns", "'outcome' is the label, which models must not read"),
         ({"categories": ["town"]}, "categories", "there is no column 'town'"),
     ],
 )

@@ -156,7 +156,7 @@ def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
         if name not in columns:
             return field, unknown(name, map(str, columns), f"column {name!r}")
     if options.label in (options.columns or []):
-        return "columns", f"{options.label!r} is the label, so it cannot be a column that models read"
+        return "columns", f"{options.label!r} is the label, which models must not read"
     return None
 
 
