@@ -268,8 +268,8 @@ def why(
     before = edits.listed_at(file, since) if since else edits.listed(file)
     if since:
         print(
-            f"The code of {since} is compared with that of now, both with {file} as it is now; "
-            f"of an edit of the study: audit why before.yaml {file}"
+            f"The code of {since} is compared with the present code, both with the present {file}. To see what an "
+            f"edit of the study changes: audit why before.yaml {file}"
         )
     print(*edits.lines(before, edits.listed(other or file)), sep="\n")
 
