@@ -75,7 +75,7 @@ WRONG = [
     # a scenario, and where its fields come from
     ("scenarios/noisy/data/test_size", "0.0", "scenarios.noisy.data.test_size: must be greater than 0, found 0.0"),
     ("scenarios/noisy/controls", "1", "scenarios.noisy.controls: must be true or false, found 1"),
-    ("scenarios/noisy/metrics", "{phi: {name: 3}}", "scenarios.noisy.metrics.phi: is the name of the library's own metric"),
+    ("scenarios/noisy/metrics", "{phi: {name: 3}}", "scenarios.noisy.metrics.phi: is the name of the library's own"),
     ("scenarios/noisy/metrics", "{swop: {}}", "scenarios.noisy.metrics.swop: there is no metric 'swop', did you mean"),
     # data
     ("defaults/data/name", "", "defaults.data.name: is missing; choose one of arrays, breast_cancer, cifar10,"),
