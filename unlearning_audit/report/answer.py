@@ -124,26 +124,29 @@ class Answer:
 
         "" for fewer than two systems, or fewer than three methods that all systems rank.
         """
-        if len(self.judges) < 2:
-            return ""
-        methods = [line.method for line in self.lines if all(line.method in judge.ranks for judge in self.judges)]
-        if len(methods) < 3:
+        spreads = self.spreads
+        if not spreads:
             return ""
         low, high = self.agreement
         range_ = f"τ {words.plain(low, 2)} to {words.plain(high, 2)}"
-        worst = max(methods, key=lambda name: self._spread(name))
-        if self._spread(worst) < APART * len(methods):
+        worst = max(spreads, key=spreads.__getitem__)
+        if spreads[worst] < APART * len(spreads):
             return f"The {len(self.judges)} systems rank the methods alike ({range_})."
         best, last = (pick(self.judges, key=lambda judge: judge.ranks[worst]) for pick in (min, max))
         ranks = [words.ordinal(judge.ranks[worst]) for judge in (best, last)]
         return (
             f"The {len(self.judges)} systems disagree on {naming.method(worst)}: {best.name} ranks it {ranks[0]} of "
-            f"{len(methods)}, {last.name} {ranks[1]} ({range_})."
+            f"{len(spreads)}, {last.name} {ranks[1]} ({range_})."
         )
 
-    def _spread(self, method: str) -> int:
-        ranks = [judge.ranks[method] for judge in self.judges]
-        return max(ranks) - min(ranks)
+    @property
+    def spreads(self) -> dict[str, int]:
+        """Method → the largest difference between its ranks by two systems, for the methods that all systems rank; {}
+        for fewer than two systems or three such methods."""
+        methods = [line.method for line in self.lines if all(line.method in judge.ranks for judge in self.judges)]
+        ranks = {method: [judge.ranks[method] for judge in self.judges] for method in methods}
+        enough = len(self.judges) > 1 and len(methods) > 2
+        return {method: max(own) - min(own) for method, own in ranks.items()} if enough else {}
 
     @property
     def checked(self) -> str:

@@ -269,6 +269,12 @@ def gained(row: dict[str, Any]) -> str:
     return words.signed(-100 * row["distance"])
 
 
+def rank(row: dict[str, Any]) -> str:
+    """Return the ranks that a method may have, from a row of ranks.csv: "2 of 6", or "1–3 of 6"."""
+    best, worst = int(row["best"]), int(row["worst"])
+    return f"{best if best == worst else f'{best}–{worst}'} of {int(row['methods'])}"
+
+
 def probability(p: float) -> str:
     """Return a p-value as text: "p = 0.003", "p < 10⁻⁴" if it is smaller than can be resolved, or "not tested" for NaN.
 

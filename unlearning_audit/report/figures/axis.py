@@ -9,7 +9,6 @@ import numpy as np
 from unlearning_audit.report import lookup, naming, style, words
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.tables import rankings
-from unlearning_audit.report.tables.typeset import decimals, number
 
 NEEDS = "axis"
 #: Fields of a figure in a study that this kind reads.
@@ -75,9 +74,9 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
     """Return a sentence on whether the main metric ranks methods alike at all values of the axis.
 
     It compares the rankings (Kendall's τ) of every two scenarios and settings with at least three methods, without
-    references (none, retrain) and methods without a number. If there are no two such rankings, the sentence gives the
-    range of the metric instead. The main metric is that of the first case that has one; "" if none has. ``wish``: the
-    study's settings of the figure, of which ``attack`` is read.
+    references (none, retrain) and methods without a number. The sentence is "" if there are no two such rankings. The
+    main metric is that of the first case that has one. ``wish``: the study's settings of the figure, of which
+    ``attack`` is read.
     """
     metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
     if not metric:
@@ -85,18 +84,7 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
     ranked = [rankings.of(numbers, where, metric, wish["attack"]) for where in lookup.places(numbers.cases)]
     ranked = [ranking for ranking in ranked if len(ranking.values) > 2]
     taus = [cell.value for pair in combinations(ranked, 2) if not (cell := rankings.agreement(*pair)).empty]
-    return words.rankings(taus) or _range(numbers, wish, metric)
-
-
-def _range(numbers: Numbers, wish: dict[str, Any], metric: str) -> str:
-    """Return a sentence with the lowest and the highest value of the ``metric`` over methods, without references; "" if
-    there is none."""
-    cells = [numbers.primary(c, wish["attack"])[1] for c in numbers.cases if c["method"] not in naming.BASELINES]
-    values = [cell.value for cell in cells if not cell.empty]
-    if not values:
-        return ""
-    name, digits = naming.meaning(metric).display_name, decimals(cells)
-    return f"{name} lies between {number(min(values), digits)} and {number(max(values), digits)}"
+    return words.rankings(taus)
 
 
 def positions(labels: list[str]) -> list[float]:

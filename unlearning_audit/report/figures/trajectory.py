@@ -33,18 +33,18 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     for axis, (where, metric, role) in zip(axes, panels, strict=False):
         lines = places[where]
         for name, line in lines.items():
-            cells = [(step, _cell(numbers, case, metric, role)) for step, case in line]
+            cells = [(step, numbers.cell(case, metric, role=role)) for step, case in line]
             points = [(step, cell) for step, cell in cells if not cell.empty]
             steps = [step for step, _ in points]
             _ribbon(axis, steps, [cell for _, cell in points], palette[name])
             axis.plot(steps, [cell.value for _, cell in points], color=palette[name], marker="o", ms=3,
                       label=naming.method(name), clip_on=False)  # fmt: skip
         for case in (case for case in numbers.cases if lookup.place(case) == where):
-            cell = _cell(numbers, case, metric, role)
+            cell = numbers.cell(case, metric, role=role)
             if case["method"] in LEVELS and not cell.empty:
                 axis.axhline(cell.value, color=style.INK, lw=0.8, ls=LEVELS[case["method"]], zorder=0)
                 if case["method"] == "retrain" and cell.bounded:
-                    last = [_cell(numbers, line[-1][1], metric, role) for line in lines.values()]
+                    last = [numbers.cell(line[-1][1], metric, role=role) for line in lines.values()]
                     reached += [cell.low <= end.value <= cell.high for end in last if not end.empty]
                     axis.axhspan(cell.low, cell.high, color=style.INK, alpha=0.08, lw=0, zorder=0)
         axis.set_title(_title(metric) if len(places) == 1 else f"{lookup.label(where)}, {_title(metric)}")
@@ -76,13 +76,6 @@ def _metrics(numbers: Numbers, cases: list[dict[str, Any]]) -> list[tuple[str, s
     attacks = [(row.metric, "") for row in rows if row.metric.startswith("auc_")]
     readings = [(row.metric, row.role) for row in rows if row.metric.startswith("reading_") and row.role == "forget"]
     return list(dict.fromkeys([*attacks, *readings]))[:MOST]
-
-
-def _cell(numbers: Numbers, case: dict[str, Any], metric: str, role: str) -> Cell:
-    """Return the number of a metric for a case; an empty cell if the case does not have the metric."""
-    if not numbers.of_metric(case, metric):
-        return lookup.missing("not read")
-    return numbers.cell(case, metric, role=role) if role else numbers.cell(case, metric)
 
 
 def _ribbon(axis: "style.Axes", steps: list[int], cells: list[Cell], colour: str) -> None:

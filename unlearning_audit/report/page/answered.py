@@ -65,15 +65,13 @@ def _chart(answer: Answer) -> dict[str, Any] | None:
 
     None for fewer than two systems or three methods.
     """
-    judges = answer.judges
-    methods = [line.method for line in answer.lines if all(line.method in judge.ranks for judge in judges)]
-    if len(judges) < 2 or len(methods) < 3:
+    judges, spreads = answer.judges, answer.spreads
+    if not spreads:
         return None
     at = [SIDE + GAP * i for i in range(len(judges))]
-    spreads = {name: max(j.ranks[name] for j in judges) - min(j.ranks[name] for j in judges) for name in methods}
     worst = max(spreads, key=spreads.__getitem__)
     lines: list[dict[str, Any]] = []
-    for name in methods:
+    for name in spreads:
         heights = [TOP + STEP * (judge.ranks[name] - 0.5) for judge in judges]
         dots = list(zip(at, heights, strict=True))
         ranks = ", ".join(f"{judge.name} {words.ordinal(judge.ranks[name])}" for judge in judges)
@@ -85,4 +83,4 @@ def _chart(answer: Answer) -> dict[str, Any] | None:
     heads = [{"x": x, "name": judge.name, "number": judge.number} for x, judge in zip(at, judges, strict=True)]
     lines.sort(key=lambda line: line["worst"])
     return {"heads": heads, "lines": lines, "width": 2 * SIDE + GAP * (len(judges) - 1),
-            "height": TOP + STEP * len(methods)}  # fmt: skip
+            "height": TOP + STEP * len(spreads)}  # fmt: skip

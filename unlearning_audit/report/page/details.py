@@ -82,9 +82,7 @@ def _ranks(judgements: Decisions, place: Place, method: str) -> str:
     parts = []
     for row in judgements.ranks.get(place, []):
         if row["method"] == method:
-            best, worst = int(row["best"]), int(row["worst"])
-            span = str(best) if best == worst else f"{best}–{worst}"
-            parts.append(f"{span} of {int(row['methods'])} by {decisions.label(row['metric'])}")
+            parts.append(f"{decisions.rank(row)} by {decisions.label(row['metric'])}")
     return "; ".join(parts)
 
 

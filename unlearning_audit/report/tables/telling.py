@@ -33,11 +33,12 @@ def records(
     ``order``: the study's comparisons, as `decisions.read` takes them; ``planned``: their sizes, as `pilots.planned`
     returns them; ``costs``: (stage, job) → seconds.
     """
-    recorded, spent = pilots.recorded(root), seconds(order, costs)
-    told = []
+    recorded = pilots.recorded(root)
+    told: list[dict[str, Any]] = []
     for comparison in order:
-        where = comparison["scenario"], comparison["setting"]
-        place = {"scenario": where[0], "setting": where[1], "seconds": spent[where]}
+        spent = [costs[job] for job in decisions.models(comparison)]
+        place = {name: comparison[name] for name in ("scenario", "setting")}
+        place["seconds"] = sum(spent) if spent else math.nan
         size = planned.get(Path(comparison["resolution"]).parent.name)
         if size is None:
             continue
@@ -73,15 +74,3 @@ def _row(record: dict[str, Any]) -> tuple[str, ...]:
         number(record["least_distance"], 3), number(record["margin"], decisions.places(record["margin"])),
         duration(record["seconds"]), record["basis"],
     )  # fmt: skip
-
-
-def seconds(order: list[dict[str, Any]], costs: dict[tuple[str, str], float]) -> dict[decisions.Place, float]:
-    """Return (scenario, setting) → seconds of all jobs that make the models of that comparison; NaN if there are none.
-
-    ``order``: the study's comparisons; ``costs``: (stage, job) → seconds.
-    """
-    sums = {}
-    for comparison in order:
-        jobs = decisions.models(comparison)
-        sums[comparison["scenario"], comparison["setting"]] = sum(costs[job] for job in jobs) if jobs else math.nan
-    return sums

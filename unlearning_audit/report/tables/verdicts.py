@@ -40,9 +40,8 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
     return Sheet("verdicts", "Verdicts", reading, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
 
 
-def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any], *, section: bool = True) -> Line:
-    """Return the line of one method in the table of verdicts. ``row``: its verdict; ``section``: whether the line is
-    under a heading with its scenario."""
+def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> Line:
+    """Return the line of one method in the table of verdicts. ``row``: its verdict."""
     distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
     note = why(judgements, where, method, row) or besides(judgements, where, row)
     by = "" if distance is None else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
@@ -57,7 +56,7 @@ def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any],
         Entry("" if method in naming.BASELINES else row["against_none"]),
         *(_gap(distances, role) for role in ("retain", "test")),
     )  # fmt: skip
-    return Line(naming.method(method), cells, (), lookup.label(where) if section else "")
+    return Line(naming.method(method), cells, (), lookup.label(where))
 
 
 def why(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> str:
@@ -146,9 +145,7 @@ def ranks(judgements: Decisions, study: str) -> Sheet:
     lines, records = [], []
     for where, rows in judgements.ranks.items():
         for row in sorted(rows, key=lambda row: (row["metric"], row["best"] + row["worst"])):
-            best, worst = int(row["best"]), int(row["worst"])
-            rank = str(best) if best == worst else f"{best}–{worst}"
-            cells = Entry(f"{rank} of {row['methods']:g}"), Entry(decisions.label(row["metric"]))
+            cells = Entry(decisions.rank(row)), Entry(decisions.label(row["metric"]))
             lines.append(Line(naming.method(row["method"]), cells, (), lookup.label(where)))
         records += [{**key(where, study), **{name: row[name] for name in files.RANKS}} for row in rows]
     heads = Head("rank"), Head("by")
