@@ -1,6 +1,7 @@
 """Power of a study: what it can distinguish, what a larger one could, and what would decide on an inconclusive
 method."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -198,15 +199,12 @@ def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
 def _least(enough: Callable[[float], bool], today: int) -> int:
     """Return the least whole number for which ``enough(number / today)`` holds, searched from ``today``; 0 if it
     exceeds `resolution.MOST` times ``today``."""
-    low = high = today
+    high = today
     while not enough(high / today):
-        low, high = high, 2 * high
+        high *= 2
         if high > resolution.MOST * today:
             return 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle / today) else (middle, high)
-    return low if enough(low / today) else high
+    return today if high == today else bisect_left(range(high), True, high // 2 + 1, key=lambda n: enough(n / today))
 
 
 def designs_of(read: Read) -> Plans:

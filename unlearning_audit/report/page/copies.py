@@ -46,7 +46,7 @@ def sheet(places: list[dict[str, Any]]) -> Sheet | None:
             lines.append(Line(lookup.label((place["scenario"], place["setting"])), (*plain, *counts)))
     heads = [Head("groups", "equal samples"), Head("training–test pairs", "equal samples")]
     heads += [Head(where, group) for group, where, *_ in COLUMNS]
-    return Sheet("copies", "Exact copies", words.COPIES, "scenario", tuple(heads), tuple(lines)) if lines else None
+    return Sheet("copies", "Exact copies", words.COPIES, "scenario", heads, lines) if lines else None
 
 
 def _count(part: int, whole: int) -> Entry:

@@ -169,7 +169,7 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
     for where in lookup.places(numbers.cases):
         at = {verdict.subject: verdict for verdict in checks if verdict.place == where}
         cells = [Entry(f"{signs[at[c].tone]} {at[c].value}".strip() or "–", (), at[c].tone) for c in words.CHECKS]
-        rows.append(Line(lookup.label(where), tuple(cells)))
+        rows.append(Line(lookup.label(where), cells))
     wrong = [{"where": lookup.label(v.place), "text": v.text} for v in checks if v.tone == "bad"]
     noted = [
         {"where": lookup.label(lookup.place(case)), "text": text.rstrip(".")}

@@ -78,11 +78,11 @@ def _stages(ledger: list[dict[str, Any]]) -> Sheet:
         for stage, total in sums.items()
     ]
     whole = sum(total["seconds"] for total in sums.values())
-    footer = (Line("all stages", _cells(len(ledger), None, whole, None)),)
-    heads = tuple(map(Head, ("jobs", "models", "time", "per model", "peak memory")))
+    footer = [Line("all stages", _cells(len(ledger), None, whole, None))]
+    heads = [*map(Head, ("jobs", "models", "time", "per model", "peak memory"))]
     reading = "Wall time of the jobs as measured when they ran."
-    records = tuple({"what": stage, **total} for stage, total in sums.items())
-    return Sheet("cost", "What each stage cost", reading, "stage", heads, tuple(lines), footer, records)
+    records = [{"what": stage, **total} for stage, total in sums.items()]
+    return Sheet("cost", "What each stage cost", reading, "stage", heads, lines, records, footer)
 
 
 def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet:
@@ -98,11 +98,10 @@ def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
         return sum(values) / len(values) if values else None
 
     lines = [
-        Line(naming.method(name), tuple(_ratio(mean(s, name, 1), name) for s in scenarios))
-        for name in lookup.methods(cases)
+        Line(naming.method(name), [_ratio(mean(s, name, 1), name) for s in scenarios]) for name in lookup.methods(cases)
     ]
     retraining = [mean(scenario, "retrain", 0) for scenario in scenarios]
-    base = tuple(Entry("—" if seconds is None else duration(seconds)) for seconds in retraining)
+    base = [Entry("—" if seconds is None else duration(seconds)) for seconds in retraining]
     records = [
         {"what": "unlearn", "scenario": scenario, "setting": setting, "method": method, "per_model": seconds,
          "to_retrain": ratio, "over_limit": "" if math.isnan(ratio) else "yes" if _slow(ratio, method) else "no"}
@@ -111,8 +110,7 @@ def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
     return Sheet(
         "cost-methods", "Time of unlearning relative to retraining",
         "Seconds of unlearning per model, divided by those of retraining: 1 = as long as retraining.", "method",
-        tuple(Head(name.replace("_", " ")) for name in scenarios), tuple(lines),
-        (Line("retraining, per model", base),), tuple(records),
+        [Head(name.replace("_", " ")) for name in scenarios], lines, records, [Line("retraining, per model", base)],
     )  # fmt: skip
 
 
@@ -141,12 +139,12 @@ def _row(node: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> tuple[Entry, ...]:
+def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> list[Entry]:
     """Return the cells of one stage: jobs, models, time, time per model and peak memory; "" for models and memory that
     are None or 0."""
     per_model = duration(seconds / models) if models else ""
     memory = "" if peak is None else f"{peak / 1024:.1f} GiB" if peak >= 1000 else f"{peak} MiB"
-    return tuple(map(Entry, (str(jobs), str(models) if models else "", duration(seconds), per_model, memory)))
+    return [*map(Entry, (str(jobs), str(models) if models else "", duration(seconds), per_model, memory))]
 
 
 def _slow(ratio: float, method: str) -> bool:

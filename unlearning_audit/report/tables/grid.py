@@ -54,13 +54,11 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
             (where, ask), one = column, measured[column, name]
             entries += one.entries(*digits[ask.metric])[: 3 if column in besides else 1]
             records.append({**parts.method_fields(name, where), **one.record(ask, digits[ask.metric][0])})
-        lines.append(Line(naming.method(name), tuple(entries)))
+        lines.append(Line(naming.method(name), entries))
     footer, more = _footer(numbers, wish, columns, printed, besides)
-    heads = tuple(_heads(numbers, wish, columns, besides, bool(printed)))
+    heads = _heads(numbers, wish, columns, besides, bool(printed))
     reading = parts.reading(list(digits))
-    return Sheet(
-        order["name"], wish["title"], reading, "method", heads, tuple(lines), tuple(footer), tuple(records + more)
-    )
+    return Sheet(order["name"], wish["title"], reading, "method", heads, lines, records + more, footer)
 
 
 def _measured(
@@ -133,7 +131,7 @@ def _footer(
             entries += [shown[0], *([Entry("")] * 2 if one.paper.empty else shown[1:])][:room]
             fields = parts.method_fields("none" if kind == "accuracy" else "", where)
             records.append({**fields, **one.record(parts.Ask(kind, "", ()), digits[0])})
-        lines.append(Line(title, tuple(entries)))
+        lines.append(Line(title, entries))
     return lines, records
 
 

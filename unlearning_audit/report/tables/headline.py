@@ -70,14 +70,14 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
             for i, (cell, (_, column)) in enumerate(zip(cells, columns, strict=True))
         ]
         flags = _flags(numbers, case, judged)
-        lines.append(Line(naming.method(case["method"]), tuple(body), flags, lookup.label(lookup.place(case))))
+        lines.append(Line(naming.method(case["method"]), body, flags, lookup.label(lookup.place(case))))
         fields = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
         for cell, (metric, column) in zip(cells, columns, strict=True):
             number = parts.cell_fields(cell, parts.Ask(metric, "", _about(column)))
             records.append({**fields, **number, "note": parts.remarks(cell)})
-    heads = tuple(Head(column.head, column.group) for _, column in columns)
+    heads = [Head(column.head, column.group) for _, column in columns]
     reading = how_to_read(columns[0][0]) if columns else ""
-    return Sheet("headline", "Headline", reading, "method", heads, tuple(lines), records=tuple(records))
+    return Sheet("headline", "Headline", reading, "method", heads, lines, records)
 
 
 def how_to_read(metric: str) -> str:

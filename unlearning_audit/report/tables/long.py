@@ -43,11 +43,11 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
             record = {**cells.method_fields(name, where), **one.record(ask, digits[ask][0]), "sd": one.spread.value}
             records.append({**record, **({"published_sd": one.paper_spread.value} if printed else {})})
         label = cells.place_name(numbers, wish["columns"], where)
-        lines.append(Line(label, tuple(entries), section=naming.method(name)))
+        lines.append(Line(label, entries, section=naming.method(name)))
     heads = [head for ask in asks for head in _heads(ask, asks, ask in besides, bool(printed))]
     corner = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
     reading = cells.reading(list(dict.fromkeys(ask.metric for ask in asks)))
-    return Sheet(order["name"], wish["title"], reading, corner, tuple(heads), tuple(lines), records=tuple(records))
+    return Sheet(order["name"], wish["title"], reading, corner, heads, lines, records)
 
 
 def _measured(numbers: Numbers, case: dict[str, Any], ask: Ask, printed: list[dict[str, Any]]) -> cells.Measured:

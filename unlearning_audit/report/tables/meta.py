@@ -58,7 +58,7 @@ def _between(rows: list[dict[str, Any]]) -> Sheet:
     names = list(dict.fromkeys(row["metric"] for row in rows))
     cells = {(row["metric"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
     lines = [
-        Line(name, tuple(_alone(cells.get((name, column))) if name != column else Entry("·") for column in names))
+        Line(name, [_alone(cells.get((name, column))) if name != column else Entry("·") for column in names])
         for name in names
     ]
     scenario, count = _name(rows[0]["scenario"]), max(row["n"] for row in rows)
@@ -66,9 +66,8 @@ def _between(rows: list[dict[str, Any]]) -> Sheet:
         f"Kendall's τ between the rankings of up to {count} methods by every two metrics, on the same models, those "
         f"of scenario {scenario}: 1 = the same ranking, 0 = unrelated, −1 = reversed."
     )
-    return Sheet(
-        "meta-between", "Do metrics rank methods alike?", reading, "metric", tuple(map(Head, names)), tuple(lines)
-    )
+    heads = [*map(Head, names)]
+    return Sheet("meta-between", "Do metrics rank methods alike?", reading, "metric", heads, lines)
 
 
 def _alone(cell: Cell | None) -> Entry:
@@ -100,13 +99,13 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
             beside = row and row["scenario"] != main[quality] and name not in apart and quality != "models"
             entries.append(_entry(row, places[quality], _on(row["scenario"]) if row and beside else ""))
         notes = (_on(next(row["scenario"] for (m, _), row in spoken.items() if m == name)),) if name in apart else ()
-        lines.append(Line(name, tuple(entries), notes))
-    heads = tuple(
+        lines.append(Line(name, entries, notes))
+    heads = [
         Head(SHORT.get(quality, quality), "" if quality == "models" else f"scenario {_name(main[quality])}")
         for quality in qualities
-    )
-    records = tuple({name: row[name] for name in COLUMNS} for row in rows)
-    return Sheet("meta", "Can each metric be trusted?", words.META, "metric", heads, tuple(lines), (), records)
+    ]
+    records = [{name: row[name] for name in COLUMNS} for row in rows]
+    return Sheet("meta", "Can each metric be trusted?", words.META, "metric", heads, lines, records)
 
 
 def _cell(row: dict[str, Any]) -> Cell:

@@ -85,8 +85,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
                 beside = {"other_scenario": right.where[0], "other_setting": right.where[1]}
                 number = {**cells.cell_fields(cell, ask), "note": cell.note}
                 records.append({"scenario": left.where[0], "setting": left.where[1], **beside, **number})
-        lines.append(Line(name, tuple(line)))
+        lines.append(Line(name, line))
     reading = f"{words.RANKINGS} Ranked by {naming.meaning(ask.metric).display_name}."
     axis = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
-    heads = tuple(Head(name) for name in names)
-    return Sheet(order["name"], wish["title"], reading, axis, heads, tuple(lines), records=tuple(records))
+    return Sheet(order["name"], wish["title"], reading, axis, [*map(Head, names)], lines, records)

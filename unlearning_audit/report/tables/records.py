@@ -30,20 +30,12 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
                 f"{counts.false:.1f}", people,
                 ", ".join(f"{label}: {counts.classes[label]}" for label in labels[:MOST]) + " …" * (len(labels) > MOST),
             )  # fmt: skip
-            lines.append(Line(naming.method(method), tuple(map(Entry, cells)), (), lookup.label(where)))
+            lines.append(Line(naming.method(method), [*map(Entry, cells)], (), lookup.label(where)))
             records.append({
                 "study": study, "scenario": where[0], "setting": where[1], "method": method, "looked": counts.looked,
                 "recognised": counts.recognised, "false": counts.false,
                 "people_recognised": "" if counts.people is None else counts.people[0],
                 "people": "" if counts.people is None else counts.people[1],
             })  # fmt: skip
-    return Sheet(
-        "records",
-        "Records",
-        words.RECORDS.format(f"{words.PER_SPLIT}, and so are people" if several else ""),
-        "method",
-        tuple(map(Head, HEADS)),
-        tuple(lines),
-        (),
-        tuple(records),
-    )
+    reading = words.RECORDS.format(f"{words.PER_SPLIT}, and so are people" if several else "")
+    return Sheet("records", "Records", reading, "method", [*map(Head, HEADS)], lines, records)

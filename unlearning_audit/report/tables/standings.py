@@ -51,10 +51,10 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
             _interval(row, ""), _ranks(row, ""), _interval(row, "published_"), _ranks(row, "published_"),
             row["useless"],
         )  # fmt: skip
-        entries.append(Line(naming.method(row["method"]), tuple(map(Entry, texts))))
-    heads = tuple(map(Head, ("distance", "ranks", "distance, published", "ranks", "broken or over-unlearned in")))
-    records = tuple({"study": study, **row} for row in rows)
-    return Sheet("standings", "Standings over scenarios", words.STANDINGS, "method", heads, tuple(entries), (), records)
+        entries.append(Line(naming.method(row["method"]), [*map(Entry, texts)]))
+    heads = [*map(Head, ("distance", "ranks", "distance, published", "ranks", "broken or over-unlearned in"))]
+    records = [{"study": study, **row} for row in rows]
+    return Sheet("standings", "Standings over scenarios", words.STANDINGS, "method", heads, entries, records)
 
 
 def _interval(row: dict[str, Any], prefix: str) -> str:

@@ -112,11 +112,9 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
             ", ".join(map(naming.method, row["dominated_by"].split())),
         )  # fmt: skip
         where = row["scenario"], row["setting"]
-        entries.append(Line(naming.method(row["method"]), tuple(map(Entry, texts)), (), lookup.label(where)))
-    records = tuple({"study": study, **row} for row in rows)
-    return Sheet(
-        "tuning", "Tuned and published", words.TUNING, "method", tuple(map(Head, HEADS)), tuple(entries), (), records
-    )
+        entries.append(Line(naming.method(row["method"]), [*map(Entry, texts)], (), lookup.label(where)))
+    records = [{"study": study, **row} for row in rows]
+    return Sheet("tuning", "Tuned and published", words.TUNING, "method", [*map(Head, HEADS)], entries, records)
 
 
 def _span(row: dict[str, Any], name: str) -> str:

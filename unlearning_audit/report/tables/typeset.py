@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -61,7 +61,7 @@ class Line:
     """One row: its label, its cells, the label's footnotes, and the section that it belongs to."""
 
     label: str
-    cells: tuple[Entry, ...]
+    cells: Sequence[Entry]
     notes: tuple[str, ...] = ()
     section: str = ""
 
@@ -78,10 +78,10 @@ class Sheet:
     title: str
     reading: str
     corner: str
-    heads: tuple[Head, ...]
-    lines: tuple[Line, ...]
-    footer: tuple[Line, ...] = ()
-    records: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    heads: Sequence[Head]
+    lines: Sequence[Line]
+    records: Sequence[dict[str, Any]] = field(default=(), repr=False)
+    footer: Sequence[Line] = ()
     flags: dict[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -140,11 +140,11 @@ class Sheet:
         if len(keep) in (0, len(self.heads)):
             return self
 
-        def narrowed(group: tuple[Line, ...]) -> tuple[Line, ...]:
-            return tuple(replace(line, cells=tuple(line.cells[i] for i in keep)) for line in group)
-
-        heads = tuple(self.heads[i] for i in keep)
-        return replace(self, heads=heads, lines=narrowed(self.lines), footer=narrowed(self.footer))
+        narrow, footer = (
+            [replace(line, cells=[line.cells[i] for i in keep]) for line in group]
+            for group in (self.lines, self.footer)
+        )
+        return replace(self, heads=[self.heads[i] for i in keep], lines=narrow, footer=footer)
 
     def sections(self) -> list[tuple[str, list[Line]]]:
         """Return the lines of each section, in order."""

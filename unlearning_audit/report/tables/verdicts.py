@@ -37,7 +37,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
             records.append({**key(where, study), **{name: row[name] for name in files.VERDICTS}, "note": note})
     heads = (*HEADS, "p", "against none", "retain accuracy", "test accuracy")
     reading = f"{words.VERDICTS.format(family=words.FAMILIES[judgements.family])} {judgements.extensions()}".rstrip()
-    return Sheet("verdicts", "Verdicts", reading, "method", tuple(map(Head, heads)), tuple(lines), (), tuple(records))
+    return Sheet("verdicts", "Verdicts", reading, "method", [*map(Head, heads)], lines, records)
 
 
 def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> Line:
@@ -149,7 +149,7 @@ def ranks(judgements: Decisions, study: str) -> Sheet:
             lines.append(Line(naming.method(row["method"]), cells, (), lookup.label(where)))
         records += [{**key(where, study), **{name: row[name] for name in files.RANKS}} for row in rows]
     heads = Head("rank"), Head("by")
-    return Sheet("ranks", "Ranks with confidence", words.RANKS, "method", heads, tuple(lines), (), tuple(records))
+    return Sheet("ranks", "Ranks with confidence", words.RANKS, "method", heads, lines, records)
 
 
 def resolution(judgements: Decisions, study: str) -> Sheet:
@@ -175,7 +175,7 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
                     lines.append(Line(name, _plans(plans), (), lookup.label(where)))
     heads = ("units", "models", "samples", "margin")
     columns = (*map(Head, heads), *(Head(name, "half-width (least distance)") for name in PLANS))
-    return Sheet("resolution", "Resolution", words.RESOLUTION, "metric", columns, tuple(lines), (), tuple(records))
+    return Sheet("resolution", "Resolution", words.RESOLUTION, "metric", columns, lines, records)
 
 
 def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
