@@ -1,10 +1,10 @@
 """Readers of other people's results: one file for each format, which recognises its files and reads them.
 
-A reader defines three things: ``files(place)``, which returns the result files of its format at or below a path and
-recognises them by their content; ``class Options(Settings)``; and ``read(files, options, root)``, which returns a list
-of `Model`, and of `Unread` for files that cannot be audited. If models of a format can be understood only together,
-``joined(models)`` completes them and returns those that are `Unread` after all. A user's own reader is a file with the
-same parts. `imported` runs all readers and groups comparable models.
+A reader defines two functions: ``files(place)``, which returns the result files of its format at or below a path and
+recognises them by their content; and ``read(files, options, root)``, which returns a list of `Model`, and of `Unread`
+for files that cannot be audited. One that has options defines ``class Options(Settings)``. If models of a format can be
+understood only together, ``joined(models)`` completes them and returns those that are `Unread` after all. A user's own
+reader is a file with the same parts. `imported` runs all readers and groups comparable models.
 """
 
 from unlearning_audit.readers._arrays import load

@@ -151,16 +151,14 @@ def _draws(rng: np.random.Generator, samples: int) -> np.ndarray:
 
 def _mean(value: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the mean of ``value`` [samples] under each row of ``weight`` [draws, samples]."""
-    mean: np.ndarray = (weight @ value) / weight.sum(axis=1)
-    return mean
+    return np.asarray((weight @ value) / weight.sum(axis=1))
 
 
 def _harmonic(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Return the harmonic mean along the parts; 0 where one of them is 0."""
     stacked = np.stack(parts)
     with np.errstate(divide="ignore"):
-        mean: np.ndarray = len(parts) / (1 / np.maximum(stacked, 0)).sum(axis=0)
-    return mean
+        return np.asarray(len(parts) / (1 / np.maximum(stacked, 0)).sum(axis=0))
 
 
 def _ids(model: Model, names: Sequence[str]) -> set[str]:

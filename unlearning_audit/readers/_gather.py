@@ -189,7 +189,7 @@ def _result_files(module: Module, place: Path, options: dict[str, Any]) -> list[
 def _settled(module: Module, options: dict[str, Any]) -> Settings:
     """Return a reader's options as its ``Options``. Raises ValueError that names the first wrong option."""
     try:
-        return cast(Settings, module.Options(**options))
+        return cast(Settings, getattr(module, "Options", Settings)(**options))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))

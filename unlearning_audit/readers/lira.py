@@ -14,17 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _words
 from unlearning_audit.readers._model import Model
 
 LABELS = ("y_train.npy", "labels.npy", "y.npy")
 #: With this many models in or out of training, or fewer, densities are not estimated.
 LEAST = 3
-
-
-class Options(Settings):
-    """None: everything is in the folders."""
 
 
 def files(place: Path) -> list[Path]:
@@ -34,7 +29,7 @@ def files(place: Path) -> list[Path]:
     return sorted(folder.rglob("keep.npy")) if place.is_dir() else keep_files
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
+def read(paths: list[Path], options: object, root: Path) -> list[Model]:
     """Return one model for each ``keep.npy``, or for each of its rows, with φ of every sample as the score
     "confidence".
 

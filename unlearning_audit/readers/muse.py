@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
 from unlearning_audit.readers._model import FORGET, HELDOUT, RETAIN, Agreement, Model, Reading, Unread, read_all
 
@@ -20,10 +19,6 @@ ANSWERS = {"verbmem_f": FORGET, "knowmem_f": FORGET, "knowmem_r": RETAIN}
 #: The score that is read of each answer, as in the tool's own table, and the scores whose means are compared with
 #: printed ones.
 KEPT, ROUGE = "rougeL", ("rougeL", "rougeL_recall", "rouge1", "rouge1_recall")
-
-
-class Options(Settings):
-    """None: everything is in the files."""
 
 
 def files(place: Path) -> list[Path]:
@@ -40,7 +35,7 @@ def _is_log(path: Path) -> bool:
     return isinstance(content, dict) and all(isinstance(content.get(split), list) for split in ("forget", "holdout"))
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return one model for each folder, or why it cannot be read."""
     folders: dict[Path, list[Path]] = {}
     for path in paths:

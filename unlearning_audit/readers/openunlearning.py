@@ -13,7 +13,6 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _aggregates, _recompute, _texts, _words
 from unlearning_audit.readers._groups import subject
 from unlearning_audit.readers._model import (
@@ -39,16 +38,12 @@ FIELDS = ("score", "prob", "rougeL_recall", "rougeL_f1", "rouge1_recall", "rouge
 UTILITY = [name for names in _aggregates.UTILITY.values() for name in names]
 
 
-class Options(Settings):
-    """None: everything is in the file."""
-
-
 def files(place: Path) -> list[Path]:
     """Return the logs at or below a path, recognised by their structure."""
     return [path for path in _texts.below(place, ".json") if f'"{VALUES}"' in _texts.head(path)]
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return one model for each log, or why a file cannot be read. A file may contain several logs by name."""
 
     def of_file(path: Path) -> list[Model]:

@@ -290,12 +290,7 @@ def _model(path: Path, part: Any, layout: Layout, root: Path, architectures: fro
     ids, owner = np.array([str(name) for name in names]), _owner(part, layout.keys)
     _check_samples(path, ids, owner)
     audited = (side == FORGET) | (side == HELDOUT)
-    if audited.any():
-        model.ids, model.forget, model.heldout = (
-            tuple(ids[audited]),
-            side[audited] == FORGET,
-            side[audited] == HELDOUT,
-        )
+    model.ids, model.forget, model.heldout = tuple(ids[audited]), side[audited] == FORGET, side[audited] == HELDOUT
     if damage:
         return model
     for name, near in values.items():

@@ -9,17 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _recompute, _words
 from unlearning_audit.readers._model import Agreement, Model, Unread, read_all
 from unlearning_audit.store.files import reason
 
 #: The smallest distance of probabilities from 0 and 1, the resolution of single precision.
 EDGE = 1e-7
-
-
-class Options(Settings):
-    """None: everything is in the files."""
 
 
 def files(place: Path) -> list[Path]:
@@ -33,7 +28,7 @@ def _signals(path: Path) -> bool:
     return path.name.endswith("_signals.npy")
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return a model for each column of signals and for each result of one model, or why a file cannot be read. Results
     that average over models are skipped, because those of the models lie beside them."""
 

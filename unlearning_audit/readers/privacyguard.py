@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _texts, _words
 from unlearning_audit.readers._columns import APART, layout_of
 from unlearning_audit.readers._model import Model
@@ -20,10 +19,6 @@ from unlearning_audit.readers._tables import frame, numbers
 _TRAIN = re.compile(r"(^|[_\-.])(hold_out_train|train|member|forget)([_\-.]|$)")
 _TEST = re.compile(r"(^|[_\-.])(hold_out_test|test|holdout|heldout|eval|nonmember)([_\-.]|$)")
 USERS = ("user_id", "separate_id", "sample_id", "id")
-
-
-class Options(Settings):
-    """None: everything is in the files."""
 
 
 def files(place: Path) -> list[Path]:
@@ -48,7 +43,7 @@ def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
         return None
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model]:
+def read(paths: list[Path], options: object, root: Path) -> list[Model]:
     """Return one model for each pair of frames, of training and of held-out samples; frames without a partner are
     skipped. Raises ValueError that names a file."""
     models = []
@@ -94,12 +89,10 @@ def _model(train: Path, test: Path, root: Path) -> Model:
             score = numbers(path, table["score_orig"]) - mean
         if not np.isfinite(score).all() or not len(score):
             raise ValueError(f"{path}: column 'score' must hold at least one number, and only finite ones")
-        user = table[_user(table)].astype(str)
-        best: dict[str, float] = {}
-        for name, value in zip(user, score, strict=True):  # a user's largest score, as in its own analyses
-            best[name] = max(value, best.get(name, -np.inf))
-        ids.append([f"{path.stem}:{name}" for name in best])
-        values.append(np.array(list(best.values())))
+        # A user's largest score counts, as in its own analyses.
+        best = table.assign(best=score).groupby(table[_user(table)].astype(str), sort=False)["best"].max()
+        ids.append([f"{path.stem}:{name}" for name in best.index])
+        values.append(best.to_numpy())
     forget = np.arange(len(ids[0]) + len(ids[1])) < len(ids[0])
     return _words.of_path(train, root).trained(
         train, ids=(*ids[0], *ids[1]), forget=forget, heldout=~forget, scores={"score": np.concatenate(values)}

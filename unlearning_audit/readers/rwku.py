@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
 from unlearning_audit.readers._model import FORGET, RETAIN, Agreement, Model, Reading, Unread, read_all
 
@@ -22,17 +21,13 @@ PARTS = {FORGET: ("forget_mia.json", "forget.json"), RETAIN: ("retain_mia.json",
 PRINTED = {"loss": "loss", "zlib": "zlib", "mink20": "mink++_0.2"}
 
 
-class Options(Settings):
-    """None: everything is in the files."""
-
-
 def files(place: Path) -> list[Path]:
     """Return the logs about the forgotten target at or below a path, recognised by their names and fields."""
     paths = [path for path in _texts.below(place, ".json") if path.name in PARTS[FORGET]]
     return [path for path in paths if any(mark in _texts.head(path) for mark in ('"mink20"', '"level_1_rouge_l_r"'))]
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return one model for each target, or why it cannot be read."""
     folders = {path.parent: path for path in paths}
     return read_all(folders.values(), lambda path: [_model(path, root)])

@@ -11,16 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _recompute, _texts, _words
 from unlearning_audit.readers._model import FORGET, OTHER, RETAIN, Agreement, Model, Reading, Unread, read_all
 
 #: Word in the name of a split → prefix of its values, as in the newer format of the same benchmark.
 PREFIX = {"forget": "forget", "retain": "retain", "real_author": "ra", "real_world": "wf"}
-
-
-class Options(Settings):
-    """None: everything is in the file."""
 
 
 def files(place: Path) -> list[Path]:
@@ -34,7 +29,7 @@ def files(place: Path) -> list[Path]:
     return whole
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return one model for each log, or why it cannot be read."""
     return read_all(paths, lambda path: [_model(path, root)])
 
