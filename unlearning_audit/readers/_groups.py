@@ -468,6 +468,8 @@ def _recipes(group: Group) -> None:
         half = len(group.retrain) // 2
         if half >= 2:
             group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
+            for run in group.control:
+                run.decided = run.decided or "half of the retrained models"
     recipe_of = {id(run): (*[word for word in run.words if word not in group.words], *run.recipe) for run in group.none}
     recipes = sorted(set(recipe_of.values()), key=lambda recipe: _natural(" ".join(recipe)))
     if len(recipes) > 1:

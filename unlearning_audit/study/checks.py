@@ -217,18 +217,21 @@ def offers(protocol: Plugin) -> tuple[str, ...]:
 def needs(scenario: Scenario) -> None:
     """Raise StudyError for an attack or metric that needs what nobody offers, or what the protocol does not."""
     for kind, plugins in (("attacks", scenario.attacks), ("metrics", scenario.metrics)):
-        # Attacks do not learn from records.
-        signals = {*registry.names("signals")} - {
-            *(registry.defining("signals", "RECORD") if kind == "attacks" else ())
-        }
         for key, plugin in plugins.items():
-            declared = registry.declared(kind, plugin.name, plugin.file)
-            if unknown := [need for need in declared if need not in {*OFFERS, *signals}]:
-                known = f"protocols offer {', '.join(OFFERS)}; models can be asked for {', '.join(sorted(signals))}"
-                raise _joint((kind, key), f"has NEEDS = {unknown[0]!r}; {known}")
+            if problem := unknown_need(kind, plugin.name, plugin.file):
+                raise _joint((kind, key), problem)
             if missing := registry.lacking(offers(scenario.protocol), plugin.name, plugin.file, kind):
                 problem = f"needs {missing[0]} ({OFFERS[missing[0]]}), which the protocol {scenario.protocol.name}"
                 raise _joint((kind, key), f"{problem} does not offer")
+
+
+def unknown_need(kind: str, name: str, file: str | None) -> str:
+    """Return what is wrong with the NEEDS of an attack or metric that nobody offers; "" if there are none."""
+    without = registry.defining("signals", "RECORD") if kind == "attacks" else ()  # attacks do not learn from records
+    signals = {*registry.names("signals")} - {*without}
+    unknown = [need for need in registry.declared(kind, name, file) if need not in {*OFFERS, *signals}]
+    known = f"protocols offer {', '.join(OFFERS)}; models can be asked for {', '.join(sorted(signals))}"
+    return f"has NEEDS = {unknown[0]!r}; {known}" if unknown else ""
 
 
 def _attacks(scenario: Scenario) -> None:
