@@ -151,7 +151,7 @@ def test_an_option_of_a_metric_measures_again_and_scores_nothing(name, field):
     protocols = sorted(registry.names("protocols"), key=lambda protocol: protocol == "external")
     offers = {protocol: registry.protocol(protocol).offers for protocol in protocols}
     by_default = [protocol for protocol in protocols if name in registry.defaults(offers[protocol])]
-    by_name = [protocol for protocol in protocols if name in registry.possible(offers[protocol])]
+    by_name = [protocol for protocol in protocols if not registry.lacking(offers[protocol], name)]
     sequence = changed(study_of("swap"), {"defaults/protocol/requests": 3})
     study = study_of(next(iter([*by_default, *by_name]))) if by_default or by_name else sequence
     study = changed(study, {"defaults/protocol/models_per_split": 4}) if name == "ruli_on_pairs" else study
