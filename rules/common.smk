@@ -84,7 +84,7 @@ def protocols(kind):
 
 
 def making(priority):
-    """Return the priority of a rule that makes weights: 0 if weights are deleted after the last job that reads them, so
+    """Return the priority of a rule that makes weights. It is 0 if weights are deleted after the last job that reads them, so
     that such jobs come first; else ``priority``.
 
     In all rules, models come before numbers, one stage after another, so that short jobs are left for the end and no core
