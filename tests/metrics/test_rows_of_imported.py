@@ -15,7 +15,7 @@ from row_places import about
 
 
 def test_phi_needs_held_out_samples_of_every_model():
-    case = population(pair(), trace=1.0)
+    case = population(pair(), trace=-1.0)
     by_metric = {row.metric: row for row in phi.rows(case, phi.Options(fpr=(0.25, 0.4)), None)}
     rows = phi.rows(case, phi.Options(fpr=(0.25, 0.4)), None)
     assert [row.metric for row in rows] == ["auc", "mia_score", "tpr_at_fpr", "tpr_at_fpr"]

@@ -104,6 +104,7 @@ def test_curves_are_those_of_the_two_main_questions():
 
 
 def test_clipping_reaches_every_phi():
+    np.testing.assert_allclose(_reference.clip(np.array([40.0, -40.0, 0.3]), 0.1), [np.log(9), np.log(0.1), 0.3])
     options = ruli.Options(density="gaussian", clip=0.1)
     names = ("original", "unlearned", "retrained")
     clipped = [replace(p, **{n: _reference.clip(getattr(p, n), 0.1) for n in names}) for p in (TARGETS, SHADOWS)]

@@ -14,7 +14,7 @@ def test_two_bins_by_hand():
 
 
 def test_four_bins_of_width_one_by_hand():
-    margin, reference = (np.array(x, float)[:, None] for x in ([0, 1, 3, 4], [0, 0, 2.5, 4]))
+    margin, reference = (np.array(x, float)[:, None] for x in ([0, 1, 3, 4], [0, 0, 2.5, 3]))
     first, second = np.array([0.25, 0.25, 0.05, 0.5]) / 1.05, np.array([0.5, 0.05, 0.25, 0.25]) / 1.05
     expected = (second * np.log(second / first)).sum()
     for scale, shift in ((1, 0), (3, -7)):  # bins go with the margins
