@@ -236,7 +236,7 @@ def test_metrics_are_chosen_beside_those_that_are_always_there(tmp_path, monkeyp
     result = audit(**arguments, attacks="random", metrics=chosen, bootstrap=100)
     assert result.metrics.set_index("metric").loc["mine", "n"] == 7
     assert result.metrics["metric"].value_counts()["accuracy"] > 1
-    with pytest.raises(ValueError, match=r"^metrics\.accuracies: there is no metric 'accuracies' in this"):
+    with pytest.raises(ValueError, match=r"^metrics\.accuracies: there is no metric 'accuracies', did you mean"):
         audit(**arguments, metrics="accuracies")
 
 
@@ -255,7 +255,7 @@ def test_a_folder_that_cannot_be_one_is_told(tmp_path, monkeypatch):
 def test_a_known_spread_decides_on_one_retrained_model():
     models = {name: MODELS[name][:1] for name in ("target", "original", "retrain")}
     arguments = {"labels": LABELS, "forget": FORGET[:1], "train": TRAIN[:1], "attacks": "confidence", "bootstrap": 100}
-    for spread, verdict, said in ((None, "cannot tell", "chance if"), (0.001, "traces remain", "given that"),
+    for spread, verdict, said in ((None, "cannot tell", "by chance if"), (0.001, "traces remain", "given that"),
                                   ({"auc": 0.001}, "traces remain", "given that")):  # fmt: skip
         result = audit(**models, **arguments, retrain_spread=spread, progress=False)
         line = result.matrix.loc["none"]

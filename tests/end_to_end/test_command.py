@@ -135,7 +135,7 @@ def test_a_method_is_tried_and_told_where_it_fails(capsys):
             "method",
             "(bank: Bank, forget: Rows, retain",
             "(forget: Bank, bank: Rows, retain",
-            "unlearn must take (bank, forget, retain, options)",
+            "unlearn must have the parameters (bank, forget, retain, options)",
         ),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
     assert ended("read", "results", "--reader", "mine.py", "--only-write", "--json") == 0
     assert [row["role"] for row in json.loads(capsys.readouterr().out)["roles"]] == ["none", "retrain", "unlearned"]
     assert "name one, or a folder: audit try mine.py --on PATH" in ended("try", "mine.py")
-    assert "audit read RESULTS --reader mine.py writes one" in ended("new", "mine.yaml", "--with", "mine.py")
+    assert "audit read RESULTS --reader mine.py writes a study" in ended("new", "mine.yaml", "--with", "mine.py")
     assert not Path("mine.yaml").exists()
     assert "its option 'columns'" in ended("read", "results", "--reader", "mine.py", "--columns", "a=b", "--only-write")
     text = Path("mine.py").read_text()

@@ -71,7 +71,7 @@ def test_the_command_prints_every_check_and_writes_them(small_suite, tmp_path, m
         assert printed[0] == "A card, compute capability 9.0, 8,192 of 81,559 MiB free"
         assert printed[1] == "driver 580.65.06, CUDA 13.0, cuDNN 91002"
         assert printed[2] == f"{'✓' if passed else '·' if passed is None else '✗'} a check: a result (1.2 s)"
-        assert printed[3].startswith(f"1 checks, {code} failed. gpu.json holds all of it")
+        assert printed[3].startswith(f"1 checks, {code} failed. gpu.json has all results")
     report = json.loads((tmp_path / "gpu.json").read_text())
     assert report["checks"] == [{"name": "a check", "passed": False, "result": "a result", "seconds": 1.25}]
     assert report["card"] == facts

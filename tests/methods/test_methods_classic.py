@@ -168,7 +168,7 @@ def test_global_generators_are_seeded_for_it_and_put_back(user):
         ("def unlearn(model):\n    return model\n", r"must take \(model, retain_loader, forget_loader\)"),
         (
             "def unlearn(model, a, b, c, d):\n    return model\n",
-            r"the parameter 'a' is not known; set options.a, or say by",
+            r"the parameter 'a' is not known; set options.a, or say with",
         ),
         ("def other(model, retain, forget):\n    return model\n", "there is no function 'unlearn'"),
     ],

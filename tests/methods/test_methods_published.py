@@ -85,7 +85,7 @@ def test_names_and_never_the_order_say_what_is_to_be_forgotten(forget, retain, o
      "teacher reference_model forget retain"],
 )  # fmt: skip
 def test_what_no_name_tells_is_asked(names):
-    with pytest.raises(ValueError, match=r"the parameter '.*' is not known; .* say by give\.|it must take \(model"):
+    with pytest.raises(ValueError, match=r"the parameter '.*' is not known; .* say with give\.|it must take \(model"):
         assigned(parameters(*names.split()), {}, {}, more=False)
 
 
@@ -96,7 +96,7 @@ def test_what_no_name_tells_is_asked(names):
             ("model", "forget_loader", "beta"),
             {},
             {},
-            "the parameter 'beta' is not known; set options.beta, or say by give",
+            "the parameter 'beta' is not known; set options.beta, or say with give",
         ),
         (("model", "retain", "forget"), {"lr": 1}, {}, "options.lr: there is no parameter 'lr'"),
         (
