@@ -9,46 +9,32 @@ from unlearning_audit.plugins.guard import PluginError
 
 from folder_cases import pair
 
-
-@pytest.fixture
-def case():
-    member = pair()
-    return SimpleNamespace(membership=member, target=np.ones(len(member.seed), bool))
-
-
-def score_rows(case, **changes):
-    model, index = np.nonzero(case.membership.queries)
-    sound = {"model": model, "index": index, "score": np.arange(len(model)) / 7, "decision": index > 3}
-    return {**sound, "form": "trained", **changes}
+MEMBER = pair()
+CASE = SimpleNamespace(membership=MEMBER, target=np.ones(len(MEMBER.seed), bool))
+MODEL, INDEX = np.nonzero(MEMBER.queries)
+SOUND = {"model": MODEL, "index": INDEX, "score": np.arange(len(MODEL)) / 7, "decision": INDEX > 3, "form": "trained"}
 
 
-def test_sound_scores_get_their_roles(case):
-    columns = scoring.answered(case, "mine", file="mine.py", **score_rows(case))
-    at = columns["model"], columns["index"]
-    np.testing.assert_array_equal(columns["role"] == "forget", case.membership.forget[at])
-    np.testing.assert_array_equal(columns["role"] == "heldout", case.membership.heldout[at])
+def test_sound_scores_get_their_roles():
+    columns = scoring.answered(CASE, "mine", file="mine.py", **SOUND)
+    np.testing.assert_array_equal(columns["role"] == "forget", MEMBER.forget[MODEL, INDEX])
+    np.testing.assert_array_equal(columns["role"] == "heldout", MEMBER.heldout[MODEL, INDEX])
     assert set(columns["attack"]) == {"mine"}
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda g: {"index": g["index"] + 1},
-        lambda g: {"model": np.zeros_like(g["model"])},
-        lambda g: {name: g[name][:-1] for name in ("model", "index", "score", "decision")},
-        lambda g: {"score": g["score"][:-1]},
-        lambda g: {"score": g["score"].astype("U")},
-        lambda g: {"decision": g["score"]},
-        lambda g: {"form": "theirs"},
+        {"index": INDEX + 1}, {"model": np.zeros_like(MODEL)}, {"score": SOUND["score"][:-1]},
+        {name: SOUND[name][:-1] for name in ("model", "index", "score", "decision")},
+        {"score": SOUND["score"].astype("U")}, {"decision": SOUND["score"]}, {"form": "theirs"},
     ],
-)
-def test_others_are_refused(case, change):
-    sound = score_rows(case)
+)  # fmt: skip
+def test_others_are_refused(change):
     with pytest.raises(PluginError, match=r"^mine\.py: it answered for other samples than it was asked about$"):
-        scoring.answered(case, "mine", file="mine.py", **{**sound, **change(sound)})
+        scoring.answered(CASE, "mine", file="mine.py", **SOUND | change)
 
 
-def test_scores_that_are_not_finite_are_refused(case):
-    sound = score_rows(case)
+def test_scores_that_are_not_finite_are_refused():
     with pytest.raises(PluginError, match="not finite"):
-        scoring.answered(case, "mine", file="mine.py", **{**sound, "score": sound["score"] * np.nan})
+        scoring.answered(CASE, "mine", file="mine.py", **SOUND | {"score": SOUND["score"] * np.nan})

@@ -1,11 +1,12 @@
-"""Logits stay in their file: only what is asked for is read, and what is read is what was written."""
+"""Logits stay in their file: only what is asked for is read, and its directory tells which models are unchanged."""
 
 import numpy as np
 import pytest
 from unlearning_audit.evaluation.answers import Answers
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership, NotFiniteError
 from unlearning_audit.evaluation.logits import Logits, StoredLogits
-from unlearning_audit.store.files import checksum, write_spec
+from unlearning_audit.evaluation.measuring import unchanged
+from unlearning_audit.store.files import checksum, write_failure, write_spec
 
 MODELS, SAMPLES, CLASSES = 6, 8000, 10
 RNG = np.random.default_rng(0)
@@ -15,27 +16,12 @@ ASKED = np.sort(RNG.permutation(SAMPLES)[:300])
 FIRST = np.isin(np.arange(SAMPLES), ASKED)
 
 
-def write_logits(folder, logits=LOGITS, first=FIRST):
+def write_logits(folder, logits=LOGITS):
     """A file as a job leaves it, with its checksum; it holds its asked rows first."""
     path = folder / "logits.npz"
-    Logits(logits, np.arange(SAMPLES), Y).write(path, first)
+    Logits(logits, np.arange(SAMPLES), Y).write(path, FIRST)
     write_spec(folder / "spec.json", {"checksums": {path.name: checksum(path)}})
     return path
-
-
-def answers(path) -> Answers:
-    train = np.ones((MODELS, SAMPLES), bool)
-    numbers, none = np.arange(MODELS), np.zeros((MODELS, SAMPLES), bool)
-    member = Membership(train, none, none, numbers, numbers, numbers, numbers > 1)
-    data = Data(np.zeros((SAMPLES, 1), np.uint8), Y, np.zeros(SAMPLES, np.uint8), Y, np.arange(SAMPLES), CLASSES)
-    return Answers([str(path)], [member], data, "data.npz")
-
-
-def flip(path, at: int) -> None:
-    """Change one byte of a file."""
-    content = bytearray(path.read_bytes())
-    content[at] ^= 1
-    path.write_bytes(content)
 
 
 @pytest.fixture(scope="module")
@@ -43,59 +29,57 @@ def path(tmp_path_factory):
     return write_logits(tmp_path_factory.mktemp("whole"))
 
 
+@pytest.fixture
+def answers(path):
+    numbers, none = np.arange(MODELS), np.zeros((MODELS, SAMPLES), bool)
+    member = Membership(~none, none, none, numbers, numbers, numbers, numbers > 1)
+    data = Data(np.zeros((SAMPLES, 1), np.uint8), Y, np.zeros(SAMPLES, np.uint8), Y, np.arange(SAMPLES), CLASSES)
+    return Answers([str(path)], [member], data, "data.npz")
+
+
 @pytest.mark.parametrize("models", [None, np.arange(MODELS) > 3, np.arange(MODELS) > MODELS])
-@pytest.mark.parametrize(
-    "rows",
-    [None, FIRST, ASKED[::-1], np.array([5, 7999, 5]), np.zeros(0, int)],
-    ids=["all", "mask", "order", "twice", "none"],
-)
-def test_models_and_samples_come_in_the_order_of_the_data(path, models, rows):
+@pytest.mark.parametrize("rows", [None, FIRST, ASKED[::-1], np.array([5, 7999, 5]), np.zeros(0, int)])
+def test_models_and_samples_come_in_the_order_of_the_data(answers, models, rows):
     expected = LOGITS if models is None else LOGITS[models]
     expected = expected if rows is None else expected[:, rows]
-    reader = answers(path)
-    np.testing.assert_array_equal(reader.of(models, rows), expected)
-    _ = reader.logits  # from now on from memory
-    np.testing.assert_array_equal(reader.of(models, rows), expected)
+    np.testing.assert_array_equal(answers.of(models, rows), expected)
+    np.testing.assert_array_equal(answers.logits, LOGITS)
+    np.testing.assert_array_equal(answers.of(models, rows), expected)  # now from memory
 
 
 def test_a_file_read_whole_is_what_was_written(path):
-    whole = Logits.read(path, models=MODELS)
-    np.testing.assert_array_equal(whole.logits, LOGITS)
-    np.testing.assert_array_equal(whole.index, np.arange(SAMPLES))
-    np.testing.assert_array_equal(whole.y, Y)
+    whole = Logits.read(path)
+    for field, expected in (("logits", LOGITS), ("index", np.arange(SAMPLES)), ("y", Y)):
+        np.testing.assert_array_equal(getattr(whole, field), expected)
 
 
-def test_all_models_and_all_samples_are_kept_once_however_they_are_named(path):
-    reader, mask = answers(path), np.ones(MODELS, bool)
-    assert reader.predicted() is reader.predicted(mask)
-    assert reader.phi(Y) is reader.phi(Y, mask, np.ones(SAMPLES, bool))
-    assert reader.logits is reader.of(mask)
-    assert reader.predicted(np.arange(MODELS) > 0) is not reader.predicted()
+def test_all_models_and_all_samples_are_kept_once_however_they_are_named(answers):
+    mask = np.ones(MODELS, bool)
+    assert answers.predicted() is answers.predicted(mask)
+    assert answers.phi(Y) is answers.phi(Y, mask, np.ones(SAMPLES, bool))
+    assert answers.logits is answers.of(mask)
+    assert answers.predicted(np.arange(MODELS) > 0) is not answers.predicted()
 
 
 @pytest.mark.parametrize("at", [0, 5000, -1], ids=["beginning", "logits", "end"])
 def test_damage_is_noticed(tmp_path, at):
     path = write_logits(tmp_path)
-    flip(path, at)
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
     with pytest.raises(ArtifactError, match="not as it was made"):
         StoredLogits.open(path)
 
 
-def test_models_that_diverged_are_named_without_reading_them(tmp_path):
+def test_models_that_diverged_are_named_and_a_users_own_file_is_believed_in_nothing(tmp_path):
+    """A job's file says how many values are not finite; a file without checksum is looked at, whatever it says."""
     broken = LOGITS.copy()
     broken[3, 4000:4002, 1] = np.inf, np.nan
-    path = write_logits(tmp_path, broken)
-    with pytest.raises(NotFiniteError, match=r"field 'logits' has 2 values that are NaN or infinite"):
-        StoredLogits.open(path)
-
-
-def test_a_users_own_file_is_believed_in_nothing(tmp_path):
-    """Without checksums, whether all is finite is looked at, whatever the file says of itself."""
-    broken = LOGITS.copy()
-    broken[1, 2, 3] = np.nan
-    np.savez(tmp_path / "logits.npz", logits=broken, index=np.arange(SAMPLES), y=Y, not_finite=np.array(0))
-    with pytest.raises(NotFiniteError, match="has 1 values"):
-        StoredLogits.open(tmp_path / "logits.npz")
+    job, own = write_logits(tmp_path, broken), tmp_path / "own.npz"
+    np.savez(own, logits=broken, index=np.arange(SAMPLES), y=Y, not_finite=np.array(0))
+    for path in (job, own):
+        with pytest.raises(NotFiniteError, match=r"field 'logits' has 2 values that are NaN or infinite"):
+            StoredLogits.open(path)
 
 
 @pytest.mark.parametrize(("rows", "classes"), [(5, 1), (0, 3)])
@@ -105,21 +89,45 @@ def test_one_class_and_no_rows_are_logits_too(tmp_path, rows, classes):
     assert Logits.read(tmp_path / "logits.npz").logits.shape == (2, rows, classes)
 
 
-class Pickled:
-    """Leaves the file ``ran`` when it is unpickled."""
-
-    def __init__(self, ran):
-        self.ran = ran
-
-    def __reduce__(self):
-        return type(self.ran).touch, (self.ran,)
-
-
 @pytest.mark.parametrize("name", ["index", "logits"])
-def test_what_is_pickled_is_refused_and_never_run(tmp_path, name):
+def test_what_is_pickled_is_refused(tmp_path, name):
     arrays = {"logits": LOGITS[:, :1], "index": np.arange(1), "y": Y[:1]}
-    ran = tmp_path / "ran"
-    np.savez(tmp_path / "logits.npz", **arrays | {name: np.array([Pickled(ran)], dtype=object)})
-    with pytest.raises(ArtifactError, match=r"logits\.npz"):
-        list(StoredLogits.open(tmp_path / "logits.npz").by_model(range(1)))
-    assert not ran.exists()
+    np.savez(tmp_path / "logits.npz", **arrays | {name: np.array([{}], dtype=object)})
+    with pytest.raises(ArtifactError, match=r"logits\.npz.*pickled"):
+        StoredLogits.open(tmp_path / "logits.npz")
+
+
+# ---------------------------------------------------------------- models that are what they were before unlearning
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Files of logits by name; the node of each is its folder's name, which differs."""
+    arrays = {"before": [[1, 2], [3, 4]], "same": [[1, 2], [3, 4]], "other": [[1, 2], [3, 5]],
+              "diverged": [[np.nan, 2], [3, 4]]}  # fmt: skip
+    paths = {name: str(tmp_path / name / "logits.npz") for name in (*arrays, "failed", "failed too")}
+    for name, path in paths.items():
+        if name in arrays:
+            Logits(np.array([arrays[name]], np.float32), np.arange(2), np.array([0, 1])).write(path)
+        else:
+            write_failure(path, "method", "it raised")
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "share"),
+    [(["before"], ["same"], 1), (["before"], ["other"], None), (["before"] * 2, ["other", "same"], 0.5),
+     (["before"], ["diverged"], None), (["failed"], ["failed too"], None),
+     (["before"], ["before"], None), ([], ["same"], None)],
+    ids=["all", "none", "half", "diverged", "never made", "handed on", "no originals"],
+)  # fmt: skip
+def test_the_share_of_batches_whose_logits_stayed_the_same_is_told(files, before, after, share):
+    rows = unchanged([files[name] for name in before], [files[name] for name in after])
+    assert [(row.metric, row.value, row.n) for row in rows] == [("unchanged", share, len(after))] * bool(share)
+
+
+def test_a_damaged_file_is_named(files):
+    with open(files["same"], "wb") as file:
+        file.write(b"no archive")
+    with pytest.raises(ArtifactError, match=r"same/logits\.npz: this file is damaged"):
+        unchanged([files["before"]], [files["same"]])
