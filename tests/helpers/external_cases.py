@@ -89,10 +89,10 @@ def world(root, *, seed=0, samples=200, pairs=2, models=2, methods=("mine",), tr
     return arrays
 
 
-def config(methods=("mine",), attacks=("random",), path="logits"):
+def config(methods=("mine",), attacks=("random",), path="logits", **fields):
     """The shortest study of a folder, as a mapping."""
     scenario = {"protocol": {"name": "external", "path": str(path)}, "methods": list(methods), "attacks": list(attacks)}
-    return {"study": "own", "scenarios": {"audit": scenario}}
+    return {"study": "own", "scenarios": {"audit": scenario}, **fields}
 
 
 def planned(*args, **kwargs):
@@ -100,9 +100,15 @@ def planned(*args, **kwargs):
 
 
 def run(whole: plan.Plan, *methods: str) -> dict[str, list[dict]]:
-    """Make a plan in the working directory; of some of its methods (all): method → its rows."""
-    here.judge(whole)
-    return {case.method: rows.read(case.metrics) for case in whole.cases if case.method in methods or not methods}
+    """Make a plan in the working directory, or the numbers of some of its methods alone: method → its rows."""
+    cases = {case.metrics: case for case in whole.cases if case.method in methods or not methods}
+    judged = [node for node in whole.nodes["metrics"].values() if node.outputs["metrics"] in cases]
+    for node in [*whole.nodes["external"].values(), *judged] if methods else ():
+        if not Path(node.outputs["spec"]).exists():
+            here.run(node, here.STAGES[node.stage])
+    if not methods:
+        here.judge(whole)
+    return {case.method: rows.read(path) for path, case in cases.items()}
 
 
 def number(rows, metric, attack="", setting=""):
