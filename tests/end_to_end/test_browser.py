@@ -197,8 +197,7 @@ def test_nothing_overflows_at_any_width(visit, fragment):
 
 
 @pytest.mark.parametrize(
-    "fragment",
-    ["", "#open=scrub%7Cplain%7C", *slow("#transpose=1&verdict=model%20damaged", "#steps=1&hide=plain")],
+    "fragment", ["", "#open=scrub%7Cplain%7C", *slow("#transpose=1&verdict=model%20damaged", "#steps=1&hide=plain")]
 )
 def test_accessibility_rules_hold(visit, fragment):
     from axe_playwright_python.sync_playwright import Axe

@@ -73,11 +73,7 @@ def test_methods_stand_between_none_and_retrain_in_every_display(place):
     report = (results / "report.html").read_text()
     assert "protocol.path" in report
     assert "recipe.epochs" not in report, "nothing is known of how these models were trained"
-    assert {path.stem for path in (results / "figures").glob("*.svg")} == {
-        "meta",
-        "verdicts",
-        *STUDY["figures"],
-    }
+    assert {path.stem for path in (results / "figures").glob("*.svg")} == {"meta", "verdicts", *STUDY["figures"]}
     assert "good" in (results / "tables/quality.md").read_text()
 
 

@@ -42,13 +42,7 @@ BODIES = {
     "forever": "import time; time.sleep(600)",
 }
 #: Those that change nothing about the models: their logits are those of the originals.
-HARMLESS = (
-    "decent",
-    "moves",
-    "relabels",
-    "shrinks",
-    "means",
-)
+HARMLESS = ("decent", "moves", "relabels", "shrinks", "means")
 
 
 @pytest.fixture(scope="module")
@@ -83,15 +77,7 @@ def test_a_run_with_them_ends_with_its_report_and_names_those_that_failed(mistak
     assert "a defect" not in process.stdout
     assert "delete it and run again" not in process.stdout
     failed = {row["method"] for row in rows(place, "failed")}
-    assert failed == {
-        "mixes",
-        "mixes_some",
-        "mixes_half",
-        "mixes_head",
-        "means_of_all",
-        "rolls",
-        "forever",
-    }
+    assert failed == {"mixes", "mixes_some", "mixes_half", "mixes_head", "means_of_all", "rolls", "forever"}
 
 
 def test_no_other_number_changes(mistaken, finished):

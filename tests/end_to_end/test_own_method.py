@@ -41,10 +41,7 @@ def shift(model, retain_loader, forget_loader):
             weight += len(seen[1])
     return model
 """
-OWN = {
-    "fade": {"file": "../mine/fade.py", "factor": 0.0},
-    "shift": {"file": "../mine/shift.py", "function": "shift"},
-}
+OWN = {"fade": {"file": "../mine/fade.py", "factor": 0.0}, "shift": {"file": "../mine/shift.py", "function": "shift"}}
 METHODS = {"none": {}, "retrain": {}, **OWN}
 
 

@@ -69,11 +69,7 @@ def test_the_content_of_the_files_counts_and_their_place_does_not(workdir):
     after = names(planned(("one", "two")))
     lost = {stage: {name.rsplit("-", 1)[0] for name in before[stage] - after[stage]} for stage in before}
     expected = {"external-one"}
-    assert lost == {
-        "external": {"external-one-target"},
-        "metrics": expected,
-        "comparisons": {"external"},
-    }
+    assert lost == {"external": {"external-one-target"}, "metrics": expected, "comparisons": {"external"}}
 
 
 def test_a_file_that_changed_since_it_was_planned_is_refused(workdir):

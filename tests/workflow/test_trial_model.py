@@ -110,20 +110,12 @@ def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(mo
     [
         ("head", '"fc"', "mine.py: model.head is 'fc', which is not a layer of the model"),
         ("head", "nn.Linear(64, classes)", f"mine.py: last, head each have 10 {UNTOLD} 'head'"),
-        (
-            "model",
-            "nn.Sequential(nn.Linear(64, 9))",
-            f"mine.py: no linear or convolutional layer has 10 {UNTOLD} 'fc'",
-        ),
+        ("model", "nn.Sequential(nn.Linear(64, 9))", f"mine.py: no linear or convolutional layer has 10 {UNTOLD} 'fc'"),
         ("model", "None", "mine.py: build must return a torch.nn.Module, it returned None"),
         ("model", "Mine", "mine.py: build must return a torch.nn.Module, it returned type"),
         ("model", "nn.Flatten()", f"mine.py: no linear or convolutional layer has 10 {UNTOLD} 'fc'"),
         ("model", "[][3]", "mine.py line 20, in build: IndexError: list index out of range"),
-        (
-            "answer",
-            "[][3]",
-            f"mine.py line 18, in forward: IndexError: list index out of range ({WANTED})",
-        ),
+        ("answer", "[][3]", f"mine.py line 18, in forward: IndexError: list index out of range ({WANTED})"),
         ("answer", "self.last(x)[:, :5]", f"mine.py: {WANTED}; it returned Tensor of torch.float32 with shape (2, 5)"),
         ("answer", "self.last(x) > 0", f"mine.py: {WANTED}; it returned Tensor of torch.bool with shape (2, 10)"),
         ("answer", "self.last(x), x", f"mine.py: {WANTED}; it returned tuple"),
