@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from unlearning_audit.store.files import write_spec
 from unlearning_audit.study import reading
 from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow import plan
@@ -49,6 +50,25 @@ def changed(config: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
 def planned(config: dict[str, Any]) -> plan.Plan:
     """The plan of a study given as a mapping."""
     return plan.make(reading.read(config, "study.yaml"))
+
+
+def files(node: Node) -> list[str]:
+    """All files that a node reads, sorted."""
+    return sorted(path for group in node.inputs.values() for path in ([group] if isinstance(group, str) else group))
+
+
+def make(plan: plan.Plan) -> None:
+    """Leave behind what planning looks at, as a run does: records, and logs of jobs of their own."""
+    for node in plan.all():
+        write_spec(node.outputs["spec"], {"settings": node.settings, "inputs": files(node)})
+        if node.within is None:
+            Path(node.outputs["spec"]).with_name("log.txt").touch()
+
+
+def missing(plan: plan.Plan) -> dict[str, int]:
+    """How many nodes of each stage have a job of their own and do not lie here."""
+    lacking = (n.stage for n in plan.all() if not n.within and not Path(n.outputs["spec"]).exists())
+    return dict(Counter(lacking))
 
 
 def rebuilt(before: plan.Plan, after: plan.Plan) -> dict[str, tuple[int, int, int]]:

@@ -60,11 +60,7 @@ WRONG = [
     ("bootstrap", "'200.0'", "bootstrap: must be a whole number, found '200.0', which YAML takes for text; write 200"),
     ("bootstrap", "1e" + "9" * 30, "bootstrap: must be a whole number, found '1e99"),
     ("defaults/recipe/lr", "-1", "defaults.recipe.lr: must be at least 0, found -1"),
-    (
-        "defaults/recipe/lr",
-        "1e3",
-        "defaults.recipe.lr: must be a number, found '1e3', which YAML takes for text; write 1000",
-    ),
+    ("defaults/recipe/lr", "1e3", "defaults.recipe.lr: must be a number, found '1e3', which YAML takes for text; write"),
     ("bootstap", "500", "bootstap: there is no such field, did you mean 'bootstrap'? (known: batch, bootstrap,"),
     ("defaults", "{on: 1}", "defaults: the key true is not text (YAML reads yes, no, on, off as true, false; quote it"),
     ("defaults", "[a]", 'defaults: must be a mapping, found ["a"]'),
@@ -94,6 +90,8 @@ WRONG = [
     ("defaults/model", "{name: cnn, mean: [0.5]}", "defaults.model: mean and std must have one number each for every"),
     # recipe
     ("defaults/recipe/optimiser", "SGD", "defaults.recipe.optimiser: must be 'sgd', 'adam', 'adamw' or 'rmsprop', fou"),
+    ("defaults/recipe/epochs", "1000000000", "defaults.recipe.epochs: must be at most 100000, found 1000000000"),
+    ("defaults/recipe/lr", "1000000000", "defaults.recipe.lr: must be at most 1000, found 1000000000"),
     ("defaults/recipe/dp", "{epsilon: 8, sigma: 1}", "defaults.recipe.dp.sigma: there is no such field (known: delta,"),
     ("defaults/recipe/milestones", "[2]", "defaults.recipe: milestones and the schedule multistep belong together"),
     # protocol
@@ -110,6 +108,8 @@ WRONG = [
     ("defaults/methods/mine", "{name: negrad}", "defaults.methods.mine.name: there is no method 'negrad', did you mea"),
     ("defaults/methods/scrub", "{name: ssd}", "defaults.methods.scrub: is the name of the library's own method; give"),
     ("defaults/methods/retrain_control", "{name: retrain}", "defaults.methods.retrain_control: is made by the study i"),
+    ("defaults/methods/neggrad/epochs", "1000000000", "defaults.methods.neggrad.epochs: must be at most 100000, found"),
+    ("defaults/methods/neggrad/lr", "1000000000", "defaults.methods.neggrad.lr: must be at most 1000, found 10000000"),
     ("defaults/methods/amnesiac", "{}", "scenarios.clean.recipe.record_updates: must be true for the method 'amnesiac"),
     ("defaults/attacks", "{}", "scenarios.clean.attacks: must name at least one attack for the protocol 'swap', found"),
     ("defaults/attacks/lyra", "{}", "defaults.attacks.lyra: there is no attack 'lyra', did you mean 'lira'? (known: "),
@@ -135,6 +135,8 @@ WRONG = [
     ("tables/one/attack", "confidence", "tables.one.attack: must be confidence/ and one of trained, unlearned, both"),
     ("tables/one/attack", "lira/trained", "tables.one.attack: there is no attack 'lira/trained' in these scenarios"),
     ("tables/one/published", "table 1", "tables.one.published: must be a paper and a table of it, such as swap/table_"),
+    ("tables/one", "{title: x, metric: [q, auc], scenarios: [clean], layout: rankings}", "tables.one: metric must be "
+     "one, or left out, with the layout rankings"),
     ("tables/headline", "{title: x, metric: q, scenarios: [clean]}", "tables.headline: must have another name; every"),
     ("tables/cost", "{title: x, metric: q, scenarios: [clean]}", "tables.cost: must have another name; every study al"),
     ("figures/meta", "{kind: quality, title: x, scenarios: [clean]}", "figures.meta: must have another name; every st"),

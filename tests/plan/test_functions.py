@@ -3,39 +3,25 @@
 import pytest
 from unlearning_audit.study.messages import StudyError
 
-from plan_cases import BASE, changed, planned
-
-FUNCTION = "import math\n\n\ndef forget(net, retain, forget, rate, momentum=0.9):\n    return net\n"
+from plan_cases import BASE, changed, labels, planned
 
 
 @pytest.fixture(autouse=True)
-def file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(FUNCTION)
-    return tmp_path / "mine.py"
+def file(workdir):
+    (workdir / "mine.py").write_text("def forget(net, retain, forget, rate, momentum=0.9):\n    return net\n")
 
 
 def study(**fields):
     return changed(BASE, {"defaults/methods/mine": {"file": "mine.py", "function": "forget", **fields}})
 
 
-def labels(plan, stage="unlearn"):
-    return {name.rsplit("-", 2)[1] for name in plan.nodes[stage]}
-
-
-def test_it_is_called_by_the_name_that_the_study_gives_it():
-    plan = planned(study(options={"rate": 0.1}))
-    assert "mine" in labels(plan)
-    assert "classic" not in {part for name in plan.nodes["unlearn"] for part in name.split("-")}
-    assert "mine" in labels(plan, "metrics")
-
-
-def test_its_options_are_swept():
+def test_it_is_called_by_the_name_that_the_study_gives_it_and_its_options_are_swept():
     swept = {"defaults/vary": {"methods.mine.options.rate": [0.1, 0.2, 0.4]}}
     plan = planned(changed(study(options={"rate": 1, "momentum": 0.5}), swept))
+    assert {label.split("-")[-1] for label in labels(plan, "unlearn")} == {"mine", "retrain", "finetune", "salun"}
+    assert {label.split("-")[-1] for label in labels(plan, "metrics")} >= {"mine", "none"}
     options = [n.settings["method_options"]["options"] for n in plan.nodes["unlearn"].values() if "-mine-" in n.name]
-    assert {values["rate"] for values in options} == {0.1, 0.2, 0.4}
-    assert {values["momentum"] for values in options} == {0.5}
+    assert {(values["rate"], values["momentum"]) for values in options} == {(0.1, 0.5), (0.2, 0.5), (0.4, 0.5)}
 
 
 @pytest.mark.parametrize(

@@ -1,80 +1,91 @@
-"""A study that grows goes on from what lies here, and a study of which nothing lies here is planned as ever."""
-
-from pathlib import Path
+"""A study that grows goes on from what lies here, and says so if its verdicts could be seen before, unless that look
+was planned."""
 
 import pytest
 from unlearning_audit.store.files import write_spec
-from unlearning_audit.study import reading
-from unlearning_audit.workflow import plan
+from unlearning_audit.workflow import compared
 
-from plan_cases import BASE, changed
+from plan_cases import BASE, changed, files, make, missing, planned
 
-FOUR = changed(BASE, {"batch": 12})
-PAIRS = "defaults/protocol/pairs"
-
-
-def planned(config: dict) -> plan.Plan:
-    return plan.make(reading.read(config))
+pytestmark = pytest.mark.usefixtures("workdir")
+GROWTH = {"unit": "pairs", "from": [2], "to": 4}
 
 
-def make(whole: plan.Plan) -> None:
-    """Leave behind what planning looks at, as a run of the plan does."""
-    for nodes in whole.nodes.values():
-        for node in nodes.values():
-            spec = Path(node.outputs["spec"])
-            spec.parent.mkdir(parents=True, exist_ok=True)
-            write_spec(spec, {"settings": node.settings})
+def study(pairs=4, **edits):
+    return planned(changed(BASE, {"defaults/protocol/pairs": pairs, **edits}))
 
 
-def missing(whole: plan.Plan) -> dict[str, int]:
-    """How many nodes of each stage do not lie here."""
-    lacking = {s: sum(not Path(n.outputs["spec"]).exists() for n in nodes.values()) for s, nodes in whole.nodes.items()}
-    return {stage: count for stage, count in lacking.items() if count}
+def extended(plan):
+    return [place["extended"] for place in compared.comparisons(plan) if "extended" in place]
 
 
-@pytest.fixture(autouse=True)
-def in_tmp_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-def blocks(whole: plan.Plan, population: str) -> list[list[int]]:
-    settings = [node.settings for node in whole.nodes["splits"].values()]
-    return sorted(values["blocks"] for values in settings if values["population"] == population)
-
-
-def test_a_fifth_pair_trains_one_pair_and_the_next_again_one():
-    first = planned(FOUR)
-    (population,) = {node.settings["population"] for node in first.nodes["splits"].values()}
-    assert blocks(first, population) == [[0, 1, 2, 3]]
-    make(first)
-    for pairs, expected in ((5, [[0, 1, 2, 3], [4]]), (6, [[0, 1, 2, 3], [4], [5]])):
-        more = planned(changed(FOUR, {PAIRS: pairs}))
-        assert blocks(more, population) == expected
-        # All methods but none make something of it; every method is judged anew, by all pairs.
+def test_a_pair_more_trains_one_pair_and_judges_every_method_anew():
+    make(study(batch=12))
+    for pairs, blocks in ((5, [[0, 1, 2, 3], [4]]), (6, [[0, 1, 2, 3], [4], [5]])):
+        more = study(pairs, batch=12)
+        assert sorted(node.settings["blocks"] for node in more.nodes["splits"].values()) == blocks
         judged = len(more.cases)
-        assert missing(more) == {
-            "splits": 1, "train": 1, "unlearn": judged - 1, "metrics": judged, "comparisons": 1,
-        }  # fmt: skip
+        expected = {"splits": 1, "train": 1, "unlearn": judged - 1, "metrics": judged, "comparisons": 1}
+        assert missing(more) == expected
         make(more)
-        assert missing(planned(changed(FOUR, {PAIRS: pairs}))) == {}
-    assert missing(planned(FOUR)) == {}
+        assert missing(study(pairs, batch=12)) == {}
+    assert missing(study(batch=12)) == {}
 
 
 def test_where_nothing_lies_a_batch_is_whole_and_what_is_whole_stays_so():
-    whole = planned(changed(FOUR, {PAIRS: 5}))
+    whole = study(5, batch=12)
     make(whole)
-    make(planned(FOUR))
-    assert set(planned(changed(FOUR, {PAIRS: 5})).specs()) == set(whole.specs())
+    make(study(batch=12))
+    assert set(study(5, batch=12).specs()) == set(whole.specs())
 
 
-def test_an_attack_more_judges_anew_and_trains_nothing():
-    make(planned(FOUR))
-    more = planned(changed(FOUR, {"defaults/attacks/entropy": {}}))
-    assert missing(more) == {"metrics": len(more.cases), "comparisons": 1}
+def test_an_attack_more_judges_anew_trains_nothing_and_has_the_names_that_it_has_where_nothing_lies():
+    more = {"batch": 12, "defaults/attacks/entropy": {}}
+    before = study(**more).specs()
+    make(study(batch=12))
+    after = study(**more)
+    assert missing(after) == {"metrics": len(after.cases), "comparisons": 1}
+    assert after.specs() == before
 
 
-def test_names_do_not_depend_on_what_scores_lie_here():
-    more = changed(FOUR, {"defaults/attacks/entropy": {}})
-    before = planned(more).specs()
-    make(planned(FOUR))
-    assert planned(more).specs() == before
+def test_more_pairs_after_a_look_are_named():
+    for pairs in (2, 4):
+        make(study(pairs))
+    assert [extended(study(pairs)) for pairs in (6, 4, 2)] == [[GROWTH | {"from": [2, 4], "to": 6}], [GROWTH], []]
+
+
+def test_other_methods_attacks_or_code_are_the_same_draws():
+    few = {"defaults/methods": {"none": {}, "retrain": {}, "finetune": {"epochs": 9}, "scrub": {}}}
+    make(study(2, **few, **{"defaults/attacks": {"loss": {}}}))
+    assert extended(study()) == [GROWTH | {"methods": ["finetune", "none", "retrain", "retrain_control"]}]
+    assert extended(study(**few)) == [GROWTH]
+
+
+@pytest.mark.parametrize(
+    "edit", [{"seed": 1}, {"defaults/data/label_noise": 0.1}, {"defaults/protocol/alpha": 0.2}], ids=str
+)
+def test_other_draws_are_another_study(edit):
+    make(study(2))
+    assert extended(study(**edit)) == []
+
+
+def test_a_plan_made_after_the_look_comes_too_late():
+    make(study(2))
+    assert extended(study(looks=[2, 4])) == [GROWTH]
+
+
+def test_sizes_that_one_study_asks_for_are_its_parts():
+    both = {"scenarios/larger": {"protocol": {"pairs": 4}}}
+    make(study(2, **both))
+    assert extended(study(2, **both)) == []
+
+
+@pytest.mark.parametrize("stage", ["train", "splits", "data"])
+def test_a_record_of_another_version_is_passed_over(stage):
+    """One that does not say all that today's say."""
+    first = study(2)
+    make(first)
+    for node in first.nodes["metrics"].values():
+        inputs = [path for path in files(node) if f"/{stage}/" not in path]
+        write_spec(node.outputs["spec"], {"settings": {}, "inputs": inputs})
+    assert extended(study()) == []

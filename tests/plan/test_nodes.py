@@ -3,32 +3,56 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
-from unlearning_audit.workflow import nodes
+from safetensors.numpy import save_file
+from unlearning_audit.workflow import nodes, parameters
 
-from plan_cases import BASE, changed, described, planned
+from external_cases import save
+from plan_cases import BASE, changed, described, label, planned
 from snapshots import matches
 
 STUDY = changed(BASE, {
     "defaults/protocol/pairs": 3, "defaults/data/size": 400, "defaults/attacks": {"random": {}},
     "defaults/methods": {"none": {}, "finetune": {"epochs": 1}, "retrain": {}}, "defaults/metrics": {"relearn": {}},
 })  # fmt: skip
-SEQUENCE = changed(STUDY, {"defaults/protocol/requests": 2, "defaults/protocol/pairs": 1})
-SIGNALS = changed(STUDY, {
-    "defaults/attacks": {"gradient_norm": {}}, "defaults/metrics": {"efficacy_on_pairs": {}, "representation": {}},
-})  # fmt: skip
-SELECTION = changed(BASE, {
-    "defaults/attacks": {}, "defaults/methods": {"none": {}}, "tables": {}, "figures": {}, "batch": 8,
-    "scenarios": {"halves": {"protocol": {"name": "lira_selection", "pairs": 8}},
-                  "audit": {"protocol": {
-                      "name": "ruli", "target_set": "vulnerable", "target_size": 30, "select_from": "halves"}}},
-})  # fmt: skip
+EXTERNAL = {
+    **BASE, "tables": {}, "figures": {},
+    "defaults": {"protocol": {"name": "external", "path": "logits"}, "attacks": {"random": {}},
+                 "methods": {"one": {}, "two": {}}},
+}  # fmt: skip
+STUDIES = {
+    "study": STUDY,
+    "sequence": changed(STUDY, {"defaults/protocol/requests": 2, "defaults/protocol/pairs": 1}),
+    "signals": changed(STUDY, {
+        "defaults/attacks": {"gradient_norm": {}},
+        "defaults/metrics": {"efficacy_on_pairs": {}, "representation": {}},
+    }),
+    "selection": changed(BASE, {
+        "defaults/attacks": {}, "defaults/methods": {"none": {}}, "tables": {}, "figures": {}, "batch": 8,
+        "scenarios": {"halves": {"protocol": {"name": "lira_selection", "pairs": 8}},
+                      "audit": {"protocol": {
+                          "name": "ruli", "target_set": "vulnerable", "target_size": 30, "select_from": "halves"}}},
+    }),
+    "external": EXTERNAL,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["study", "sequence", "signals", "selection"])
+@pytest.fixture(autouse=True)
+def logits(workdir):
+    """Two methods of one folder of logits; shadow models of the first alone."""
+    for folder in ("one/target", "two/target", "one/shadow", "retrain", "original"):
+        masks = {part: np.full(3, len(folder), kind) for part, kind in (("labels", int), ("train", bool))}
+        save(f"logits/{folder}", logits=np.full((1, 3, 2), float(len(folder))), **masks, forget=masks["train"])
+
+
+@pytest.mark.parametrize("name", STUDIES)
 def test_a_plan_is_the_one_written_down(name):
     """Labels, files, settings and inputs of every node, and the files of every case."""
-    matches(Path(__file__).parent / "expected" / f"{name}.txt", described(planned(globals()[name.upper()])))
+    plan = planned(STUDIES[name])
+    matches(Path(__file__).parent / "expected" / f"{name}.txt", described(plan))
+    for order in (parameters.collect, parameters.headline, parameters.report, parameters.cost, parameters.verdicts):
+        assert order(plan)
 
 
 def test_the_key_tells_settings_parents_and_code_apart():
@@ -36,11 +60,28 @@ def test_the_key_tells_settings_parents_and_code_apart():
     keys = [
         nodes.key("code", settings, parents), nodes.key("other", settings, parents),
         *(nodes.key("code", a, parents) for a in ({"a": 2}, {"a": "1"}, {"a": True}, {"a": {"b": 1}}, {"b": 1})),
-        nodes.key("code", settings, {**parents, "data": ["d-4"]}), nodes.key("code", settings, {"data": ["d-1"]}),
-        nodes.key("code", settings, {**parents, "splits": ["s-3", "s-2"]}),
-        nodes.key("code", settings, {"splits": ["d-1"], "data": ["s-2", "s-3"]}),
+        *(nodes.key("code", settings, p) for p in (
+            {**parents, "data": ["d-4"]}, {"data": ["d-1"]}, {**parents, "splits": ["s-3", "s-2"]},
+            {"splits": ["d-1"], "data": ["s-2", "s-3"]})),
     ]  # fmt: skip
     assert len(set(keys)) == len(keys)
     assert all(re.fullmatch("[0-9a-f]{10}", key) for key in keys)
     same = nodes.key("code", {"a": 1}, {"splits": ["s-2", "s-3"], "none": [], "data": ["d-1"]})
     assert same == keys[0], "the order of roles, and roles without a parent, say nothing"
+
+
+@pytest.mark.parametrize("source", ["digits", "arrays"])
+def test_checkpoints_are_imported_with_their_data_and_model(source):
+    for folder in map(Path, ("logits/one/target", "logits/retrain")):
+        for name in ("logits", "labels"):
+            (folder / f"{name}.npy").unlink()
+        for number in (1, 2):
+            save_file({"weight": np.full(1, float(number), np.float32)}, folder / f"m{number}.safetensors")
+    np.savez("mine.npz", x=np.zeros((3, 2), np.float32), y=np.arange(3), part=np.zeros(3, int))
+    data = {"name": source, **({"path": "mine.npz"} if source == "arrays" else {})}
+    plan = planned(changed(EXTERNAL, {"defaults/protocol/data": data, "defaults/protocol/model": {"name": "mlp"}}))
+    read = [node for node in plan.nodes["external"].values() if "checkpoint_0" in node.place["files"]]
+    assert {label(node.name) for node in read} == {"external-one-target", "external-retrain"}
+    assert all({"checkpoint_1", "train", "forget"} <= set(node.place["files"]) for node in read)
+    assert ["source" in node.settings for node in read] == [source == "arrays"] * 2
+    assert not any("data" in node.settings for node in plan.nodes["external"].values() if node not in read)

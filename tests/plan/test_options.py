@@ -5,6 +5,7 @@ import pytest
 from unlearning_audit.plugins import registry
 from unlearning_audit.study.schema import PLACES
 
+from external_cases import save
 from other_values import other_value
 from plan_cases import BASE, changed, everything_from, only_of, planned, rebuilt
 
@@ -40,43 +41,38 @@ NO_ATTACK = {"defaults/attacks": {}, "tables": {}, "figures": {}}
 
 def options_of(kind):
     """The first option of every plug-in; the others are a matrix, and slow."""
+    cases = []
     for name in registry.names(kind):
         fields = [f for f in registry.options(kind, name).model_fields if f"{name}.{f}" not in (*FIXED, *ELSEWHERE)]
-        for field in fields:
-            marks = [pytest.mark.slow] if field != fields[0] else []
-            yield pytest.param(name, field, id=f"{name}.{field}", marks=marks)
+        cases += [pytest.param(name, field, id=f"{name}.{field}", marks=[pytest.mark.slow] * (field != fields[0]))
+                  for field in fields]  # fmt: skip
+    return cases
 
 
 @pytest.fixture(autouse=True)
-def own_files(tmp_path, monkeypatch):
+def own_files(workdir):
     """The working directory of a user who has data, logits and a method of their own, each in two places."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("own.npz", "moved.npz"):
-        np.savez(name, x=np.zeros((2, 2), np.float32), y=np.arange(2), part=np.zeros(2, int))
-    for name in ("own.csv", "moved.csv"):
-        (tmp_path / name).write_text("a,b,part,y\n1,2,train,0\n3,4,test,1\n")
-    for name in ("images", "moved"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "one.png").write_bytes(b"x")
+    for prefix in ("own", "moved"):
+        np.savez(f"{prefix}.npz", x=np.zeros((2, 2), np.float32), y=np.arange(2), part=np.zeros(2, int))
+        (workdir / f"{prefix}.csv").write_text("a,b,part,y\n1,2,train,0\n3,4,test,1\n")
+    function = "def unlearn(model, retain_loader, forget_loader, **more):\n    return model\nother = unlearn\n"
     for name in ("classic.py", "moved.py"):
-        (tmp_path / name).write_text(
-            "def unlearn(model, retain_loader, forget_loader, **more):\n    return model\nother = unlearn\n"
-        )
+        (workdir / name).write_text(function)
+    for name in ("images", "moved"):
+        (workdir / name).mkdir()
+        (workdir / name / "one.png").write_bytes(b"x")
     for name in ("logits", "moved_logits"):
-        folder = tmp_path / name / "target"
-        folder.mkdir(parents=True)
-        np.save(folder / "logits.npy", np.zeros((1, 3, 2)))
-        for part, kind in (("labels", int), ("train", bool), ("forget", bool)):
-            np.save(folder / f"{part}.npy", np.zeros(3, kind))
+        masks = {part: np.zeros(3, kind) for part, kind in (("labels", int), ("train", bool), ("forget", bool))}
+        save(workdir / name / "target", logits=np.zeros((1, 3, 2)), **masks)
 
 
 def plans(kind, place, name, field, study=BASE):
     """The study with plug-in ``name`` at ``place``, before and after ``field`` has another value."""
     form = registry.options(kind, name)
-    if kind in ("attacks", "metrics") and set(registry.declared(kind, name)) & set(
-        registry.defining("signals", "OF_TEXTS")
-    ):
-        study = changed(study, {"defaults/model": {"name": "gpt2", **NEEDED.get("gpt2", {})}})
+    if kind in ("attacks", "metrics") and {*registry.declared(kind, name)} & {
+        *registry.defining("signals", "OF_TEXTS")
+    }:
+        study = changed(study, {"defaults/model": {"name": "gpt2"}})
     base = dict(NEEDED.get(f"{name}.{field}") or NEEDED.get(name, {})) if kind != "metrics" else {}
     if field in ("milestones", "lr_decay") and "schedule" in form.model_fields:
         base |= {"schedule": "multistep", "milestones": [1]}
@@ -95,24 +91,22 @@ def test_an_option_of_the_data_rebuilds_all_unless_it_only_says_where_they_lie(n
 def study_of(protocol):
     """A study of this protocol, with what it allows."""
     if protocol == "external":
-        return {**BASE, "defaults": {"protocol": {"name": protocol, "path": "logits"}, "attacks": {"random": {}},
-                                       "methods": {"finetune": {}}},
-                "tables": {}, "figures": {}}  # fmt: skip
-    module = registry.load("protocols", protocol)
+        defaults = {"protocol": {"name": protocol, "path": "logits"}, "attacks": {"random": {}}}
+        return {**BASE, "defaults": {**defaults, "methods": {"finetune": {}}}, "tables": {}, "figures": {}}
+    record = registry.protocol(protocol)
     study = changed(BASE, {"defaults/protocol": {"name": protocol}, "batch": 1})
-    study = study if module.PROTOCOL.attacked else changed(study, NO_ATTACK)
-    return study if module.PROTOCOL.forgets else changed(study, {"defaults/methods": {"none": {}}})
+    study = study if record.attacked else changed(study, NO_ATTACK)
+    return study if record.forgets else changed(study, {"defaults/methods": {"none": {}}})
 
 
 @pytest.mark.parametrize(("name", "field"), options_of("protocols"))
 def test_an_option_of_the_protocol_redraws_all_splits_unless_it_only_counts_them(name, field):
     before, after = plans("protocols", "defaults/protocol", name, field, study_of(name))
-    changes, counts = rebuilt(before, after), registry.protocol(name).counts
-    if name == "external" and field != "design":
-        assert changes == {}, "where the logits lie, and what would ask for them, is no part of what they are"
-    elif name == "external":
-        assert set(changes) == {"metrics", "comparisons"}, "how sides were drawn says what numbers mean"
-    elif field in counts:
+    changes = rebuilt(before, after)
+    if name == "external":
+        # Where the logits lie is no part of what they are; how sides were drawn says what numbers mean.
+        assert set(changes) == ({"metrics", "comparisons"} if field == "design" else set())
+    elif field in registry.protocol(name).counts:
         assert all(changes[stage][0] == 0 for stage in ("splits", "train", "unlearn") if stage in changes)
         assert changes["splits"][2] > 0
         assert changes["metrics"][1] == 0
@@ -150,10 +144,9 @@ def test_an_option_of_an_attack_scores_again_and_trains_nothing(name, field):
 def test_an_option_of_a_metric_measures_again_and_scores_nothing(name, field):
     protocols = sorted(registry.names("protocols"), key=lambda protocol: protocol == "external")
     offers = {protocol: registry.protocol(protocol).offers for protocol in protocols}
-    by_default = [protocol for protocol in protocols if name in registry.defaults(offers[protocol])]
-    by_name = [protocol for protocol in protocols if not registry.lacking(offers[protocol], name)]
-    sequence = changed(study_of("swap"), {"defaults/protocol/requests": 3})
-    study = study_of(next(iter([*by_default, *by_name]))) if by_default or by_name else sequence
+    fitting = [protocol for protocol in protocols if name in registry.defaults(offers[protocol])]
+    fitting += [protocol for protocol in protocols if not registry.lacking(offers[protocol], name)]
+    study = study_of(fitting[0]) if fitting else changed(study_of("swap"), {"defaults/protocol/requests": 3})
     study = changed(study, {"defaults/protocol/models_per_split": 4}) if name == "ruli_on_pairs" else study
     before, after = plans("metrics", f"defaults/metrics/{name}", name, field, study)
     changes = rebuilt(before, after)
@@ -164,27 +157,24 @@ def test_an_option_of_a_metric_measures_again_and_scores_nothing(name, field):
 # ---------------------------------------------------------------- users' own files
 
 
+#: Kind → where a study names a file of it, a file of the library, and what an edit of a copy of it rebuilds.
 OWN = {
-    "data": ("data", "digits"), "models": ("model", "mlp"), "protocols": ("protocol", "swap"),
-    "methods": ("methods/mine", "finetune"), "attacks": ("attacks/mine", "loss"),
+    "data": ("data", "digits", "data"), "models": ("model", "mlp", "train"),
+    "protocols": ("protocol", "swap", "splits"), "methods": ("methods/mine", "finetune", ""),
+    "attacks": ("attacks/mine", "loss", "metrics"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", OWN)
-def test_a_file_of_ones_own_is_known_by_its_code_not_by_its_place(tmp_path, kind):
-    place, like = OWN[kind]
+def test_a_file_of_ones_own_is_known_by_its_code_not_by_its_place(workdir, kind):
+    place, like, stage = OWN[kind]
     text = registry.source_file(kind, like).read_text()
     for name in ("mine.py", "elsewhere.py"):
-        (tmp_path / name).write_text(text)
+        (workdir / name).write_text(text)
     study = changed(BASE, {f"defaults/{place}": {"name": "mine", "file": "mine.py"}})
     before = planned(study)
-    expected = only_of("mine", before) if kind == "methods" else everything_from(
-        {"data": "data", "models": "train", "protocols": "splits", "attacks": "metrics"}[kind], before
-    )  # fmt: skip
     assert rebuilt(before, planned(changed(study, {f"defaults/{place}/file": "elsewhere.py"}))) == {}
-    (tmp_path / "mine.py").write_text(f"# a comment\n{text}")
-    assert rebuilt(before, planned(study)) == {}
-    (tmp_path / "mine.py").write_text(f"{text}\nADDED = 1\n")
-    assert rebuilt(before, planned(study)) == expected
-    (tmp_path / "mine.py").write_text(text)
-    assert rebuilt(before, planned(study)) == {}
+    expected = everything_from(stage, before) if stage else only_of("mine", before)
+    for edit, changes in ((f"# a comment\n{text}", {}), (f"{text}\nADDED = 1\n", expected), (text, {})):
+        (workdir / "mine.py").write_text(edit)
+        assert rebuilt(before, planned(study)) == changes
