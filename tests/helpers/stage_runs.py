@@ -8,14 +8,15 @@ from unlearning_audit.stages import here
 from unlearning_audit.workflow import nodes, plan
 
 
+def make(node: nodes.Node) -> None:
+    """Make a node in the working directory, its parents first, unless it lies there."""
+    for parent in node.parents.values():
+        make(parent)
+    if not Path(node.outputs["spec"]).exists():
+        here.run(node, runpy.run_path(str(source.SCRIPTS / f"{node.stage}.py"))[node.stage])
+
+
 def run(study_plan: plan.Plan) -> None:
-    """Make every node but comparisons in the working directory, parents first."""
-
-    def make(node: nodes.Node) -> None:
-        for parent in node.parents.values():
-            make(parent)
-        if not Path(node.outputs["spec"]).exists():
-            here.run(node, runpy.run_path(str(source.SCRIPTS / f"{node.stage}.py"))[node.stage])
-
+    """Make every node but comparisons."""
     for node in study_plan.nodes["metrics"].values():
         make(node)

@@ -60,7 +60,7 @@ WRONG = [
     ("bootstrap", "'200.0'", "bootstrap: must be a whole number, found '200.0', which YAML takes for text; write 200"),
     ("bootstrap", "1e" + "9" * 30, "bootstrap: must be a whole number, found '1e99"),
     ("defaults/recipe/lr", "-1", "defaults.recipe.lr: must be at least 0, found -1"),
-    ("defaults/recipe/lr", "1e3", "defaults.recipe.lr: must be a number, found '1e3', which YAML takes for text; write"),
+    ("defaults/recipe/lr", "1e3", "defaults.recipe.lr: must be a number, found '1e3', which YAML takes for text; wri"),
     ("bootstap", "500", "bootstap: there is no such field, did you mean 'bootstrap'? (known: batch, bootstrap,"),
     ("defaults", "{on: 1}", "defaults: the key true is not text (YAML reads yes, no, on, off as true, false; quote it"),
     ("defaults", "[a]", 'defaults: must be a mapping, found ["a"]'),

@@ -17,8 +17,16 @@ class Options(Settings):
 """
 ATTACK = "def score(logits, y, reference, options, rng):\n    return logits[..., 0] * {factor}, logits[..., 0] > 0\n"
 METRIC = "def rows(case, options, rng):\n    return []\n"
-SOURCE = "def load(options, root):\n    return None\n"
 METHOD = "def unlearn(bank, forget, retain, options):\n    pass\n"
+READS = """
+from pathlib import Path
+
+def content(options):
+    return [Path(options.data_dir) / 'numbers.txt']
+
+def load(options, root):
+    return None
+"""
 
 
 def write(path: Path, text: str, fields: str = "pass") -> str:
@@ -34,18 +42,16 @@ def study(**edits):
 @pytest.mark.parametrize(("kind", "text"), [("attacks", ATTACK), ("metrics", METRIC + "FACTOR = {factor}\n")])
 def test_files_that_change_places_are_told_apart(tmp_path, kind, text):
     one, two = (write(tmp_path / f"m{factor}.py", text.format(factor=factor)) for factor in (2, 3))
-    before = study(**{kind: {"a": {"file": one}, "b": {"file": two}, "confidence": {}} if kind == "attacks" else
-                      {"a": {"file": one}, "b": {"file": two}}})  # fmt: skip
-    after = study(**{kind: {"a": {"file": two}, "b": {"file": one}, "confidence": {}} if kind == "attacks" else
-                     {"a": {"file": two}, "b": {"file": one}}})  # fmt: skip
+    more = {"confidence": {}} if kind == "attacks" else {}
+    before, after = (study(**{kind: {"a": {"file": a}, "b": {"file": b}, **more}}) for a, b in ((one, two), (two, one)))
     assert "metrics" in rebuilt(before, after)
 
 
 def test_words_of_a_metric_redraw_displays_and_names_of_its_rows_measure_again(tmp_path):
-    head = "from unlearning_audit.plugins.declarations import Quantity\n"
     path = tmp_path / "gap.py"
 
     def with_quantities(text: str):
+        head = "from unlearning_audit.plugins.declarations import Quantity\n"
         write(path, f"{head}QUANTITIES = ({text})\n{METRIC}")
         return study(metrics={"gap": {"file": str(path)}})
 
@@ -59,47 +65,39 @@ def test_words_of_a_metric_redraw_displays_and_names_of_its_rows_measure_again(t
 
 
 def test_of_what_a_source_of_ones_own_reads_the_content_counts(tmp_path):
-    (tmp_path / "numbers.txt").write_text("1")
-    reads = "from pathlib import Path\n\ndef content(options):\n    return [Path(options.data_dir) / 'numbers.txt']\n"
-    path = write(tmp_path / "mine.py", SOURCE + reads, "data_dir: str = 'data'")
+    path = write(tmp_path / "mine.py", READS, "data_dir: str = 'data'")
 
-    def read(folder: Path):
+    def read(folder: Path, content: str):
+        folder.mkdir(exist_ok=True)
+        (folder / "numbers.txt").write_text(content)
         return study(data={"name": "mine", "file": path, "data_dir": str(folder), "label_noise": 0.2})
 
-    before = read(tmp_path)
-    (tmp_path / "numbers.txt").write_text("2")
-    assert "data" in rebuilt(before, read(tmp_path))
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/numbers.txt").write_text("2")
-    assert "data" in rebuilt(read(tmp_path), read(tmp_path / "other"))
+    before, after, moved = read(tmp_path, "1"), read(tmp_path, "2"), read(tmp_path / "other", "2")
+    assert "data" in rebuilt(before, after)
+    assert "data" in rebuilt(after, moved)
 
 
 def test_a_file_that_is_edited_while_the_study_runs_files_nothing_under_the_key_of_what_it_held(tmp_path):
     """The user's own file, a helper beside it, what it depends on, and data."""
     helper, numbers, words = (tmp_path / name for name in ("a_helper_of_mine.py", "numbers.txt", "words.txt"))
-    helper.write_text("RATE = 1")
-    for path in (numbers, words):
+    for path in (helper, numbers, words):
         path.write_text("1")
     method = Path(write(tmp_path / "mine.py", "import a_helper_of_mine\n" + METHOD))
-    reads = "from pathlib import Path\n\ndef content(options):\n    return [Path(options.data_dir) / 'numbers.txt']\n"
-    data = write(tmp_path / "own.py", SOURCE + reads, "data_dir: str = 'data'")
+    data = write(tmp_path / "own.py", READS, "data_dir: str = 'data'")
     plan = study(
         methods={"none": {}, "retrain": {}, "mine": {"file": str(method), "depends": [str(words)]}},
         data={"name": "own", "file": data, "data_dir": str(tmp_path), "label_noise": 0.2},
     )
-    asked = [node.place["contents"] for node in plan.nodes["unlearn"].values() if "-mine-" in node.name]
-    loaded = [node.place["contents"] for node in plan.nodes["data"].values()]
-    assert asked
-    assert loaded
-    for place, path, edit in [*((place, path, "\nx = 1\n") for place in asked for path in (method, helper)),
-                              *((place, words, "2") for place in asked), *((place, numbers, "2") for place in loaded),
-                              *((place, Path(data), "\nx = 1\n") for place in loaded)]:  # fmt: skip
-        folders.unchanged(place)
-        before = path.read_text()
-        path.write_text(before + edit)
-        with pytest.raises(ValueError, match=f"{path.name}: this file has changed since the run began; start the run"):
+    asked = next(node.place["contents"] for node in plan.nodes["unlearn"].values() if "-mine-" in node.name)
+    (loaded,) = (node.place["contents"] for node in plan.nodes["data"].values())
+    for place, paths in ((asked, (method, helper, words)), (loaded, (numbers, Path(data)))):
+        for path in paths:
             folders.unchanged(place)
-        path.write_text(before)
+            before = path.read_text()
+            path.write_text(f"{before}\nx = 1\n")
+            with pytest.raises(ValueError, match=f"{path.name}: this file has changed since the run began; start the"):
+                folders.unchanged(place)
+            path.write_text(before)
     assert not any("contents" in node.place for node in plan.nodes["splits"].values())
 
 
@@ -111,6 +109,5 @@ def test_needs_that_nobody_knows_are_refused(tmp_path):
 
 @pytest.mark.parametrize(("kind", "name"), [("attacks", "min_k"), ("metrics", "rouge"), ("metrics", "rouge_at_k")])
 def test_what_only_language_models_say_is_refused_before_training_others(kind, name):
-    wanted = {"confidence": {}, name: {}} if kind == "attacks" else {name: {}}
     with pytest.raises(ValueError, match=rf"{kind}\.{name}: needs \w+, which mlp does not provide; .* gpt2, gpt_neox"):
-        study(**{kind: wanted})
+        study(**{kind: {name: {}, **({"confidence": {}} if kind == "attacks" else {})}})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plan_cases import BASE, BELOW, changed, labels, planned, rebuilt
+from plan_cases import BASE, BELOW, changed, everything_from, labels, planned, rebuilt
 
 ADAM = {"optimiser": "adamw", "lr": 0.001, "epochs": 2}
 TEXT = changed(
@@ -32,54 +32,50 @@ def test_one_base_is_made_before_all_models_and_all_of_them_start_from_it():
     assert not planned(changed(TEXT, {"defaults/model": {"name": "gpt2"}})).nodes["pretrain"]
 
 
-def test_tokens_are_read_only_where_an_attack_or_metric_asks():
-    assert not planned(changed(TEXT, {"defaults/attacks": {"confidence": {}}})).nodes["signals"]
-
-
-def test_another_recipe_of_the_base_makes_all_anew_but_data_and_splits():
-    changes = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/model/base/lr": 0.002})))
-    assert set(changes) == {"pretrain", *BELOW["train"]}
-    assert all(stay == 0 for _, stay, _ in changes.values())
-
-
-def test_a_recipe_of_the_others_leaves_the_base_as_it_is():
-    changes = rebuilt(planned(TEXT), planned(changed(TEXT, {"defaults/recipe/lr": 0.2})))
-    assert set(changes) == set(BELOW["train"])
-
-
 @pytest.fixture
-def corpus(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def corpus(workdir):
     for name in ("texts", "moved"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.jsonl").write_text(json.dumps({"text": "one"}))
-    return tmp_path
+        (workdir / name).mkdir()
+        (workdir / name / "a.jsonl").write_text(json.dumps({"text": "one"}))
+    return workdir
 
 
-def test_what_a_folder_of_text_holds_counts_and_where_it_lies_does_not(corpus):
-    data = {"name": "passages", "corpus": "folder", "path": "texts"}
-    before = planned(changed(TEXT, {"defaults/data": data}))
-    assert rebuilt(before, planned(changed(TEXT, {"defaults/data": {**data, "path": "moved"}}))) == {}
-    (corpus / "texts" / "b.txt").write_text("more")
-    assert "data" in rebuilt(before, planned(changed(TEXT, {"defaults/data": data})))
+FOLDER = {"defaults/data": {"name": "passages", "corpus": "folder", "path": "texts"}}
+WEIGHTS = {"name": "gpt2", "weights": "some/weights"}
 
 
-def test_what_a_folder_of_weights_holds_counts(corpus):
-    study = changed(TEXT, {"defaults/model": {"name": "gpt2", "weights": "texts"}})
+@pytest.mark.parametrize(
+    ("first", "then", "stages"),
+    [
+        ({}, {"defaults/model/base/lr": 0.002}, ("pretrain", *BELOW["train"])),
+        ({}, {"defaults/recipe/lr": 0.2}, BELOW["train"]),
+        ({"defaults/model": WEIGHTS}, {"defaults/model/adapter": {"rank": 4}}, BELOW["train"]),
+        (FOLDER, {"defaults/data/path": "moved"}, ()),
+    ],
+    ids=["recipe of the base", "recipe of the others", "adapter", "moved"],
+)  # fmt: skip
+def test_what_starts_from_a_base_or_weights_is_made_anew_with_them(corpus, first, then, stages):
+    study = changed(TEXT, first)
     before = planned(study)
-    (corpus / "texts" / "model.safetensors").write_bytes(b"weights")
-    assert set(rebuilt(before, planned(study))) == set(BELOW["train"])
+    anew = everything_from("data", before) | {"pretrain": (1, 0, 1)}
+    assert rebuilt(before, planned(changed(study, then))) == {stage: anew[stage] for stage in stages}
 
 
-def test_an_adapter_makes_all_models_anew(corpus):
-    weights = {"name": "gpt2", "weights": "some/weights"}
-    before = planned(changed(TEXT, {"defaults/model": weights}))
-    after = planned(changed(TEXT, {"defaults/model": {**weights, "adapter": {"rank": 4}}}))
-    assert set(before.nodes["data"]) == set(after.nodes["data"])
-    assert not set(before.nodes["train"]) & set(after.nodes["train"])
+@pytest.mark.parametrize(
+    ("choice", "file", "stages"),
+    [
+        (FOLDER, "b.txt", {"data", "pretrain"}),
+        ({"defaults/model": {"name": "gpt2", "weights": "texts"}}, "model.safetensors", set()),
+    ],
+)
+def test_what_a_folder_of_text_or_weights_holds_counts(corpus, choice, file, stages):
+    before = planned(changed(TEXT, choice))
+    (corpus / "texts" / file).write_text("more")
+    after = set(rebuilt(before, planned(changed(TEXT, choice))))
+    assert after == stages | set(BELOW["splits" if stages else "train"])
 
 
-def test_models_say_answers_where_a_metric_reads_them():
+def test_models_say_answers_where_a_metric_reads_them_and_tokens_where_an_attack_does():
     text = changed(TEXT, {"defaults/attacks": {"confidence": {}}})
     base = planned(text)
     extended = planned(changed(text, {"scenarios/main": {"metrics": {"rouge": {"most": 7}}}}))

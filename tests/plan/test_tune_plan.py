@@ -8,34 +8,28 @@ from unlearning_audit.study import reading
 from unlearning_audit.study.messages import StudyError
 from unlearning_audit.workflow import parameters
 
-from plan_cases import BASE, changed, planned
+from plan_cases import BASE, case, changed, files, planned
 
 TUNED = changed(BASE, {"defaults/methods/salun": {"epochs": 1, "tune": {"trials": 4}}})
-
-
-def files(node):
-    return {path for paths in node.inputs.values() for path in ([paths] if isinstance(paths, str) else paths)}
 
 
 def test_the_audited_models_are_never_seen_by_tuning():
     plan = planned(TUNED)
     (tune,) = plan.nodes["tune"].values()
     audited = {path for case in plan.cases for path in (*case.splits, *case.originals, *case.unlearned)}
-    assert not audited & files(tune)
-    seeds = {name: node.settings["seed"] for name, node in plan.nodes["splits"].items()}
-    (tuning_seed,) = (seed for name, seed in seeds.items() if f"results/splits/{name}/membership.npz" in files(tune))
-    assert list(seeds.values()).count(tuning_seed) == 1
+    assert not audited & {*files(tune)}
+    seeds = [node.settings["seed"] for node in plan.nodes["splits"].values()]
+    (own,) = (node for node in plan.nodes["splits"].values() if node.outputs["membership"] in files(tune))
+    assert seeds.count(own.settings["seed"]) == 1
 
 
 def test_a_tuned_method_reads_what_was_chosen_and_the_published_one_does_not():
     plan = planned(TUNED)
     (tune,) = plan.nodes["tune"].values()
-    reading_it = [node for node in plan.nodes["unlearn"].values() if tune.outputs["chosen"] in files(node)]
-    assert len(reading_it) == 2  # two batches
-    assert {case.method for case in plan.cases} >= {"salun", "salun_published"}
-    published = next(case for case in plan.cases if case.method == "salun_published")
-    before = next(case for case in planned(BASE).cases if case.method == "salun")
-    assert published.unlearned == before.unlearned
+    readers = [node for node in plan.nodes["unlearn"].values() if tune.outputs["chosen"] in files(node)]
+    assert len(readers) == 2  # two batches
+    assert {node.outputs["logits"] for node in readers} == {*case(plan, "salun").unlearned}
+    assert case(plan, "salun_published").unlearned == case(planned(BASE), "salun").unlearned
 
 
 def test_trials_are_judged_by_what_is_asked_for_and_by_no_file_of_a_user(tmp_path):
@@ -51,19 +45,18 @@ def test_trials_are_judged_by_what_is_asked_for_and_by_no_file_of_a_user(tmp_pat
 
 
 def test_methods_stand_over_scenarios_that_share_no_data():
-    scenarios = {"scenarios/again": {"data": {"label_noise_seed": 1}}, "scenarios/other": {
-        "data": {"name": "breast_cancer", "test_size": 69}}}  # fmt: skip
-    order = parameters.tuning(planned(changed(TUNED, scenarios)))
-    places = [place["scenario"] for place in order["places"]]
-    assert places == ["main", "other"]
+    order = parameters.tuning(planned(changed(TUNED, {
+        "scenarios/again": {"data": {"label_noise_seed": 1}},
+        "scenarios/other": {"data": {"name": "breast_cancer", "test_size": 69}},
+    })))  # fmt: skip
+    assert [place["scenario"] for place in order["places"]] == ["main", "other"]
     assert {method["method"] for method in order["places"][0]["methods"]} >= {"none", "salun", "salun_published"}
 
 
 def test_a_study_says_its_own_space_over_that_of_the_file():
     edited = changed(TUNED, {"defaults/methods/salun/tune/space": {"keep": [0.2, 0.4]}})
     space = reading.read(edited, "study.yaml").scenarios[0].methods["salun"].tune.space
-    assert space["keep"] == [0.2, 0.4]
-    assert space["lr"].log
+    assert (space["keep"], space["lr"].log) == ([0.2, 0.4], True)
 
 
 FUNCTION = """TUNE = {"lr": {"low": 0.01, "high": 0.1, "log": True}, "batch_size": [32, 64]}
@@ -74,37 +67,36 @@ def unlearn(model, retain_loader, lr=0.1, epochs=1):
 """
 
 
-@pytest.fixture
-def in_folder_of_function(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(FUNCTION)
+def with_function(text=FUNCTION, **tune):
+    Path("mine.py").write_text(text)
+    return changed(BASE, {"defaults/methods/mine": {"file": "mine.py", "options": {"lr": 0.05}, "tune": tune}})
 
 
-def with_function(**fields):
-    return changed(BASE, {"defaults/methods/mine": {"file": "mine.py", "options": {"lr": 0.05}, **fields}})
+def test_an_edit_of_a_function_renews_its_tuning(workdir):
+    texts = (FUNCTION, FUNCTION, FUNCTION.replace("pass", "model.eval()"))
+    before, again, after = ([*planned(with_function(text)).nodes["tune"]] for text in texts)
+    assert len(before) == 1
+    assert before == again != after
 
 
-def test_an_edit_of_a_function_renews_its_tuning(in_folder_of_function):
-    study = with_function(tune={})
-    (before,) = planned(study).nodes["tune"]
-    assert list(planned(study).nodes["tune"]) == [before]
-    Path("mine.py").write_text(FUNCTION.replace("pass", "model.eval()"))
-    assert list(planned(study).nodes["tune"]) != [before]
-
-
-def test_what_a_function_lacks_for_tuning_is_said(in_folder_of_function):
-    sentence = r"space\.lr: there is no option 'lr' \(known: .*\); write an option of the function as options\.lr"
+@pytest.mark.parametrize(
+    ("text", "tune", "sentence"),
+    [
+        (FUNCTION, {"space": {"lr": [0.1]}},
+         r"space\.lr: there is no option 'lr' \(known: .*\); write an option of the function as options\.lr"),
+        (FUNCTION, {"space": {"options.lrr": [0.1]}},
+         r"mine\.py: unlearn: options\.lrr: there is no parameter 'lrr', did you mean 'lr'"),
+        (FUNCTION.partition("\n")[2], {},
+         r"mine\.py declares no TUNE; map options .* such as options\.lr: \[0\.1, 0\.01\]"),
+    ],
+    ids=["option", "parameter", "TUNE"],
+)  # fmt: skip
+def test_what_a_function_lacks_for_tuning_is_said(workdir, text, tune, sentence):
     with pytest.raises(StudyError, match=sentence):
-        reading.read(with_function(tune={"space": {"lr": [0.1]}}), "study.yaml")
-    with pytest.raises(
-        StudyError, match=r"mine\.py: unlearn: options\.lrr: there is no parameter 'lrr', did you mean 'lr'"
-    ):
-        reading.read(with_function(tune={"space": {"options.lrr": [0.1]}}), "study.yaml")
-    Path("mine.py").write_text(FUNCTION.partition("\n")[2])
-    with pytest.raises(
-        StudyError, match=r"mine\.py declares no TUNE; map options .* such as options\.lr: \[0\.1, 0\.01\]"
-    ):
-        reading.read(with_function(tune={}), "study.yaml")
+        reading.read(with_function(text, **tune), "study.yaml")
+
+
+COMPETITION = {"defaults/protocol": {"name": "competition"}, "defaults/attacks": {}, "tables": {}, "figures": {}}
 
 
 @pytest.mark.parametrize(
@@ -119,10 +111,7 @@ def test_what_a_function_lacks_for_tuning_is_said(in_folder_of_function):
         ({"defaults/methods": {"none": {}, "salun": {"tune": {}}}}, "must list retrain"),
         ({"defaults/protocol/requests": 2}, "in a sequence"),
         ({"defaults/methods/salun/tune/objective": "speed"}, "'metrics' or 'accuracy'"),
-        (
-            {"defaults/protocol": {"name": "competition"}, "defaults/attacks": {}, "tables": {}, "figures": {}},
-            "random_splits or swap",
-        ),
+        (COMPETITION, "random_splits or swap"),
     ],
 )
 def test_what_cannot_be_tuned_is_said_in_a_sentence(edits, sentence):
@@ -135,14 +124,14 @@ SHAM = changed(BASE, {"defaults/methods/sham_salun": {"name": "sham", "like": "s
 
 def test_a_sham_reads_the_models_that_it_is_like_and_is_compared_alone():
     plan = planned(SHAM)
-    shams = [node for node in plan.nodes["unlearn"].values() if node.settings["method"] == "sham"]
-    like = [node for node in plan.nodes["unlearn"].values() if node.settings["method"] == "salun"]
-    assert {path for node in shams for path in node.inputs["like"]} == {node.outputs["models"] for node in like}
-    assert not any("like" in node.inputs and node.inputs["like"] for node in like)
+    by_method = {name: [n for n in plan.nodes["unlearn"].values() if n.settings["method"] == name]
+                 for name in ("sham", "salun")}  # fmt: skip
+    like = {node.outputs["models"] for node in by_method["salun"]}
+    assert {path for node in by_method["sham"] for path in node.inputs["like"]} == like
+    assert not any(node.inputs.get("like") for node in by_method["salun"])
     assert "sham_salun" not in {case.method for case in plan.cases}
-    assert {node.settings.get("shams", {}).get("sham_salun") for node in plan.nodes["comparisons"].values()} == {
-        "salun"
-    }
+    (comparison,) = plan.nodes["comparisons"].values()
+    assert comparison.settings["shams"] == {"sham_salun": "salun"}
 
 
 @pytest.mark.parametrize("like", ["none", "retrain", "sham_salun", "nobody"])

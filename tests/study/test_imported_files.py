@@ -1,69 +1,173 @@
-"""The arrays of a user's folder, one by one: what they may be, what becomes of them, and how they are refused."""
+"""The arrays of a user's folder, one by one: what they may hold, what is inferred, and how they are refused."""
+
+import os
+from dataclasses import fields
 
 import numpy as np
 import pytest
+from unlearning_audit.evaluation import external
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 
 from external_cases import GOOD, read
 
-RNG = np.random.default_rng(3)
+SAMPLES = np.arange(12)
 
 
-def refused(folder, population="target", **changes) -> str:
-    """What is said of the files of GOOD with some changed (None: left out), without the folder."""
-    with pytest.raises(ValueError, match=r"\.npy: ") as error:
-        read(folder, population, **changes)
-    return str(error.value).replace(f"{folder}/", "")
+def with_value(name, *values):
+    """An array of GOOD with other values: (place, value) of each."""
+    changed = GOOD[name].copy()
+    for place, value in values:
+        changed[place] = value
+    return changed
 
 
-# ---------------------------------------------------------------- logits and labels
+BAD = [
+    ("logits", GOOD["logits"].astype(np.int64), "float16, float32 or float64"),
+    ("logits", GOOD["logits"][0], r"logits\[None\]"),
+    ("logits", GOOD["logits"][:, :, :1], "two classes"),
+    ("logits", GOOD["logits"][:0], "needs a model"),
+    (
+        "logits",
+        with_value("logits", ((1, 0, 0), np.nan), ((3, 2, 0), np.inf)),
+        r"infinite for 2 samples \(0, 2\); leave",
+    ),
+    ("logits", np.full((4, 12, 3), 1e300), "model damaged: 4 of 4 models diverged"),
+    ("logits", np.full((4, 12, 4), 0.25), "probabilities"),
+    ("labels", GOOD["labels"].astype(np.float64), "must be whole numbers"),
+    ("labels", GOOD["labels"][:11], r"shape \[11\], but must be \[12\] or \[4, 12\]"),
+    ("labels", GOOD["labels"] + 1, "from 1 to 3, but must be 0 to 2, the classes of the logits"),
+    ("labels", GOOD["labels"] - 1, "from -1 to 1"),
+    ("labels", np.where(SAMPLES == 0, 3, np.tile(GOOD["labels"], (4, 1))), "from 0 to 3, but must be 0 to 2"),
+    ("train", GOOD["train"].astype(np.uint8), "mask of bool"),
+    ("train", GOOD["train"].T, r"shape \[12, 4\], but must be \[4, 12\] or \[12\]"),
+    ("train", np.zeros((4, 12), bool), "forget.npy: forget has 12 entries outside"),
+    ("forget", np.arange(3), "mask of bool.*indices"),
+    ("forget", GOOD["forget"][:2], r"shape \[2, 12\]"),
+    ("forget", with_value("forget", ((0, 11), True)), "1 entries outside.*train.npy"),
+    ("forget", with_value("forget", (3, False)), "empty for model 3"),
+    ("heldout", GOOD["train"], "18 entries in|24 entries in"),
+    ("heldout", np.ones(5, bool), r"shape \[5\]"),
+    ("test", np.ones(11, bool), r"shape \[11\]"),
+    ("test", SAMPLES < 1, "train.npy: train has 4 entries in .*test.npy"),
+    ("weight", np.full(12, -1.0), "at least 0"),
+    ("weight", np.full(12, np.nan), "finite"),
+    ("weight", np.zeros(12), "not all 0"),
+    ("weight", np.ones(12, int), "floating-point"),
+    ("split", np.zeros(3, int), r"shape \[3\], but must be \[4\]"),
+    ("split", np.zeros(4), "whole numbers"),
+    ("block", np.zeros(4, int), "without split"),
+    ("pair", np.roll([-1] * 3 + [0, 1, 2, 0, 1, 2] + [-1] * 3, 1), "pair has pair "),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), BAD, ids=[f"{i}-{row[0]}" for i, row in enumerate(BAD)])
+def test_a_bad_file_is_named_with_its_field(tmp_path, name, value, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        read(tmp_path, **{name: value})
+    path, told = str(caught.value).split(".npy: ", 1)
+    field = path.rsplit("/", 1)[1]
+    assert told.startswith((f"{field} ", f"{field}: "))
+    assert "\n" not in told
+
+
+class _Attack:
+    """Makes a folder when somebody reads it as numpy once did."""
+
+    def __init__(self, folder) -> None:
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_code_in_a_file_is_refused_and_not_run(tmp_path):
+    read(tmp_path)
+    files, ran = {name: tmp_path / f"{name}.npy" for name in GOOD}, tmp_path / "ran"
+    np.save(files["labels"], np.array([_Attack(ran)], object))
+    with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read") as error:
+        external.read(files, "target")
+    assert "unsafe" not in str(error.value)
+    assert not ran.exists()
+
+
+def test_what_is_given_is_handed_on_as_it_is(tmp_path):
+    given = {"weight": np.arange(12.0), "heldout": ~GOOD["train"] & (SAMPLES != 11), "split": np.array([0, 1, 0, 1]),
+             "block": np.array([3, 3, 5, 5])}  # fmt: skip
+    half = {"logits": GOOD["logits"].astype(np.float16), "labels": GOOD["labels"].astype(np.uint8)}
+    data, member, logits = read(tmp_path, **half, **given, test=SAMPLES == 11)
+    expected = given | {
+        "train": GOOD["train"],
+        "forget": GOOD["forget"],
+        "seed": np.arange(4),
+        "shadow": np.zeros(4, bool),
+    }
+    for field in fields(Membership):
+        np.testing.assert_array_equal(getattr(member, field.name), expected.get(field.name), err_msg=field.name)
+    np.testing.assert_array_equal(logits.logits, half["logits"].astype(np.float32), strict=True)
+    assert (data.x.shape, data.classes, data.part.tolist()) == ((12, 0), 3, [0] * 11 + [1])
+    for name, artifact, kind in (("data", data, Data), ("logits", logits, Logits), ("membership", member, Membership)):
+        artifact.write(tmp_path / "node" / f"{name}.npz")
+        kind.read(tmp_path / "node" / f"{name}.npz")
 
 
 def test_two_classes_and_a_single_model_are_enough(tmp_path):
     only = {name: value[:1] for name, value in GOOD.items() if name != "labels"}
     data, member, _ = read(tmp_path, **{**only, "logits": GOOD["logits"][:1, :, :2]}, labels=np.zeros(12, int))
-    assert data.classes == 2
-    assert data.y.tolist() == [0] * 12
-    assert member.labels is None
+    assert (data.classes, data.y.tolist(), member.labels) == (2, [0] * 12, None)
     np.testing.assert_array_equal(member.heldout, ~GOOD["train"][:1], strict=True)
 
 
 def test_labels_of_models_stand_for_the_data_by_majority_and_the_smallest_of_equals(tmp_path):
     labels = np.array([[2] * 12, [1] * 12, [2] * 11 + [1], [1] * 11 + [0]])
     data, member, logits = read(tmp_path, labels=labels)
-    assert data.y.tolist() == [1] * 12
-    assert logits.y.tolist() == [1] * 12
+    assert data.y.tolist() == logits.y.tolist() == [1] * 12
     np.testing.assert_array_equal(member.labels, labels, strict=True)
-    assert refused(tmp_path, labels=np.where(labels == 0, 3, labels)) == (
-        "labels.npy: labels has values from 1 to 3, but must be 0 to 2, the classes of the logits"
-    )
-
-
-# ---------------------------------------------------------------- memberships
 
 
 def test_files_for_all_models_are_those_of_each(tmp_path):
-    train, forget, heldout = np.arange(12) < 6, np.arange(12) < 2, np.arange(12) > 8
-    _, member, _ = read(tmp_path, train=train, forget=forget, heldout=heldout)
-    for name, mask in (("train", train), ("forget", forget), ("heldout", heldout)):
+    masks = {"train": SAMPLES < 6, "forget": SAMPLES < 2, "heldout": SAMPLES > 8}
+    _, member, _ = read(tmp_path, **masks)
+    for name, mask in masks.items():
         np.testing.assert_array_equal(getattr(member, name), np.tile(mask, (4, 1)))
 
 
-def test_nothing_need_be_forgotten(tmp_path):
-    _, member, _ = read(tmp_path, forget=None)
-    assert not member.forget.any()
-    np.testing.assert_array_equal(member.train, GOOD["train"])
-    np.testing.assert_array_equal(member.heldout, ~GOOD["train"] & GOOD["train"].any(axis=0), strict=True)
-    assert (member.split.tolist(), member.block.tolist()) == ([0, 1, 0, 1], [0] * 4)
-    _, member, _ = read(tmp_path / "all", forget=None, train=np.ones(12, bool))
-    assert not member.heldout.any()
-    assert (member.split.tolist(), member.block.tolist()) == ([0] * 4, [0] * 4)
+@pytest.mark.parametrize(
+    ("changes", "train", "heldout"),
+    [
+        ({}, GOOD["train"], GOOD["train"][[1, 0, 3, 2]] & ~GOOD["train"]),  # what another model saw
+        ({"train": GOOD["train"][0], "forget": GOOD["forget"][0]}, np.tile(GOOD["train"][0], (4, 1)),
+         np.tile(~GOOD["train"][0], (4, 1))),  # all that was not seen
+        ({"train": None, "heldout": ~GOOD["train"]}, GOOD["forget"], ~GOOD["train"]),
+        ({"forget": None}, GOOD["train"], ~GOOD["train"] & GOOD["train"].any(axis=0)),
+        ({"forget": None, "train": np.ones(12, bool)}, np.ones((4, 12), bool), np.zeros((4, 12), bool)),
+    ],
+    ids=["whole", "of all", "unseen", "nothing forgotten", "all seen"],
+)  # fmt: skip
+def test_what_is_not_given_is_inferred(tmp_path, changes, train, heldout):
+    _, member, _ = read(tmp_path, **changes)
+    forget = np.zeros((4, 12), bool) if changes.get("forget", True) is None else changes.get("forget", GOOD["forget"])
+    np.testing.assert_array_equal(member.train, train, strict=True)
+    np.testing.assert_array_equal(member.heldout, heldout, strict=True)
+    np.testing.assert_array_equal(member.forget, np.broadcast_to(forget, (4, 12)))
+    np.testing.assert_array_equal(member.retain, train & ~member.forget)
+    alike = (member.heldout == member.heldout[0]).all()
+    assert (member.split.tolist(), member.block.tolist()) == ([0] * 4 if alike else [0, 1, 0, 1], [0] * 4)
+
+
+def test_where_nothing_is_forgotten_every_model_saw_something(tmp_path):
     nobody = np.where(np.arange(4)[:, None] == 2, False, GOOD["train"])
-    assert refused(tmp_path, forget=None, train=nobody) == (
-        "train.npy: train is empty for model 2; leave it out of all arrays"
-    )
+    with pytest.raises(ValueError, match=r"train\.npy: train is empty for model 2; leave it out of all arrays"):
+        read(tmp_path, forget=None, train=nobody)
 
 
-# ---------------------------------------------------------------- pairs
+def test_retrained_models_may_say_what_they_saw_or_what_the_originals_saw(tmp_path):
+    retained = GOOD["train"] & ~GOOD["forget"]
+    for train in (retained, GOOD["train"]):
+        _, member, _ = read(tmp_path, "retrain", train=train)
+        np.testing.assert_array_equal(member.train, GOOD["train"])
+        np.testing.assert_array_equal(member.retain, retained)
+    with pytest.raises(ValueError, match=r"forget\.npy: forget lies partly in .*train\.npy for model 2"):
+        read(tmp_path, "retrain", train=with_value("train", ((2, 3), False)))
 
 
 def masks(*sides):
@@ -85,8 +189,7 @@ def masks(*sides):
 def test_pairs_are_numbered_as_they_come(tmp_path, sides, split, block):
     """Every letter is a set of two samples: "ab" forgot a and never saw b."""
     arrays = masks(*[[{2 * ord(letter) - 194, 2 * ord(letter) - 193} for letter in side] for side in sides])
-    logits = RNG.normal(size=(5, 12, 3))
-    _, member, _ = read(tmp_path, logits=logits, **arrays)
+    _, member, _ = read(tmp_path, logits=np.random.default_rng(3).normal(size=(5, 12, 3)), **arrays)
     assert (member.split.tolist(), member.block.tolist()) == (split, block)
     assert member.split.dtype == member.block.dtype == np.int64
 
@@ -94,8 +197,5 @@ def test_pairs_are_numbered_as_they_come(tmp_path, sides, split, block):
 def test_canaries_of_retrained_models_are_theirs_only_if_their_coins_are(tmp_path):
     pair = np.array([-1] * 3 + [0, 1, 2, 0, 1, 2] + [-1] * 3)
     for population in ("target", "retrain"):
-        _, member, _ = read(tmp_path, population, pair=pair)
-        np.testing.assert_array_equal(member.pair, pair, strict=True)
-    second = np.roll(pair, 1)
-    assert read(tmp_path, "retrain", pair=second)[1].pair is None
-    assert refused(tmp_path, pair=second).startswith("pair.npy: pair has pair ")
+        np.testing.assert_array_equal(read(tmp_path, population, pair=pair)[1].pair, pair, strict=True)
+    assert read(tmp_path, "retrain", pair=np.roll(pair, 1))[1].pair is None

@@ -1,80 +1,266 @@
-"""The folders of a user's logits: who plays which part, which files are lent, and what is missing."""
+"""The folders of a user's own models: who plays which part, which files are lent, what is missing, and what nothing
+would read."""
 
 import os
+import shutil
+from pathlib import Path
 
+import numpy as np
 import pytest
 from unlearning_audit.protocols import external
+from unlearning_audit.study import reading
+from unlearning_audit.study.messages import StudyError
 
-from external_cases import GOOD, save
+from external_cases import GOOD, config, save
 
-EVERY = ("target", "shadow", "original", "retrain", "retrain_control", "shadow_original")
-
-
-def options(path):
-    return external.Options(path=str(path))
+SHARED = {name: name for name in ("original", "retrain", "retrain_control", "shadow_original")}
 
 
-def kinds(path, method, names=("mine",)):
+def parts(path, method="mine", names=("mine",)):
+    options = external.Options(path=str(path))
+    return external.populations(options, method, external.methods(options, list(names)))
+
+
+def kinds(path, method):
     """Which folder's models play each part."""
-    populations = external.populations(options(path), method, external.methods(options(path), list(names)))
-    return {part: folder.kind for part, folder in populations.items()}
+    return {part: folder.kind for part, folder in parts(path, method).items()}
+
+
+def test_nothing_is_drawn(tmp_path):
+    options = external.Options(path=str(tmp_path))
+    assert external.blocks(options) == {}
+    with pytest.raises(ValueError, match="protocol external draws no memberships; these lie beside the logits"):
+        external.draw(0, "target", None, options, 0)
+
+
+def test_every_population_plays_its_part(tmp_path):
+    root = tmp_path / "logits"
+    for name in ("target", "shadow", *SHARED):
+        save(root / name, **GOOD)
+    before = {"shadow_original": "shadow_original"}
+    assert {method: kinds(root, method) for method in ("mine", "none", "retrain", "retrain_control")} == {
+        "mine": {"target": "target", "shadow": "shadow", **SHARED},
+        "none": {**SHARED, "target": "original", "shadow": "shadow_original"},
+        "retrain": {"target": "retrain", "retrain": "retrain_control", **before},
+        "retrain_control": {"target": "retrain_control", "retrain": "retrain", **before},
+    }
+    for name in ("shadow", "shadow_original", "retrain_control"):
+        shutil.rmtree(root / name)
+    assert {method: kinds(root, method) for method in ("mine", "none", "retrain")} == {
+        "mine": {"target": "target", "original": "original", "retrain": "retrain"},
+        "none": {"target": "original", "original": "original", "retrain": "retrain"},
+        "retrain": {"target": "retrain"},
+    }
+
+
+def test_one_method_may_lie_in_the_folder_itself_and_several_in_folders_of_their_own(tmp_path):
+    save(tmp_path, labels=GOOD["labels"])
+    save(tmp_path / "target", logits=GOOD["logits"], train=GOOD["train"], forget=GOOD["forget"])
+    populations = parts(tmp_path)
+    assert list(populations) == ["target"]
+    assert populations["target"].files["labels"] == tmp_path / "labels.npy"
+    for name in ("one", "two"):
+        save(tmp_path / name / "target", logits=GOOD["logits"])
+    save(tmp_path, train=GOOD["train"], forget=GOOD["forget"])
+    save(tmp_path / "two", forget=GOOD["forget"])
+    both = {name: parts(tmp_path, name, ("one", "two"))["target"].files for name in ("one", "two")}
+    assert both["one"]["forget"] == tmp_path / "forget.npy"
+    assert both["two"]["forget"] == tmp_path / "two/forget.npy"
+    assert both["two"]["logits"] == tmp_path / "two/target/logits.npy"
+
+
+def test_populations_lend_memberships_to_those_with_the_same_models(tmp_path):
+    for name in ("target", "shadow"):
+        save(tmp_path / name, **GOOD)
+    for name in ("original", "retrain", "shadow_original"):
+        save(tmp_path / name, logits=GOOD["logits"], labels=GOOD["labels"])
+    lent = {name: folder.files["train"].parent.name for name, folder in parts(tmp_path).items()}
+    assert lent == {"target": "target", "shadow": "shadow", "original": "target", "retrain": "target",
+                    "shadow_original": "shadow"}  # fmt: skip
+
+
+def test_models_are_in_the_order_of_their_names_and_numbers(tmp_path):
+    names = ["a_3", "adam_2", "b_long_1", "control", "model_01", "model_1", "model_9", "model_10", "retain", "sgd_1"]
+    for name in names[::-1]:
+        (tmp_path / f"{name}.safetensors").touch()
+    assert [path.stem for path in external.checkpoints(tmp_path)] == names
+
+
+# ---------------------------------------------------------------- what is refused before anything runs
 
 
 @pytest.fixture
-def whole(tmp_path):
-    """A folder with every population, each with files of its own."""
-    for name in EVERY:
-        save(tmp_path / name, **GOOD)
-    return tmp_path
+def root(workdir):
+    """A sound folder of one method, with models before unlearning and retrained ones."""
+    save("logits/target", **GOOD)
+    for kind in ("original", "retrain"):
+        save(f"logits/{kind}", logits=GOOD["logits"] + 1, labels=GOOD["labels"])
+    return Path("logits")
 
 
-def test_nothing_is_drawn(whole):
-    assert external.blocks(options(whole)) == {}
-    with pytest.raises(ValueError, match="protocol external draws no memberships; these lie beside the logits"):
-        external.draw(0, "target", None, options(whole), 0)
+def refusal(*methods: str) -> str:
+    """The sentence with which a study of the folder is refused."""
+    with pytest.raises(StudyError, match=r"own\.yaml: scenarios\.audit\.protocol\.path") as error:
+        reading.read(config(methods or ("mine",)), "own.yaml")
+    return str(error.value)
 
 
-def test_every_population_plays_its_part(whole):
-    shared = {name: name for name in ("original", "retrain", "retrain_control", "shadow_original")}
-    assert kinds(whole, "mine") == {"target": "target", "shadow": "shadow", **shared}
-    assert kinds(whole, "none") == {**shared, "target": "original", "shadow": "shadow_original"}
-    assert kinds(whole, "retrain") == {
-        "target": "retrain", "retrain": "retrain_control", "shadow_original": "shadow_original"
-    }  # fmt: skip
-    assert kinds(whole, "retrain_control") == {
-        "target": "retrain_control", "retrain": "retrain", "shadow_original": "shadow_original"
-    }  # fmt: skip
-    for name in ("shadow", "shadow_original", "retrain_control"):
-        (whole / name / "logits.npy").unlink()
-        if name == "shadow":
-            with pytest.raises(ValueError, match=r"shadow/logits\.npy: this file is missing"):
-                kinds(whole, "mine")
-            (whole / name).rename(whole.parent / "gone")
-    assert kinds(whole, "mine") == {"target": "target", "original": "original", "retrain": "retrain"}
-    assert kinds(whole, "none") == {"target": "original", "original": "original", "retrain": "retrain"}
-    assert kinds(whole, "retrain") == {"target": "retrain"}
+def without(name):
+    return lambda root: (root / name).unlink()
 
 
-@pytest.mark.parametrize("name", ["train", "heldout"])
-def test_one_of_what_was_seen_and_what_was_not_must_be_there(tmp_path, name):
-    save(tmp_path / "target", **{name: GOOD["train"]}, **{k: v for k, v in GOOD.items() if k != "train"})
-    assert name in external.populations(options(tmp_path), "mine", ["mine"])["target"].files
-    (tmp_path / "target" / f"{name}.npy").unlink()
-    with pytest.raises(ValueError, match=r"/target/train\.npy: this file is missing, and so is heldout\.npy; one of"):
-        external.populations(options(tmp_path), "mine", ["mine"])
+def of_method(root, name=""):
+    """Put the method into a folder of its own, with another folder of models beside its target."""
+    (root / "mine").mkdir()
+    (root / "target").rename(root / "mine/target")
+    if name:
+        save(root / "mine" / name, logits=GOOD["logits"])
 
 
-@pytest.mark.parametrize("name", ["logits", "heldout", "weight"])
-@pytest.mark.parametrize("kind", ["pipe", "folder", "lost link", "device"])
-def test_what_is_no_file_is_named_and_not_passed_over(whole, name, kind):
-    """Without its weights, for one, a study would be another."""
-    path = whole / "target" / f"{name}.npy"
+def other_format(name, suffix):
+    def edit(root):
+        (root / f"target/{name}.npy").unlink(missing_ok=True)
+        (root / f"target/{name}{suffix}").touch()
+
+    return edit
+
+
+def of_other_files(kind):
+    def edit(root):
+        (root / kind / "logits.npy").unlink()
+        for number in range(5):
+            (root / kind / f"{number}.pt").touch()
+
+    return edit
+
+
+def of_models_with_numbers_for_masks(root):
+    save(root / "target", forget=GOOD["forget"].astype(int))
+    for kind in ("target", "original", "retrain"):
+        (root / kind / "logits.npy").rename(root / kind / "0.safetensors")
+
+
+NO_LOGITS = (
+    "logits/target/logits.npy: this file is missing, and there are no models either (state dicts in .safetensors, or "
+    "folders of transformers or peft); save it with numpy.save; "
+)
+PICKLED = "cannot be read (it holds pickled objects, which may run code when they are read); save it with numpy.save"
+UNREAD = "there is no array of this name, did you mean 'heldout'? (known: block, forget, heldout, labels, "
+
+REFUSED = [
+    (lambda root: shutil.rmtree(root), "there is no such folder"),
+    (lambda root: shutil.rmtree(root / "target"), "logits/target: there is no such folder"),
+    (without("target/labels.npy"), "target/labels.npy: this file is missing"),
+    (without("target/forget.npy"), "target/forget.npy: this file is missing"),
+    (without("target/train.npy"), "target/train.npy: this file is missing, and so is heldout.npy; one of"),
+    # folders and arrays that nothing would read
+    (lambda root: save(root / "target", lables=GOOD["labels"]), "lables.npy: there is no array of this name, did you"),
+    (lambda root: save(root / "retrained", logits=GOOD["logits"]),
+     "logits/retrained: there is no population 'retrained', did you mean 'retrain'? (known: "),
+    (lambda root: save(root / "oracle", logits=GOOD["logits"]),
+     "logits/oracle: there is no population 'oracle' (known: mine, original, retrain, retrain_control, shadow, "),
+    (lambda root: of_method(root, "retrain"), "logits/mine/retrain: retrain is shared by all methods; move this"),
+    (lambda root: of_method(root, "shadows"), "logits/mine/shadows: there is no population 'shadows', did you mean"),
+    (lambda root: save(root, held_out=GOOD["forget"]), f"logits/held_out.npy: {UNREAD}pair, split, test, train"),
+    (lambda root: save(root / "target", held_out=GOOD["forget"]), f"logits/target/held_out.npy: {UNREAD}logits"),
+    (lambda root: of_method(root) or save(root / "mine", held_out=GOOD["forget"]), f"mine/held_out.npy: {UNREAD}"),
+    # files in other formats
+    *((of_other_files(kind),
+       f"logits/{kind}: 0.pt, 1.pt, 2.pt and 2 more cannot be read; models are read from .safetensors and logits from "
+       f"logits.npy; for each of them safetensors.torch.save_file(torch.load('logits/{kind}/0.pt', weights_only=True), "
+       f"'logits/{kind}/0.safetensors')") for kind in ("target", "original", "retrain")),
+    (other_format("logits", ".npz"), "target/logits.npz: logits are read from logits.npy only; numpy.save("
+     "'logits/target/logits.npy', numpy.load('logits/target/logits.npz')['logits'])"),
+    (other_format("logits", ".pt"), "target/logits.pt: logits are read from logits.npy only; numpy.save("),
+    (other_format("labels", ".csv"), "target/labels.csv: labels is read from labels.npy only; numpy.save("),
+    (other_format("heldout", ".npz"), "target/heldout.npz: heldout is read from heldout.npy only"),
+    (other_format("logits", ".dat"), f"{NO_LOGITS}the folder holds forget.npy, labels.npy, logits.dat and 1 more"),
+    (lambda root: [path.unlink() for path in (root / "target").iterdir()], f"{NO_LOGITS}the folder is empty"),
+    (of_models_with_numbers_for_masks, "forget has dtype int64, but must be a mask of bool; numbers 0 and 1 become one "
+     "by forget.astype(bool), a list of indices by mask[index] = True"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edit", "words"), REFUSED, ids=[words[-60:] for _, words in REFUSED])
+def test_a_folder_that_lacks_something_or_holds_what_nothing_reads_is_refused(root, edit, words):
+    edit(root)
+    assert words in refusal()
+
+
+@pytest.mark.parametrize(
+    ("methods", "words"),
+    [
+        (["mine", "yours"], "mine/target: there is no such folder"),
+        (["mine", "retrain_control"], "retrain_control: there are neither logits.npy nor models"),
+        (["shadow"], "shadow is a population, not a method"),
+        *(([name], f"logits/target: the name '{name}' is reserved for {meaning}; give the audited method another name")
+          for name, meaning in (("none", "the models before unlearning"),
+                                ("retrain", "the models that were retrained without the forget set"),
+                                ("retrain_control", "more models that were retrained without the forget set"))),
+    ],
+)  # fmt: skip
+def test_a_method_without_models_or_by_the_name_of_others_is_refused(root, methods, words):
+    assert words in refusal(*methods)
+
+
+def test_a_yardstick_may_be_named_beside_the_method_and_alone_without_a_target(root):
+    def methods(*names):
+        return list(reading.read(config(names)).scenarios[0].methods)
+
+    assert methods("none", "mine", "retrain") == ["none", "mine", "retrain"]
+    save("logits/none/target", **GOOD)
+    assert "logits/none/target: the name 'none' is reserved" in refusal("mine", "none")
+    shutil.rmtree("logits/none")
+    for kind in ("original", "retrain"):
+        save(f"logits/{kind}", train=GOOD["train"], forget=GOOD["forget"])
+    (root / "target").rename("elsewhere")
+    assert methods("none") == ["none", "retrain"]
+
+
+def test_other_folders_and_methods_that_the_study_does_not_name_may_lie_there(root):
+    for name in ("notes", ".cache", "gpt2", "retrain_control"):
+        (root / name).mkdir()
+    (root / "gpt2/config.json").write_text("{}")  # the model that adapters are merged into
+    (root / "target/._labels.npy").touch()  # as some systems leave beside a copy
+    save(root / "scrub/target", **GOOD)
+    assert list(reading.read(config(["mine"])).scenarios[0].methods) == ["none", "mine", "retrain"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (
+            lambda path: path.write_bytes(path.read_bytes()[:-7]),
+            "(mmap length is greater than file size); save it with",
+        ),
+        (lambda path: path.write_bytes(b""), "logits cannot be read (No data left in file)"),
+        (lambda path: path.write_bytes(b"\x80\x04K\x01."), f"logits {PICKLED}"),
+        (lambda path: np.savez(path.open("wb"), a=np.ones(3)), "logits is an archive of several arrays"),
+        (lambda path: np.save(path, np.array([{}, [1]], dtype=object), allow_pickle=True), f"logits {PICKLED}"),
+        (
+            lambda path: np.save(path, np.zeros((4, 12))),
+            "logits has shape [4, 12], but must be [models, samples, class",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["target", "retrain"])
+def test_a_broken_file_of_logits_is_refused_before_anything_runs(root, kind, damage, words):
+    path = root / kind / "logits.npy"
+    damage(path)
+    sentence = refusal()
+    assert f"{path}: logits " in sentence
+    assert words in sentence
+
+
+@pytest.mark.parametrize("name", ["logits", "heldout"])
+@pytest.mark.parametrize(
+    "make",
+    [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere.npy"), lambda path: path.symlink_to("/dev/zero")],
+    ids=["pipe", "folder", "lost link", "device"],
+)
+def test_what_is_no_file_is_named_and_not_passed_over(root, name, make):
+    """Without its held-out samples, for one, a study would be another."""
+    path = root / "target" / f"{name}.npy"
     path.unlink(missing_ok=True)
-    {
-        "pipe": lambda: os.mkfifo(path),
-        "folder": path.mkdir,
-        "lost link": lambda: path.symlink_to("nowhere.npy"),
-        "device": lambda: path.symlink_to("/dev/zero"),
-    }[kind]()
-    with pytest.raises(ValueError, match=f"/target/{name}.npy: this is a folder, a pipe, a device or a broken"):
-        kinds(whole, "mine")
+    make(path)
+    assert f"target/{name}.npy: this is a folder, a pipe, a device or a broken" in refusal()
