@@ -143,25 +143,17 @@ def test_svc_equals_the_published_classifier(rng):
     from sklearn.svm import SVC
 
     y = rng.integers(3, size=200)
-    member = np.tile(np.arange(200) % 2 == 0, (2, 1))  # equally many of each side: nothing is left out
+    member = np.tile(np.arange(200) % 4 == 0, (2, 1))  # 100 members, of whom as many non-members are taken
     pool = logits_of(rng.normal(size=(2, 200)) + 2 * member, y)
     audited = logits_of(np.linspace(-6, 6, 200)[None], y)
     confidence = [np.exp(-np.logaddexp(0, -stats.phi(logits=z, y=y))) for z in (pool, audited)]
-    for rows in (200, 30):
+    for rows in (1000, 30):
         score, decision = run(svc, audited, y, reference_of(pool, y, member), rows=rows)
         rng = np.random.default_rng(0)
-        sample = np.concatenate([rng.permutation(confidence[0][side])[:rows] for side in (member, ~member)])
-        published = SVC(C=3, gamma="auto", kernel="rbf").fit(sample[:, None], np.arange(2 * rows) < rows)
+        sample = np.concatenate([rng.permutation(confidence[0][side])[: min(rows, 100)] for side in (member, ~member)])
+        published = SVC(C=3, gamma="auto", kernel="rbf").fit(sample[:, None], np.arange(len(sample)) < len(sample) / 2)
         np.testing.assert_allclose(score.ravel(), published.decision_function(confidence[1].reshape(-1, 1)), atol=1e-9)
-    np.testing.assert_array_equal(decision, score > 0)
-
-
-def test_svc_takes_equally_many_rows_of_each_side(rng):
-    pool, y, member = two_gaussians(rng, 20, 200, d=2.0, share=0.05)
-    audited, y2, inside = two_gaussians(rng, 10, 200, d=2.0)
-    _, decision = run(svc, audited, y2, reference_of(pool, y, member))
-    assert decision[inside].mean() == pytest.approx(scipy_stats.norm.cdf(1), abs=0.08)
-    assert decision[~inside].mean() == pytest.approx(scipy_stats.norm.cdf(-1), abs=0.08)
+        np.testing.assert_array_equal(decision, score > 0)
 
 
 def test_the_control_knows_nothing(game):

@@ -38,15 +38,6 @@ def test_zlib_divides_the_sum_by_the_bytes():
     assert zlib.ratio(four, np.array([[6.0, 5.0]]), mean=True)[0, 0] == -1.5 / 6
 
 
-def test_zlib_by_the_sum_and_by_the_mean_rank_texts_of_different_lengths_differently():
-    tokens = np.full((1, 2, 4, 4), NO)
-    tokens[0, 0, :1, LOGP], tokens[0, 1, :, LOGP] = -2.0, -1.0
-    short, long = zlib.ratio(tokens, np.array([[10.0, 10.0]]))[0]
-    assert short > long
-    short, long = zlib.ratio(tokens, np.array([[10.0, 10.0]]), mean=True)[0]
-    assert short < long
-
-
 def test_the_neighbourhood_is_subtracted():
     logp, near = np.array([[-1.0, -3.0]]), np.array([[[-2.0, -4.0], [-3.0, NO]]])
     assert neighbourhood.above(two(logp), np.zeros(2, int), near)[0] == pytest.approx([2.0, 0.0], abs=1e-6)
