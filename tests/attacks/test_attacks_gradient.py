@@ -8,7 +8,7 @@ from unlearning_audit.attacks import gradient_norm
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.readings import read
 from unlearning_audit.evaluation.reference import Reference
-from unlearning_audit.plugins import registry, source, syntax
+from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.store import tables
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
