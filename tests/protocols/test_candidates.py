@@ -74,19 +74,6 @@ def test_chance_divides_the_chosen_samples(name):
     assert abs(forgot[targets > 0] / blocks - 0.5).max() < 4.5 * 0.5 / np.sqrt(blocks)
 
 
-@pytest.mark.parametrize(
-    ("name", "fields", "sentence"),
-    [
-        ("swap", {"classes": [12]}, "leaves nothing to forget among 0 samples of the classes .12."),
-        ("one_run", {"classes": [3]}, "canaries=40 pairs take 80 of 20 training samples of the classes .3."),
-        ("swap", {"memorised": "most"}, "memorised: most needs a selection; name its scenario in select_from"),
-    ],
-)
-def test_what_cannot_be_drawn_is_told(name, fields, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        block_of(name, **fields)
-
-
 def test_only_memorisation_needs_a_selection():
     module = registry.load("protocols", "swap")
     for fields, scenario in (

@@ -8,7 +8,7 @@ import pytest
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry
-from unlearning_audit.protocols import lira_selection, ruli
+from unlearning_audit.protocols import lira_selection
 
 from protocol_cases import options_of, samples
 
@@ -72,39 +72,6 @@ def test_two_samples_are_two_halves_and_one_is_none():
     assert lira_selection.draw(0, "pairs", data, lira_selection.Options(), 0).train.sum(1).tolist() == [1, 1]
     with pytest.raises(ValueError, match="random halves need two training samples, the data have 1; use more data"):
         lira_selection.draw(0, "pairs", samples(n=1), lira_selection.Options(), 0)
-
-
-def test_a_target_set_may_be_all_of_its_kind():
-    data, options = samples(n=120), {"target_set": "class", "target_class": 4, "attack_size": 9}
-    (targets,) = ruli.targets(data, ruli.Options(target_size=12, **options), 0)
-    assert sorted(targets) == np.flatnonzero((data.y == 4) & (data.part == 0)).tolist()
-    with pytest.raises(ValueError, match=r"^target_size=15 is more than the 12 training samples of class 4; lower it$"):
-        ruli.targets(data, ruli.Options(target_size=15, **options), 0)
-    more = r"let the metric of the selection find more \(vulnerability: raise band\)"
-    with pytest.raises(ValueError, match=rf"samples of kind 'protected'; lower it, or {more}$"):
-        ruli.targets(data, ruli.Options(target_size=60, target_set="protected"), 0, selection(160))
-    with pytest.raises(ValueError, match=r"than the 120 training samples of kind 'any'; lower it$"):
-        ruli.targets(data, ruli.Options(target_size=123), 0)
-
-
-def test_sets_of_twelve_are_asked_of_canaries_only():
-    assert [ruli.Options(target_set=name, target_size=63).target_size for name in ruli.KINDS if name != "canary"] == [
-        63
-    ] * 5
-
-
-def test_a_confusion_of_a_single_sample_is_one():
-    module = registry.load("protocols", "interclass_confusion")
-    for classes in ((0, 1), (9, 2)):
-        member = module.draw(0, "confusions", samples(), module.Options(classes=classes, share=0.05), 0)
-        assert member.forget.sum(1).tolist() == [2] * 3
-
-
-def test_a_share_of_a_single_sample_is_one():
-    for name, options in (("competition", {"share": 0.005}), ("efficacy", {"fraction": 0.05})):
-        module = registry.load("protocols", name)
-        member = module.draw(0, "models", samples(), module.Options(**options), 0)
-        assert set(member.forget.sum(1)) == {1}
 
 
 # ---------------------------------------------------------------- what a protocol says of itself

@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.plugins import declarations, registry
-from unlearning_audit.protocols import competition, efficacy, interclass_confusion, random_splits, swap
 
 from protocol_cases import PROTOCOLS, assert_equal, block_of, options_of, populations, samples
 
@@ -49,19 +48,16 @@ def test_a_block_depends_on_its_number_and_the_seed_alone(name, population):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_as_many_blocks_as_were_asked_for(name):
-    module = registry.load("protocols", name)
+def test_a_protocol_has_what_the_workflow_asks_of_it(name):
+    module, record = registry.load("protocols", name), registry.protocol(name)
+    assert set(record.offers) <= set(declarations.OFFERS)
+    assert registry.defaults(record.offers)
+    assert set(record.references) <= {"retrain", "retrain_control"}
     counts = {field: 7 + i for i, field in enumerate(module.PROTOCOL.counts)}
     assert list(module.blocks(options_of(name, **counts)).values()) == list(counts.values())
-
-
-@EVERY
-def test_a_block_has_as_many_models_as_it_says(name, population):
-    several = {"models_per_split": 2, "models_per_block": 5} if name != "interclass_confusion" else {"models": 4}
-    options = registry.options("protocols", name).model_fields
-    for fields in ({}, {field: value for field, value in several.items() if field in options}):
-        count = registry.load("protocols", name).models(options_of(name, **fields))
-        assert count == len(block_of(name, population=population, **fields).seed)
+    several = {"models_per_split": 2, "models_per_block": 5, "shadow_models_per_split": 2}
+    fields = {field: value for field, value in several.items() if field in module.Options.model_fields}
+    assert module.models(options_of(name, **fields)) == len(block_of(name, **fields).seed)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -74,47 +70,21 @@ def test_every_model_has_a_seed_of_its_own(name):
     assert len(set(seeds.tolist())) == len(seeds)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_what_the_workflow_asks_of_a_protocol_is_there(name):
-    module = registry.load("protocols", name)
-    record = registry.protocol(name)
-    assert set(record.offers) <= set(declarations.OFFERS)
-    assert registry.defaults(record.offers)
-    assert set(record.references) <= {"retrain", "retrain_control"}
-    assert set(module.PROTOCOL.counts) <= set(module.Options.model_fields)
-
-
 # ---------------------------------------------------------------- interclass confusion
 
 
 def test_confused_samples_wear_the_label_of_the_other_class():
     data = samples(203)
-    m = block_of("interclass_confusion", data=data, classes=(2, 5), share=0.5)
-    sizes = [int(((data.y == c) & (data.part == 0)).sum()) for c in (2, 5)]
-    k = min(sizes) // 2
-    for model in range(3):
-        confused = np.flatnonzero(m.forget[model])
-        assert [int((data.y[confused] == c).sum()) for c in (2, 5)] == [k, k]
-        np.testing.assert_array_equal(m.labels[model, confused], np.where(data.y[confused] == 2, 5, 2))
-        rest = np.setdiff1d(np.arange(len(data.y)), confused)
-        np.testing.assert_array_equal(m.labels[model, rest], data.y[rest])
-        np.testing.assert_array_equal(m.train[model], data.part == 0)
-    assert (m.forget == m.forget[0]).all(), "the models of a block share one confusion"
-    assert not m.heldout.any()
-    assert not np.array_equal(block_of("interclass_confusion", 1, data, classes=(2, 5)).forget, m.forget)
-
-
-@pytest.mark.parametrize(("share", "k"), [(1.0, 20), (0.5, 10), (0.25, 5), (0.3, 6), (0.05, 1)])
-def test_the_share_of_confused_samples(share, k):
-    assert set(block_of("interclass_confusion", share=share).forget.sum(1)) == {2 * k}
-
-
-def test_unequal_classes_are_confused_in_equal_numbers():
-    data = samples()
-    rare = np.flatnonzero((data.y == 8) & (data.part == 0))[4:]
-    data.part[rare] = 1
-    m = block_of("interclass_confusion", data=data, classes=(3, 8), share=0.5)
-    assert [int((m.forget[0] & (data.y == c)).sum()) for c in (3, 8)] == [2, 2]
+    data.part[np.flatnonzero((data.y == 5) & (data.part == 0))[15:]] = 1  # fewer of one class: as many of the other
+    for share, k in ((1.0, 15), (0.5, 7), (0.3, 4), (0.07, 1)):
+        m = block_of("interclass_confusion", data=data, classes=(2, 5), share=share)
+        confused = m.forget[0]
+        assert [(confused & (data.y == c)).sum() for c in (2, 5)] == [k, k]
+        expected = np.where(confused, 7 - data.y, data.y)  # 2 is 5, and 5 is 2
+        for name, values in (("forget", confused), ("labels", expected), ("train", data.part == 0)):
+            np.testing.assert_array_equal(getattr(m, name), np.tile(values, (3, 1)))
+        assert not m.heldout.any()
+    assert not np.array_equal(block_of("interclass_confusion", 1, data, classes=(2, 5), share=share).forget, m.forget)
 
 
 def test_a_confusion_may_be_of_the_half_that_is_the_game_s_in_the_swap_test():
@@ -158,30 +128,17 @@ def test_the_competition_forgets_people_whole():
         block_of("competition", by_subject=True, data=replace(people, subject=np.zeros(len(data.y), int)))
 
 
-def test_confusion_needs_two_classes_that_the_data_have():
-    for classes in ((3, 3), (-1, 2)):
-        with pytest.raises(ValueError, match="two different classes"):
-            interclass_confusion.Options(classes=classes)
-    with pytest.raises(ValueError, match="leave nothing to confuse"):
-        block_of("interclass_confusion", classes=(3, 11))
-
-
-# ---------------------------------------------------------------- competition and efficacy
-
-
 def test_the_competition_forgets_the_same_few_samples_in_every_model():
     first, second = block_of("competition", 0, share=0.02), block_of("competition", 1, share=0.02)
-    assert set(first.forget.sum(1)) == {4}
-    assert len({row.tobytes() for m in (first, second) for row in m.forget}) == 1
+    assert {(int(row.sum()), row.tobytes()) for m in (first, second) for row in m.forget} == {
+        (4, first.forget[0].tobytes())
+    }
     np.testing.assert_array_equal(np.r_[first.replicate, second.replicate], np.arange(32))
-    separate = block_of("competition", originals="many")
-    assert separate.replicate is None
-    assert len(set(separate.seed)) == 16
+    separate = block_of("competition", originals="many", share=0.005)
+    assert (separate.replicate, len(set(separate.seed)), set(separate.forget.sum(1))) == (None, 16, {1})
     often = sum(block_of("competition", share=0.1, models_per_block=1, seed=seed).forget[0] for seed in range(300))
     expected = np.where(samples().part == 0, 0.1 * 300, 0)  # 5 standard deviations of a binomial number
     assert (np.abs(often - expected) <= 5 * np.sqrt(expected)).all()
-    with pytest.raises(ValueError, match=r"share=0\.004 of 200 samples is less than one"):
-        block_of("competition", share=0.004)
 
 
 def test_efficacy_forgets_the_first_samples_of_one_class():
@@ -190,10 +147,6 @@ def test_efficacy_forgets_the_first_samples_of_one_class():
     for fraction, k in ((1.0, 20), (0.25, 5), (0.1, 2), (0.05, 1)):
         m = block_of("efficacy", data=data, target_class=3, fraction=fraction)
         assert {tuple(np.flatnonzero(row)) for row in m.forget} == {tuple(of_class[:k])}
-    with pytest.raises(ValueError, match="training samples of class 12 is less than one"):
-        block_of("efficacy", target_class=12)
-    assert efficacy.blocks(efficacy.Options(blocks=3)) == {"seeds": 3}
-    assert competition.blocks(competition.Options(blocks=3)) == {"models": 3}
 
 
 def test_one_canary_of_each_pair_is_seen_and_the_other_is_not():
@@ -217,18 +170,35 @@ def test_models_have_the_same_canaries_and_fair_coins_of_their_own():
     assert len(np.unique(whole.train, axis=0)) == 400
 
 
-def test_canaries_leave_something_to_keep():
-    with pytest.raises(ValueError, match="canaries=100 pairs take 200 of 200 training samples and leave none to keep"):
-        block_of("one_run", canaries=100)
-
-
-def test_options_out_of_range_are_refused():
-    for cls, fields in (
-        (swap.Options, {"alpha": 0}), (swap.Options, {"alpha": 0.6}), (swap.Options, {"pairs": 0}),
-        (random_splits.Options, {"models_per_split": 0}), (swap.Options, {"shadow_models_per_split": -1}),
-        (interclass_confusion.Options, {"share": 0}), (interclass_confusion.Options, {"share": 1.1}),
-        (competition.Options, {"share": 1.0}), (efficacy.Options, {"fraction": 0}),
-        (swap.Options, {"pair": 3}),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=next(iter(fields))):
-            cls(**fields)
+@pytest.mark.parametrize(
+    ("name", "fields", "sentence"),
+    [
+        ("interclass_confusion", {"classes": (3, 3)}, "two different classes"),
+        ("interclass_confusion", {"classes": (-1, 2)}, "two different classes"),
+        ("interclass_confusion", {"classes": (3, 11)}, "leave nothing to confuse"),
+        ("competition", {"share": 0.004}, r"share=0\.004 of 200 samples is less than one"),
+        ("competition", {"copies": 2}, "copies .2. need originals: many"),
+        ("competition", {"copies": 3, "originals": "many"}, "copies must divide the number of models, 64"),
+        ("efficacy", {"target_class": 12}, "training samples of class 12 is less than one"),
+        ("one_run", {"canaries": 100}, "canaries=100 pairs take 200 of 200 training samples and leave none to keep"),
+        ("one_run", {"canaries": 9, "requests": 2}, "canaries .9. must be a multiple of requests .2."),
+        ("one_run", {"canaries": 40, "classes": [3]}, "pairs take 80 of 20 training samples of the classes .3."),
+        ("swap", {"classes": [12]}, "leaves nothing to forget among 0 samples of the classes .12."),
+        ("swap", {"alpha": 0.005}, "alpha=0.005 leaves nothing to forget among 100 samples; use more data"),
+        ("random_splits", {"requests": 20}, "leaves less than a sample for each of 20 among 100"),
+        ("swap", {"memorised": "most"}, "memorised: most needs a selection; name its scenario in select_from"),
+        ("ruli", {"target_size": 100}, "multiple of 3"),
+        ("ruli", {"target_set": "canary", "target_size": 63}, "multiple of 12"),
+        ("ruli", {"target_size": 201}, r"more than the 200 training samples of kind 'any'; lower it$"),
+        (
+            "ruli",
+            {"target_set": "class"},
+            r"^target_size=30 is more than the 20 training samples of class 0; lower it$",
+        ),
+        ("ruli", {"target_set": "protected"}, "target_set 'protected' needs a selection"),
+        ("ruli", {"target_size": 60, "attack_size": 141}, "attack_size=141 is more than the 140 training samples"),
+    ],
+)
+def test_what_does_not_fit_is_refused(name, fields, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        block_of(name, **fields)
