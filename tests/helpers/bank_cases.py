@@ -144,6 +144,23 @@ def mean_loss(bank: Bank, selection: Rows) -> np.ndarray:
     )
 
 
+def plain_training(bank: Bank, model: int, selection: Rows) -> nn.Module:
+    """One model of an untrained bank as a module, after an ordinary loop by the bank's recipe of SGD over the batches
+    that its stream announces."""
+    module, recipe = bank.extract(model).train(), bank.recipe
+    optimiser = torch.optim.SGD(
+        module.parameters(), recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
+    )
+    jitter = recipe.augment == "crop_flip"
+    order = Order(selection[[model]], [bank.seeds[model]], "train/0.0", recipe.batch_size, jitter=jitter)
+    for _, (index, shifts) in zip(range(order.steps * recipe.epochs), order, strict=False):
+        batch = bank.read([model], index, shifts)
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(module(batch.x[0]), batch.labels[0]).backward()
+        optimiser.step()
+    return module
+
+
 def batches(selection: Rows, model: int, seed: int, key: str, size: int, passes: int) -> list[list[np.ndarray]]:
     """For each pass, the batches of sample numbers that a model reads from a stream with that key."""
     order = Order(selection[[model]], [seed], key, size)

@@ -10,12 +10,14 @@ from unlearning_audit.training import checkpoints, fitting, lanes
 from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.recipe import Privacy, Recipe
 
-from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, rows
+from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, rows, same
 from slow_cases import slow
 
 EPOCHS = 5
 #: Steps of a model in an epoch: 31 rows in batches of 8.
 STEPS = 4
+PLAIN = RECIPE.model_copy(update={"epochs": EPOCHS})
+PRIVATE = Recipe(lr=0.1, momentum=0.9, batch_size=8, epochs=EPOCHS, dp=Privacy(epsilon=20.0))
 
 
 class KilledError(Exception):
@@ -35,33 +37,46 @@ class Killing:
 
 
 @pytest.fixture
-def trained(monkeypatch, tmp_path):
-    """Trains a bank by a recipe with checkpoints after every epoch, and says what its steps were; ``kill`` (models,
-    step) ends it there. On the lanes of cards, if ``laned``."""
+def train(monkeypatch, tmp_path):
+    """A function that trains three new models by a recipe with checkpoints after every epoch, and returns the bank and
+    its steps; ``kill`` (models, step) ends it there. On the lanes of cards, if ``laned``."""
 
-    def train(bank, recipe, kill=([], None), laned=False, interval=0.0, folder=tmp_path / "node"):
-        heartbeat = Killing(*kill)
-        monkeypatch.setattr(fitting, "Heartbeat", lambda *_: heartbeat)
-        if laned:
-            monkeypatch.setattr(fitting.Fit, "run", lanes.run)
-        bank.recipe, bank.checkpoints = recipe, Checkpoints(folder, range(len(bank)), interval)
-        if kill[1] is None:
-            bank.train(rows(bank.seeds)[1])
-        else:
-            with pytest.raises(KilledError):
+    def run(recipe, kill=([], None), laned=False, interval=0.0, folder="node", build=conv, backend="serial"):
+        bank, heartbeat = fresh(build, SEEDS[:3], backend=backend, recipe=recipe), Killing(*kill)
+        bank.checkpoints = Checkpoints(tmp_path / folder, range(3), interval)
+        with monkeypatch.context() as patch:
+            patch.setattr(fitting, "Heartbeat", lambda *_: heartbeat)
+            if laned:
+                patch.setattr(fitting.Fit, "run", lanes.run)
+            try:
                 bank.train(rows(bank.seeds)[1])
-        monkeypatch.undo()
-        return heartbeat.steps
+            except KilledError:
+                assert kill[1] is not None
+        return bank, heartbeat.steps
 
-    return train
+    return run
 
 
-def bits(first, second) -> bool:
-    """Whether two banks are the same bit for bit."""
-    pairs = (
-        (a[k], b[k]) for a, b in ((first.parameters, second.parameters), (first.buffers, second.buffers)) for k in a
-    )
-    return all(torch.equal(a, b) for a, b in pairs)
+def epochs_of(steps, group):
+    """The epochs of the steps of a group, in order."""
+    return [epoch for models, epoch in steps if models == tuple(group)]
+
+
+#: Those of a training from the start, and of one that goes on after three epochs.
+WHOLE, REST = ([epoch for epoch in range(start, EPOCHS) for _ in range(STEPS)] for start in (0, 3))
+
+
+def check_killed(train, recipe, laned, **settings):
+    """Killed in the fourth epoch of the last group, training goes on from there and leaves what it would have left."""
+    plain, steps = train(recipe, folder="other", **settings)
+    last = list(steps[-1][0])
+    train(recipe, (last, 3 * STEPS + 1), laned, **settings)
+    again, steps = train(recipe, laned=laned, **settings)
+    assert same(plain, again)
+    assert plain.privacy == again.privacy
+    assert not same(plain, fresh(settings.get("build", conv), SEEDS[:3]))
+    assert epochs_of(steps, last) == REST
+    assert laned or {group for group, _ in steps} == {tuple(last)}  # the others were done
 
 
 @pytest.mark.parametrize("laned", [False, True])
@@ -69,28 +84,18 @@ def bits(first, second) -> bool:
 @pytest.mark.parametrize(
     ("build", "backend", "momentum"), [(mlp, "stacked", 0.9), (conv, "serial", 0.9), (conv, "serial", 0.0)]
 )
-def test_a_killed_training_ends_as_if_it_had_not_been_killed(
-    trained, tmp_path, build, backend, momentum, optimiser, laned
-):
+def test_a_killed_training_ends_as_if_it_had_not_been_killed(train, build, backend, momentum, optimiser, laned):
+    changes = {"optimiser": optimiser, "lr": 0.01, "momentum": momentum, "schedule": "cosine"}
     augment = "crop_flip" if build is conv else "none"
-    changes = {"optimiser": optimiser, "lr": 0.01, "momentum": momentum, "epochs": EPOCHS, "schedule": "cosine"}
-    recipe = RECIPE.model_copy(update=changes | {"augment": augment})
-    plain, killed = (fresh(build, SEEDS[:3], backend=backend) for _ in range(2))
-    trained(plain, recipe, folder=tmp_path / "other")
-    groups = killed.engine.groups(3)
-    trained(killed, recipe, (groups[-1], 3 * STEPS + 1), laned)
-    again = fresh(build, SEEDS[:3], backend=backend)
-    steps = trained(again, recipe, laned=laned)
-    assert bits(plain, again)
-    assert not bits(plain, fresh(build, SEEDS[:3], backend=backend))
-    resumed = [epoch for group, epoch in steps if list(group) == groups[-1]]
-    assert resumed == [3] * STEPS + [4] * STEPS  # three epochs were whole
-    assert laned or {group for group, _ in steps} == {tuple(groups[-1])}  # the others were done
+    recipe = PLAIN.model_copy(update=changes | {"augment": augment})
+    check_killed(train, recipe, laned, build=build, backend=backend)
 
 
-def files(folder):
-    """Names of the checkpoints and seals in a folder."""
-    return sorted(path.name for path in folder.iterdir())
+@pytest.mark.parametrize(
+    ("backend", "laned"), [("serial", False), *slow(("serial", True), ("stacked", False), ("stacked", True))]
+)
+def test_a_killed_private_training_draws_the_same_batches_and_noise(train, backend, laned):
+    check_killed(train, PRIVATE, laned, build=mlp, backend=backend)
 
 
 def cut(path):
@@ -115,54 +120,51 @@ def exchange(path):
 
 
 @pytest.mark.parametrize("harm", [cut, flip, unseal, exchange])
-def test_what_is_not_whole_or_not_of_these_models_is_left_alone(trained, tmp_path, harm):
-    recipe = RECIPE.model_copy(update={"epochs": EPOCHS})
-    plain = fresh(conv, SEEDS[:3], backend="serial")
-    trained(plain, recipe, folder=tmp_path / "other")
-    trained(fresh(conv, SEEDS[:3], backend="serial"), recipe, ([2], 2 * STEPS))
+def test_what_is_not_whole_or_not_of_these_models_is_left_alone(train, tmp_path, harm):
+    plain, _ = train(PLAIN, folder="other")
+    train(PLAIN, ([2], 2 * STEPS))
     harm(tmp_path / "node" / "checkpoint-0.safetensors")
-    again = fresh(conv, SEEDS[:3], backend="serial")
-    steps = trained(again, recipe)
-    assert bits(plain, again)
-    assert [epoch for group, epoch in steps if group == (0,)] == sorted([*range(EPOCHS)] * STEPS)
+    again, steps = train(PLAIN)
+    assert same(plain, again)
+    assert epochs_of(steps, [0]) == WHOLE
 
 
-def test_another_architecture_or_optimiser_begins_anew(trained, tmp_path):
-    recipe = RECIPE.model_copy(update={"epochs": EPOCHS})
-    trained(fresh(mlp, SEEDS[:3], backend="serial"), recipe, ([2], 2 * STEPS))
-    for build, optimiser in ((conv, "sgd"), (mlp, "adam")):
-        steps = trained(fresh(build, SEEDS[:3], backend="serial"), recipe.model_copy(update={"optimiser": optimiser}),
-                        interval=np.inf)  # fmt: skip
-        assert [epoch for group, epoch in steps if group == (1,)] == sorted([*range(EPOCHS)] * STEPS)
+@pytest.mark.parametrize(
+    ("recipe", "build"),
+    [(PLAIN, conv), (PLAIN.model_copy(update={"optimiser": "adam"}), mlp), (PRIVATE, mlp)],
+    ids=["architecture", "optimiser", "noise"],
+)
+def test_a_checkpoint_without_all_that_training_needs_is_used_in_no_part(train, recipe, build):
+    """Of another architecture, of another optimiser, of private training without the states of its noise."""
+    plain, _ = train(recipe, folder="other", build=build)
+    train(PLAIN, ([2], 2 * STEPS), build=mlp)
+    again, steps = train(recipe, interval=np.inf, build=build)
+    assert same(plain, again)
+    assert epochs_of(steps, [1]) == WHOLE
 
 
-def test_short_trainings_leave_nothing_and_removal_leaves_the_rest(trained, tmp_path):
-    recipe = RECIPE.model_copy(update={"epochs": EPOCHS})
+def test_short_trainings_leave_nothing_and_removal_leaves_the_rest(train, tmp_path):
     folder = tmp_path / "node"
-    trained(fresh(conv, SEEDS[:2], backend="serial"), recipe, interval=checkpoints.INTERVAL)
+    train(PLAIN, interval=checkpoints.INTERVAL)
     assert not folder.exists()
-    trained(fresh(conv, SEEDS[:2], backend="serial"), recipe)
+    train(PLAIN)
     (folder / "logits.npz").write_bytes(b"")
-    assert len(files(folder)) == 5
+    assert len([*folder.iterdir()]) == 7  # three checkpoints with their seals
     checkpoints.remove(folder)
-    assert files(folder) == ["logits.npz"]
+    assert [path.name for path in folder.iterdir()] == ["logits.npz"]
 
 
 def test_time_between_checkpoints_is_kept_for_each_group(monkeypatch, tmp_path):
     now = [0.0]
     monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now[0])
-    kept = Checkpoints(tmp_path / "node", [4, 7], interval=10)
-    state = {"weights": {"w": torch.ones(1, 2)}, "optimiser": [torch.zeros(1, 2)]}
-    due = []
+    kept, due = Checkpoints(tmp_path / "node", [4, 7], interval=10), []
     for now[0] in (0.0, 9.0, 10.0, 19.0, 20.0):
         due.append((kept.due([0]), kept.due([1])))
         if kept.due([0]):
-            kept.write([0], 3, state)
+            kept.write([0], 3, {"weights": {"w": torch.ones(1, 2)}, "optimiser": [torch.zeros(1, 2)]})
     assert due == [(False, False), (False, False), (True, True), (False, True), (True, True)]
     epoch, states = kept.read([0])
-    assert epoch == 3
-    assert torch.equal(states["weights"]["w"], torch.ones(1, 2))
-    assert torch.equal(states["optimiser"]["0"], torch.zeros(1, 2))
+    assert (epoch, states["weights"]["w"].tolist(), states["optimiser"]["0"].tolist()) == (3, [[1, 1]], [[0, 0]])
     assert kept.read([1]) is None
     assert (tmp_path / "node" / "checkpoint-4.safetensors").exists()
 
@@ -174,43 +176,23 @@ def test_an_interval_that_is_none_is_refused(monkeypatch, tmp_path, text):
         Checkpoints(tmp_path, [0])
 
 
-def test_a_full_disk_costs_the_checkpoint_and_not_the_training(monkeypatch, tmp_path, caplog):
+def test_a_full_disk_costs_the_checkpoint_and_not_the_training(monkeypatch, train, caplog):
     def full(path):
         raise ArtifactError(f"{path} cannot be written: No space left on device")
 
     monkeypatch.setattr(checkpoints, "seal", full)
-    bank = fresh(conv, SEEDS[:2], backend="serial")
-    bank.recipe = RECIPE.model_copy(update={"epochs": 2})
-    bank.checkpoints = Checkpoints(tmp_path / "node", range(2), 0.0)
     with caplog.at_level(logging.WARNING):
-        bank.train(rows(bank.seeds)[1])
+        train(PLAIN)
     assert "no checkpoint was written" in caplog.text
 
 
 def test_recorded_updates_are_of_the_whole_training(tmp_path):
-    retain, forget = rows(SEEDS[:2])[1], rows(SEEDS[:2])[0]
-    banks = [fresh(conv, SEEDS[:2], backend="serial") for _ in range(2)]
-    record = np.zeros((2, len(banks[0].x)), bool)
+    retain = rows(SEEDS[:2])[1]
+    plain, first, again = (fresh(conv, SEEDS[:2], backend="serial") for _ in range(3))
+    record = np.zeros((2, len(plain.x)), bool)
     record[np.arange(2)[:, None], retain.index[:, :3]] = True
-    banks[0].train(retain, record=record)
-    for _ in range(2):
-        bank = fresh(conv, SEEDS[:2], backend="serial")
-        bank.checkpoints = Checkpoints(tmp_path / "node", range(2), 0.0)
+    for bank in (plain, first, again):
+        if bank is not plain:
+            bank.checkpoints = Checkpoints(tmp_path / "node", range(2), 0.0)
         bank.train(retain, record=record)
-    assert all(torch.equal(banks[0].updates[name], value) for name, value in bank.updates.items())
-    assert len(forget.index) == 2
-
-
-@pytest.mark.parametrize(
-    ("backend", "laned"), [("serial", False), *slow(("serial", True), ("stacked", False), ("stacked", True))]
-)
-def test_a_killed_private_training_draws_the_same_batches_and_noise(trained, tmp_path, backend, laned):
-    recipe = Recipe(lr=0.1, batch_size=8, epochs=EPOCHS, dp=Privacy(epsilon=20.0))
-    plain, killed, again = (fresh(mlp, SEEDS[:3], backend=backend) for _ in range(3))
-    trained(plain, recipe, folder=tmp_path / "other")
-    groups = killed.engine.groups(3)
-    trained(killed, recipe, (groups[-1], 3 * STEPS + 1), laned)
-    steps = trained(again, recipe, laned=laned)
-    assert bits(plain, again)
-    assert plain.privacy == again.privacy
-    assert [epoch for group, epoch in steps if list(group) == groups[-1]] == [3] * STEPS + [4] * STEPS
+    assert all(torch.equal(plain.updates[name], value) for name, value in again.updates.items())

@@ -154,9 +154,9 @@ class Fit:
         """Return what a checkpoint of a group must hold: kind ("weights", "buffers", "optimiser") → tensors."""
         return {"weights": state.leaves, "buffers": state.buffers, "optimiser": state.steppers[0].state()}
 
-    def restore(self, group: list[int], states: dict[str, State]) -> None:
-        """Restore state beyond weights and the optimiser's from a checkpoint of a ``group``, kind → name → tensor. An
-        ordinary fit has none; subclasses do."""
+    def prepare(self, group: list[int], states: dict[str, State]) -> None:
+        """Make what the training of a ``group`` needs beside weights and the optimiser, as at the start or, if
+        ``states`` is not empty, from those of a checkpoint, kind → name → tensor. An ordinary fit needs nothing."""
 
     def _steppers(self, leaves: State, recorded: bool) -> list[Any]:
         """Return the optimiser of each pass for the weights ``leaves``. A single optimiser is shared by all passes.
@@ -177,8 +177,10 @@ class Fit:
         """Restore the models of a ``group`` and their optimiser ``stepper`` from their checkpoint, and return the epoch
         at which training continues.
 
-        Return 0 if there is no checkpoint, or if it is of other models or of another optimiser.
+        Return 0 if there is no checkpoint, or if it is of other models or of another optimiser; then none of it is
+        used.
         """
+        self.prepare(group, {})
         checkpoint = self.checkpoints.read(group) if self.checkpoints is not None else None
         if checkpoint is None:
             return 0
@@ -188,10 +190,11 @@ class Fit:
             values = [(place, state[name]) for tensors, state in places for name, place in tensors.items()]
             if any(place.shape != value.shape for place, value in values):
                 return 0
+            self.prepare(group, states)
             remembered = states.get("optimiser", {})
             stepper.load([remembered[str(i)].to(self.bank.device) for i in range(len(remembered))])
-            self.restore(group, states)
         except (KeyError, ValueError, RuntimeError):  # of other models, or another optimiser
+            self.prepare(group, {})
             return 0
         for place, value in values:
             place.copy_(value)

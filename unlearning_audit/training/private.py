@@ -168,24 +168,20 @@ class PrivateFit(Fit):
         self.filled = chained or on_card
         self.size = -(-recipe.batch_size // 4) if self.filled else IMAGES if bank.x.ndim == 4 else recipe.batch_size
 
-    def course(
-        self, group: list[int], leaves: State, buffers: State, recorder: Recorder | None = None
-    ) -> Iterator[None]:
-        """Make each model's generator of noise, and train the models of one group through all epochs; yield after each
-        step."""
-        seeds = [seed_of(self.bank.seeds[model], "train/noise") for model in group]
-        self.generators[tuple(group)] = [torch.Generator(self.bank.device).manual_seed(seed) for seed in seeds]
-        return super().course(group, leaves, buffers, recorder)
+    def prepare(self, group: list[int], states: dict[str, State]) -> None:
+        """Make each model's generator of noise, from its seed or, if ``states`` is not empty, from a checkpoint."""
+        made = []
+        for number, model in enumerate(group):
+            rng = torch.Generator(self.bank.device).manual_seed(seed_of(self.bank.seeds[model], "train/noise"))
+            if states:
+                rng.set_state(states["noise"][str(number)])
+            made.append(rng)
+        self.generators[tuple(group)] = made
 
     def remembered(self, state: GroupState) -> dict[str, State | list[Tensor]]:
         """Return what a checkpoint of a group must hold, kind → tensors: weights, buffers, and the states of the
         optimiser and of the generators of noise."""
         return super().remembered(state) | {"noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]}
-
-    def restore(self, group: list[int], states: dict[str, State]) -> None:
-        """Restore the generators of noise of a ``group`` from its checkpoint, kind → name → tensor."""
-        for number, rng in enumerate(self.generators[tuple(group)]):
-            rng.set_state(states["noise"][str(number)])
 
     def _orders(self, group: list[int], first: int) -> list[Any]:
         size = -(-self.size // self.pieces) if self.filled else 1
