@@ -10,3 +10,9 @@ def about(row: Row) -> str:
     fields = dict(row.place)
     return ";".join(f"{name}={fields[name]:g}" if isinstance(fields[name], float) else f"{name}={fields[name]}"
                     for name in ORDER if name in fields)  # fmt: skip
+
+
+def only(rows: list[Row], metric: str, setting: str = "", attack: str = "") -> Row:
+    """The only row of a metric, of this attack and about this ``setting``."""
+    (row,) = [row for row in rows if (row.metric, row.attack, about(row)) == (metric, attack, setting)]
+    return row

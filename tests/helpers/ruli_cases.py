@@ -6,7 +6,7 @@ import numpy as np
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.protocols import ruli
+from unlearning_audit.protocols import ruli, swap
 
 SAMPLES, TEST = 700, 100
 #: Mean phi of models that were trained on a sample, and of those that never saw it.
@@ -29,6 +29,12 @@ def memberships(options: ruli.Options, selection: Selection | None = None, seed:
         Membership.concatenate([ruli.draw(b, population, data(), options, seed, *selections) for b in range(count)])
         for population, count in ruli.blocks(options).items()
     ]
+
+
+def swapped_pairs(pairs: int = 2, models: int = 3) -> list[Membership]:
+    """Target and shadow models of so many swapped pairs, a batch each."""
+    options = swap.Options(alpha=0.25, pairs=pairs, models_per_split=models)
+    return [swap.draw(block, "pairs", data(), options, 1) for block in range(pairs)]
 
 
 def trained(member: Membership) -> np.ndarray:

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from test_one_run_metric import memberships
 from unlearning_audit.metrics import retained_risk
 
 import metric_calls as call
-from ruli_cases import SEEN, UNSEEN, Folder, trained
+from ruli_cases import SEEN, UNSEEN, Folder, swapped_pairs, trained
 
 MODELS, SAMPLES = 8, 120
 
@@ -90,7 +89,7 @@ def test_kept_samples_that_all_stand_out_before_and_after_may_differ_in_others()
 
 
 def test_a_case_is_read_on_its_target_models(tmp_path):
-    files = Folder(tmp_path, memberships())
+    files = Folder(tmp_path, swapped_pairs())
     original = files.add("original", trained)
     sharper = files.add("sharper", lambda member: np.where(member.retain, SEEN + 2.0, UNSEEN))
     rows = {row.metric: row for row in call.rows(retained_risk, files.case(original, sharper), {})}

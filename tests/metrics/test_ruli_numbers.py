@@ -10,9 +10,8 @@ from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _reference, ruli
 from unlearning_audit.stats.readings import readings
 
-from row_places import about
-
 SAMPLES = 9
+INDEX = np.arange(SAMPLES) + 100
 
 
 def population(models: int, seed: int) -> ruli.Population:
@@ -27,13 +26,21 @@ TARGETS, SHADOWS = population(3, 0), population(12, 1)
 KEPT = SHADOWS.train & ~SHADOWS.forget
 
 
+def asked(targets=TARGETS, shadows=SHADOWS, audited=None, **options):
+    return ruli.score(targets=targets, shadows=shadows, options=ruli.Options(**options), audited=audited)
+
+
+def aucs(targets=TARGETS, shadows=SHADOWS):
+    return ruli.aucs(targets, shadows, ruli.Options(density="gaussian"), INDEX)
+
+
 def log_density(phi: np.ndarray, mask: np.ndarray, at: np.ndarray) -> np.ndarray:
     columns = [norm(phi[column, s].mean(), phi[column, s].std()).logpdf(at[:, s]) for s, column in enumerate(mask.T)]
     return np.stack(columns, axis=1)
 
 
 def test_each_question_has_its_own_densities_models_and_sides():
-    questions = ruli.score(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(density="gaussian"))
+    questions = asked(density="gaussian")
     t, s = TARGETS, SHADOWS
     q_u, q_h, q_r = (s.unlearned, s.forget), (s.unlearned, s.heldout), (s.unlearned, KEPT)
     q_i, q_out = (s.original, s.train), (s.original, s.heldout)
@@ -51,85 +58,75 @@ def test_each_question_has_its_own_densities_models_and_sides():
         np.testing.assert_array_equal(question.negative, t.heldout)
         assert not question.missing
     assert list(questions)[-1] == ("population", "privacy")
-    options = ruli.Options(density="gaussian", test_model="original")
-    question = ruli.score(targets=replace(t, retrained=None), shadows=s, options=options)["ruli", "efficacy"]
+    alone = replace(t, retrained=None)
+    assert asked(alone)["ruli", "efficacy"].missing == "no retrained target models were given"
+    question = asked(alone, density="gaussian", test_model="original")["ruli", "efficacy"]
     at = np.where(t.forget, t.unlearned, t.original)
     np.testing.assert_allclose(question.score, log_density(*q_u, at) - log_density(*q_out, at), atol=1e-9)
-    for options in (ruli.Options(), ruli.Options(density="pooled")):
-        variant = ruli.score(targets=t, shadows=s, options=options)
-        same = np.allclose(variant["u_lira", "privacy"].score, questions["u_lira", "privacy"].score)
-        assert same == (options.density == "kde"), "U-LiRA is Gaussian, of one spread if RULI's are"
+    for density in ("kde", "pooled"):
+        variant = asked(density=density)["u_lira", "privacy"]
+        same = np.allclose(variant.score, questions["u_lira", "privacy"].score)
+        assert same == (density == "kde"), "U-LiRA is Gaussian, of one spread if RULI's are"
 
 
 def test_what_was_kept_is_read_where_enough_shadow_models_kept_it():
     train = SHADOWS.train.copy()
     train[np.flatnonzero(KEPT[:, 0])[:1], 0] = train[np.flatnonzero(KEPT[:, 1])[:2], 1] = False
-    questions = ruli.score(targets=TARGETS, shadows=replace(SHADOWS, train=train), options=ruli.Options())
-    question = questions["ruli", "remained"]
+    fewer = replace(SHADOWS, train=train)
+    question = asked(shadows=fewer)["ruli", "remained"]
     used = np.arange(SAMPLES) != 1  # 3 models kept sample 0, 2 kept sample 1
     assert np.isnan(question.score).all(axis=0).tolist() == (~used).tolist()
     np.testing.assert_array_equal(question.positive, TARGETS.train & ~TARGETS.forget & used)
     np.testing.assert_array_equal(question.negative, TARGETS.heldout & used)
-    two = ruli.score(targets=TARGETS, shadows=replace(SHADOWS, train=train), options=ruli.Options(minimum=2))
-    assert not np.isnan(two["ruli", "remained"].score).any()
+    assert not np.isnan(asked(shadows=fewer, minimum=2)["ruli", "remained"].score).any()
     nothing = replace(TARGETS, train=TARGETS.forget)
-    assert ruli.score(targets=nothing, shadows=SHADOWS, options=ruli.Options())["ruli", "remained"].missing == (
-        "no audited sample was kept"
-    )
+    assert asked(nothing)["ruli", "remained"].missing == "no audited sample was kept"
 
 
 def test_samples_that_are_audited_or_asked_about_are_all_there_is():
     audited = np.arange(SAMPLES) % 2 == 0
-    whole = ruli.score(targets=TARGETS, shadows=SHADOWS, options=ruli.Options())["ruli", "privacy"]
-    subset = ruli.score(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(), audited=audited)["ruli", "privacy"]
-    np.testing.assert_allclose(subset.score, whole.score[:, audited])
+    whole, subset = (asked(audited=some)["ruli", "privacy"].score for some in (None, audited))
+    np.testing.assert_allclose(subset, whole[:, audited])
     never = np.arange(SAMPLES) == 4  # neither forgotten nor held out by any target
     targets = replace(TARGETS, forget=TARGETS.forget & ~never, heldout=TARGETS.heldout & ~never)
-    fewer = ruli.score(targets=targets, shadows=SHADOWS, options=ruli.Options())["ruli", "privacy"]
-    np.testing.assert_allclose(fewer.score, whole.score[:, ~never])
+    np.testing.assert_allclose(asked(targets)["ruli", "privacy"].score, whole[:, ~never])
     with pytest.raises(ValueError, match="no audited sample is forgotten or held out by any target"):
-        ruli.score(targets=targets, shadows=SHADOWS, options=ruli.Options(), audited=never)
+        asked(targets, audited=never)
 
 
 def test_curves_are_those_of_the_two_main_questions():
-    assert [*ruli.CURVE] == sorted({rate for rate in ruli.CURVE if 0 < rate < 1})
     rows = ruli.evaluate(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(fpr=(0.5,)), curve=(0.4, 0.5))
-    curves = [(row.attack, row.metric, about(row)) for row in rows if row.metric.endswith("_roc")]
-    assert curves == [("ruli", f"{name}_roc", f"rate={fpr}") for name in ruli.CURVES for fpr in (0.4, 0.5)]
-    by_metric = {(row.attack, row.metric): row for row in rows if about(row) != "rate=0.4"}
+    curves = [(row.attack, row.metric, row.rate) for row in rows if row.metric.endswith("_roc")]
+    assert curves == [("ruli", f"{name}_roc", fpr) for name in ruli.CURVES for fpr in (0.4, 0.5)]
+    values = {(row.attack, row.metric): row.value for row in rows if row.rate != 0.4}
     for name in ruli.CURVES:
-        point, same = by_metric["ruli", f"{name}_roc"], by_metric["ruli", f"{name}_tpr_at_50pct_fpr"]
-        assert point.value == same.value
-    assert ("u_lira", "privacy_tpr_at_50pct_fpr") in by_metric
+        assert values["ruli", f"{name}_roc"] == values["ruli", f"{name}_tpr_at_50pct_fpr"]
+    assert ("u_lira", "privacy_tpr_at_50pct_fpr") in values
 
 
 def test_clipping_reaches_every_phi():
     np.testing.assert_allclose(_reference.clip(np.array([40.0, -40.0, 0.3]), 0.1), [np.log(9), np.log(0.1), 0.3])
-    options = ruli.Options(density="gaussian", clip=0.1)
     names = ("original", "unlearned", "retrained")
     clipped = [replace(p, **{n: _reference.clip(getattr(p, n), 0.1) for n in names}) for p in (TARGETS, SHADOWS)]
-    first = ruli.score(targets=TARGETS, shadows=SHADOWS, options=options)
-    second = ruli.score(targets=clipped[0], shadows=clipped[1], options=ruli.Options(density="gaussian"))
-    for key, question in first.items():
-        np.testing.assert_allclose(question.score, second[key].score, atol=1e-6)
+    expected = asked(*clipped, density="gaussian")
+    for key, question in asked(density="gaussian", clip=0.1).items():
+        np.testing.assert_allclose(question.score, expected[key].score, atol=1e-6)
 
 
 def test_contributions_have_the_sign_of_what_shadow_models_show():
-    options, index = ruli.Options(density="gaussian"), np.arange(SAMPLES) + 100
     turned = []
     for turn in (1, -1):
         targets, shadows = (replace(p, unlearned=turn * (p.unlearned + 3 * p.forget)) for p in (TARGETS, SHADOWS))
-        contribution = ruli.aucs(targets, shadows, options, index)["privacy_auc"]
-        question = ruli.score(targets=targets, shadows=shadows, options=options)["ruli", "privacy"]
-        mean = readings(question, fpr=())["auc"].value
+        contribution = aucs(targets, shadows)["privacy_auc"]
+        mean = readings(asked(targets, shadows, density="gaussian")["ruli", "privacy"], fpr=())["auc"].value
         assert contribution.value.mean() == pytest.approx(mean if turn > 0 else 1 - mean)
-        assert (contribution.unit.tolist(), contribution.index.tolist()) == ([0, 1, 2], index.tolist())
+        assert (contribution.unit.tolist(), contribution.index.tolist()) == ([0, 1, 2], INDEX.tolist())
         turned.append(contribution)
     # what is less familiar by as much is told as well, with every sign turned
     np.testing.assert_allclose(turned[0].value, 1 - turned[1].value)
     np.testing.assert_allclose(turned[0].influence, -turned[1].influence, atol=1e-12)
     np.testing.assert_allclose(turned[0].imagined, -turned[1].imagined, atol=1e-12)
-    assert list(ruli.aucs(replace(TARGETS, retrained=None), SHADOWS, options, index)) == ["privacy_auc"]
+    assert list(aucs(replace(TARGETS, retrained=None))) == ["privacy_auc"]
 
 
 def test_contributions_are_the_auc_itself_where_neither_side_is_more_familiar():
@@ -137,52 +134,58 @@ def test_contributions_are_the_auc_itself_where_neither_side_is_more_familiar():
     sign = np.where((np.arange(12)[:, None] // 3 + np.arange(SAMPLES)) % 2, 1.0, -1.0)
     shadows = replace(SHADOWS, unlearned=sign * np.where(SHADOWS.forget, 4, 1))
     targets = replace(TARGETS, unlearned=sign[:3] * np.where(TARGETS.forget, 4.5, 0.5))
-    sides = [shadows.unlearned[mask].mean() for mask in (shadows.forget, shadows.heldout)]
-    assert sides == [0, 0]
-    contribution = ruli.aucs(targets, shadows, ruli.Options(density="gaussian"), np.arange(SAMPLES))["privacy_auc"]
-    np.testing.assert_allclose(contribution.value, [[1, 1, 1]])
+    assert [shadows.unlearned[mask].mean() for mask in (shadows.forget, shadows.heldout)] == [0, 0]
+    np.testing.assert_allclose(aucs(targets, shadows)["privacy_auc"].value, [[1, 1, 1]])
 
 
 def test_targets_without_a_side_add_nothing():
-    options, index = ruli.Options(density="gaussian"), np.arange(SAMPLES)
-    forget, heldout = TARGETS.forget.copy(), TARGETS.heldout.copy()
-    forget[0], heldout[1] = False, False
-    contributions = ruli.aucs(replace(TARGETS, forget=forget, heldout=heldout), SHADOWS, options, index)
-    assert contributions["privacy_auc"].unit.tolist() == [2]
-    heldout[2] = False
-    assert ruli.aucs(replace(TARGETS, forget=forget, heldout=heldout), SHADOWS, options, index) == {}
+    targets = replace(TARGETS, forget=TARGETS.forget.copy(), heldout=TARGETS.heldout.copy())
+    targets.forget[0], targets.heldout[1] = False, False
+    assert aucs(targets)["privacy_auc"].unit.tolist() == [2]
+    targets.heldout[2] = False
+    assert aucs(targets) == {}
 
 
-def test_a_target_that_is_a_shadow_model_is_found_and_a_constant_is_not():
-    for name in ("original", "unlearned"):
-        phi = getattr(TARGETS, name).copy()
-        phi[2] = getattr(SHADOWS, name)[7]
-        with pytest.raises(ValueError, match=rf"target 2 is also a shadow model \({name}\)"):
-            ruli.score(targets=replace(TARGETS, **{name: phi}), shadows=SHADOWS, options=ruli.Options())
-    same = np.zeros((12, SAMPLES))
-    questions = ruli.score(
-        targets=replace(TARGETS, original=same[:3]), shadows=replace(SHADOWS, original=same), options=ruli.Options()
-    )
-    assert not questions["ruli", "trained"].score.any()
-    for wrong in (TARGETS.original[:2], TARGETS.original[0]):
-        with pytest.raises(ValueError, match=r"targets.original has shape"):
-            ruli.score(targets=replace(TARGETS, original=wrong), shadows=SHADOWS, options=ruli.Options())
+def test_what_cannot_be_tested_is_refused():
+    def changed(values, at, to):
+        copy = values.copy()
+        copy[at] = to
+        return copy
+
+    wrong = [
+        ({name: changed(getattr(TARGETS, name), 2, getattr(SHADOWS, name)[7])}, {}, rf"target 2 is also .* \({name}\)")
+        for name in ("original", "unlearned")
+    ]
+    for targets, shadows, reason in (
+        *wrong,
+        ({"original": changed(TARGETS.original, (0, 0), np.nan)}, {}, "targets.original holds NaN"),
+        ({"original": TARGETS.original[:2]}, {}, "targets.original has shape"),
+        ({"original": TARGETS.original[0]}, {}, "targets.original has shape"),
+        ({}, {"forget": changed(SHADOWS.forget, slice(6, None), False)}, "reference models as forgotten"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            asked(replace(TARGETS, **targets), replace(SHADOWS, **shadows))
+    with pytest.raises(ValueError, match="targets hold 5 samples, shadows 9"):
+        asked(TARGETS.columns(np.arange(SAMPLES) < 5))
+    same = np.zeros((12, SAMPLES))  # a constant is no model of its own
+    assert not asked(replace(TARGETS, original=same[:3]), replace(SHADOWS, original=same))[
+        "ruli", "trained"
+    ].score.any()
 
 
 def test_how_much_more_one_attack_for_each_sample_finds_is_counted_as_the_paper_counts_it():
     """Section 6.2.2: accuracies .65 against .5 are 30 % more, TPRs .12 against .01 twelve times; 0 has no ratio."""
+    tpr = "privacy_tpr_at_1pct_fpr"
     rows = [
         Row("privacy_accuracy", 0.65, attack="ruli", n=9), Row("privacy_accuracy", 0.5, attack="population", n=9),
-        Row("privacy_tpr_at_1pct_fpr", 0.12, attack="ruli", n=9),
-        Row("privacy_tpr_at_1pct_fpr", 0.01, attack="population", n=9),
+        Row(tpr, 0.12, attack="ruli", n=9), Row(tpr, 0.01, attack="population", n=9),
     ]  # fmt: skip
     more = ruli.over_population(rows)
     assert [row.value for row in more] == pytest.approx([0.3, 12])
     assert {(row.attack, row.n) for row in more} == {("ruli", 9)}
-    nothing = ruli.over_population([*rows[2:3], Row("privacy_tpr_at_1pct_fpr", 0.0, attack="population")])
-    assert math.isnan(nothing[0].value)
-    assert "finds nothing" in nothing[0].note
-    few = Row("privacy_tpr_at_1pct_fpr", math.nan, attack="population", note="40 negatives are too few")
-    assert ruli.over_population([*rows[2:3], few])[0].note == few.note
-    assert ruli.over_population([replace(few, attack="ruli"), rows[3]])[0].note == few.note
+    (nothing,) = ruli.over_population([rows[2], Row(tpr, 0.0, attack="population")])
+    assert (math.isnan(nothing.value), "finds nothing" in nothing.note) == (True, True)
+    few = Row(tpr, math.nan, attack="population", note="40 negatives are too few")
+    for pair in ([rows[2], few], [replace(few, attack="ruli"), rows[3]]):
+        assert ruli.over_population(pair)[0].note == few.note
     assert ruli.over_population(rows[:1]) == []

@@ -5,17 +5,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from unlearning_audit import stats
+from sklearn.metrics import roc_auc_score
 from unlearning_audit.metrics import _game, swap
-from unlearning_audit.stats import crossed, separation
+from unlearning_audit.stats import crossed
 
+import row_places
 from row_places import about
 from swap_games import World, layout
 
 
 def value_of(rows, metric, attack, setting=""):
-    (row,) = [r for r in rows if (r.metric, r.attack, about(r)) == (metric, attack, setting)]
-    return row
+    return row_places.only(rows, metric, setting, attack)
 
 
 def cases():
@@ -23,16 +23,14 @@ def cases():
     rng = np.random.default_rng(6)
     membership = layout(rng, samples=50, pairs=2, k=15, models=2)
     forget = membership["forget"]
-    score = World(leak=(1.0, 0.3), cut=(0, 0)).scores(rng, forget)
-    attacks = {
-        ("strong", "trained"): score[0],
-        ("weak", "unlearned"): score[1],
-        ("perfect", "trained"): forget.astype(float),
-        ("inverted", "trained"): -forget.astype(float),
-        ("constant", "trained"): np.zeros(forget.shape),
+    strong, weak = World(leak=(1.0, 0.3), cut=(0, 0)).scores(rng, forget)
+    scores = {
+        ("strong", "trained"): (strong, strong > 0),
+        ("weak", "unlearned"): (weak, weak > 0),
+        ("perfect", "trained"): (forget * 1.0, forget),
+        ("inverted", "trained"): (-1.0 * forget, np.zeros(forget.shape, bool)),
+        ("constant", "trained"): (np.zeros(forget.shape), np.ones(forget.shape, bool)),
     }
-    scores = {key: (value, value > 0) for key, value in attacks.items()}
-    scores["constant", "trained"] = (attacks["constant", "trained"], np.ones(forget.shape, bool))
     return membership, scores
 
 
@@ -43,10 +41,15 @@ SETS = {
 }
 
 
-@pytest.fixture
+def evaluated(scores, membership, sets=(), weight=None, **more):
+    rng = np.random.default_rng(0)
+    return swap.evaluate(scores=scores, **membership, weight=weight, sets=dict(sets), rng=rng, **more)
+
+
+@pytest.fixture(scope="module")
 def rows():
     membership, scores = cases()
-    return swap.evaluate(scores=scores, **membership, weight=None, sets=SETS, rng=np.random.default_rng(0))
+    return evaluated(scores, membership, SETS)
 
 
 def test_the_sets_of_adversaries():
@@ -58,14 +61,15 @@ def test_the_sets_of_adversaries():
     case = SimpleNamespace(scores=dict.fromkeys(itertools.product(attacks, forms)), failed_attacks={}, sets=set_names)
     sets, lost = swap.adversaries(case)
     four = {"shadow", "correctness", "confidence", "modified_entropy"}
-    assert set(sets["paper"]) == {(name, "trained") for name in four}
-    assert set(sets["adaptive"]) == set(itertools.product({*four, "entropy"}, forms))
-    assert set(sets["extended"]) == set(case.scores) - set(itertools.product(["random"], forms))
+    assert {name: set(members) for name, members in sets.items()} == {
+        "paper": {(name, "trained") for name in four},
+        "adaptive": set(itertools.product({*four, "entropy"}, forms)),
+        "extended": set(itertools.product(attacks[:-1], forms)),
+    }
     assert not lost
     case.failed_attacks["entropy"] = "it broke"
     sets, lost = swap.adversaries(case)
-    assert list(sets) == ["paper"]
-    assert len(lost) == 2
+    assert (list(sets), [row.attack for row in lost]) == (["paper"], ["adaptive", "extended"])
 
 
 def test_q_is_one_minus_the_largest_advantage(rows):
@@ -80,77 +84,56 @@ def test_q_is_one_minus_the_largest_advantage(rows):
 
 def test_overall_advantage_is_the_mean_of_signed_pairs_not_of_absolute_ones():
     forget = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]], bool)
-    membership = {
-        "forget": forget,
-        "heldout": ~forget,
-        "split": np.array([0, 1, 0, 1]),
-        "block": np.array([0, 0, 1, 1]),
-    }
+    membership = {"forget": forget, "heldout": ~forget, "split": np.arange(4) % 2, "block": np.arange(4) // 2}
     decision = np.vstack([forget[:2], ~forget[2:]])
     scores = {("a", "trained"): (decision.astype(float), decision)}
-    sets = {"paper": list(scores)}
-    rows = swap.evaluate(scores=scores, **membership, weight=None, sets=sets, rng=np.random.default_rng(0))
+    rows = evaluated(scores, membership, {"paper": list(scores)})
     assert value_of(rows, "advantage", "a/trained").value == 0
-    assert value_of(rows, "q", "paper").value == 1
-    assert [value_of(rows, "q", "paper", f"pair={b}").value for b in (0, 1)] == [0, 0]
+    assert [value_of(rows, "q", "paper", setting).value for setting in ("", "pair=0", "pair=1")] == [1, 0, 0]
     assert value_of(rows, "q_sd", "paper").value == 0
 
 
-def test_every_value_lies_in_its_interval_within_the_unit_interval(rows):
-    checked = 0
-    for row in rows:
-        if np.isnan(row.value):
-            assert row.note
-            continue
+def test_rows_are_complete_and_every_value_lies_in_its_interval_within_the_unit_interval(rows):
+    attacks = ["strong/trained", "weak/unlearned", "perfect/trained", "inverted/trained", "constant/trained"]
+    pairs = ("", "pair=0", "pair=1")
+    expected = [
+        *itertools.product(["advantage", "mia_score"], attacks, pairs), *itertools.product(["q"], SETS, pairs),
+        *itertools.product(["q_sd", "q_crossfit"], SETS, [""]), *itertools.product(["auc"], attacks, [""]),
+        *itertools.product(["tpr_at_fpr"], attacks, ["rate=0.01", "rate=0.001"]),
+    ]  # fmt: skip
+    assert sorted((r.metric, r.attack, about(r)) for r in rows) == sorted(expected)
+    known = [row for row in rows if not np.isnan(row.value)]
+    assert all(row.note for row in rows if row not in known)
+    for row in known:
         assert row.ci_low <= row.value <= row.ci_high, row
         if row.metric not in ("q_crossfit", "q_sd"):
-            assert row.ci_low >= 0
+            assert 0 <= row.ci_low < row.ci_high - 0.01, "30 samples leave some doubt even where all agree"
             assert row.ci_high <= 1
-            assert row.ci_high - row.ci_low > 0.01, "30 samples leave some doubt even where all agree"
-        checked += 1
-    assert checked > 30
-
-
-def test_rows_are_complete_and_named(rows):
-    attacks = ["strong/trained", "weak/unlearned", "perfect/trained", "inverted/trained", "constant/trained"]
-    expected = {("advantage", a, s) for a in attacks for s in ("", "pair=0", "pair=1")}
-    expected |= {("q", name, s) for name in SETS for s in ("", "pair=0", "pair=1")}
-    expected |= {(metric, name, "") for name in SETS for metric in ("q_sd", "q_crossfit")}
-    expected |= {("auc", a, "") for a in attacks}
-    expected |= {("mia_score", a, s) for a in attacks for s in ("", "pair=0", "pair=1")}
-    expected |= {("tpr_at_fpr", a, f"rate={x}") for a in attacks for x in (0.01, 0.001)}
-    actual = [(r.metric, r.attack, about(r)) for r in rows]
-    assert sorted(actual) == sorted(expected)
+    assert len(known) > 30
 
 
 def test_counts_and_reasons(rows):
     membership, _ = cases()
-    either = membership["forget"] | membership["heldout"]
-    assert value_of(rows, "q", "paper").n == either.any(axis=0).sum() > 30
-    assert value_of(rows, "q", "paper", "pair=1").n == 30
-    for metric in ("auc", "mia_score"):
-        assert value_of(rows, metric, "weak/unlearned").n == either.any(axis=0).sum()
-    assert value_of(rows, "mia_score", "weak/unlearned", "pair=1").n == 30
-    assert value_of(rows, "q_sd", "paper").n == 2
-    empty = value_of(rows, "tpr_at_fpr", "weak/unlearned", "rate=0.001")
+    samples = (membership["forget"] | membership["heldout"]).any(axis=0).sum()
+    weak = "weak/unlearned"
+    counted = {
+        ("q", "paper", ""): samples, ("q", "paper", "pair=1"): 30, ("q_sd", "paper", ""): 2, ("auc", weak, ""): samples,
+        ("mia_score", weak, ""): samples, ("mia_score", weak, "pair=1"): 30,
+    }  # fmt: skip
+    assert {place: value_of(rows, *place).n for place in counted} == counted
+    empty = value_of(rows, "tpr_at_fpr", weak, "rate=0.001")
     assert np.isnan([empty.value, empty.ci_low, empty.ci_high]).all()
-    negatives = membership["heldout"].sum()
-    assert empty.note == f"{negatives} negatives cannot resolve a false positive rate of 0.001"
-    together = value_of(rows, "tpr_at_fpr", "weak/unlearned", "rate=0.01")
-    models = len(membership["split"])
-    assert together.note.startswith(f"one threshold for {models} targets: 15 negatives in one are too few")
-    assert together.ci_low <= together.value <= together.ci_high
+    assert empty.note == f"{membership['heldout'].sum()} negatives cannot resolve a false positive rate of 0.001"
+    together = value_of(rows, "tpr_at_fpr", weak, "rate=0.01")
+    assert together.note.startswith("one threshold for 8 targets: 15 negatives in one are too few")
     assert "may exceed 1" in value_of(rows, "q_crossfit", "paper").note
 
 
 @pytest.mark.parametrize("weighted", [True, False])
 def test_auc_and_mia_score_are_means_over_splits_of_an_independent_auc(weighted):
-    from sklearn.metrics import roc_auc_score
-
     membership, scores = cases()
-    weight = np.random.default_rng(1).random(50) if weighted else None
-    rows = swap.evaluate(scores=scores, **membership, weight=weight, sets={}, rng=np.random.default_rng(0))
-    weight = np.ones(50) if weight is None else weight
+    weight = np.random.default_rng(1).random(50) if weighted else np.ones(50)
+    rows = evaluated(scores, membership, weight=weight if weighted else None)
     for key, (score, _) in scores.items():
         expected = []
         for m in range(8):
@@ -159,53 +142,32 @@ def test_auc_and_mia_score_are_means_over_splits_of_an_independent_auc(weighted)
             expected.append(roc_auc_score(truth, score[m, used], sample_weight=weight[used]))
         auc, mia = (value_of(rows, metric, "/".join(key)) for metric in ("auc", "mia_score"))
         assert auc.value == pytest.approx(np.mean(expected), abs=1e-12)
-        assert mia.value == pytest.approx(1 - auc.value, abs=1e-15)
-        assert (mia.ci_low, mia.ci_high) == pytest.approx((1 - auc.ci_high, 1 - auc.ci_low), abs=1e-15)
+        turned = (1 - auc.value, 1 - auc.ci_high, 1 - auc.ci_low)
+        assert (mia.value, mia.ci_low, mia.ci_high) == pytest.approx(turned, abs=1e-15)
 
 
-def test_auc_of_one_model_has_the_interval_of_the_plain_auc():
-    rng = np.random.default_rng(7)
-    forget = np.arange(120)[None] < 50
-    score = rng.normal(size=(1, 120)) + forget
-    part = separation.auc(score=score, positive=forget.astype(float), negative=(~forget).astype(float))
-    estimate = crossed.estimates(crossed.read(crossed.combine([part], split=np.zeros(1)), share=np.ones(1)), n=120)[0]
-    plain = stats.auc(score=score[0], positive=forget[0])
-    assert (estimate.value, estimate.low, estimate.high) == pytest.approx(
-        (plain.value, plain.low, plain.high), abs=1e-12
-    )
-    assert estimate.note == crossed.ONE_MODEL
-
-
-@pytest.mark.parametrize("fpr", [0.02, 0.1])
-def test_tpr_at_fpr_is_the_mean_of_the_best_allowed_thresholds(fpr):
+def test_tpr_at_fpr_is_the_mean_of_the_best_allowed_thresholds():
     rng = np.random.default_rng(8)
     membership = layout(rng, samples=150, pairs=2, k=60, models=2)
     score = np.round(World(leak=(1.0,), cut=(0,)).scores(rng, membership["forget"])[0], 1)
-    scores = {("a", "trained"): (score, score > 0)}
-    rows = swap.evaluate(scores=scores, **membership, weight=None, sets={}, rng=rng, fprs=[fpr])
-    expected = []
-    for m in range(8):
-        forgot, heldout = score[m, membership["forget"][m]], score[m, membership["heldout"][m]]
-        allowed = [t for t in np.unique(score[m]) if (heldout >= t).mean() <= fpr]
-        expected.append(max((forgot >= t).mean() for t in allowed))
-    assert value_of(rows, "tpr_at_fpr", "a/trained", f"rate={fpr}").value == pytest.approx(np.mean(expected))
+    rows = evaluated({("a", "trained"): (score, score > 0)}, membership, fprs=[0.02, 0.1])
+    for fpr in (0.02, 0.1):
+        expected = []
+        for m in range(8):
+            forgot, heldout = score[m, membership["forget"][m]], score[m, membership["heldout"][m]]
+            allowed = [t for t in np.unique(score[m]) if (heldout >= t).mean() <= fpr]
+            expected.append(max((forgot >= t).mean() for t in allowed))
+        assert value_of(rows, "tpr_at_fpr", "a/trained", f"rate={fpr}").value == pytest.approx(np.mean(expected))
 
 
 def test_nan_scores_leave_empty_cells_but_keep_the_advantage():
     membership, scores = cases()
     score, decision = scores["weak", "unlearned"]
     holes = np.where(membership["forget"], score, np.nan)
-    rows = swap.evaluate(
-        scores={("weak", "unlearned"): (holes, decision)},
-        **membership,
-        weight=None,
-        sets={},
-        rng=np.random.default_rng(0),
-    )
+    rows = evaluated({("weak", "unlearned"): (holes, decision)}, membership)
     empty = [row for row in rows if row.metric in ("auc", "mia_score", "tpr_at_fpr")]
-    assert len(empty) == 4
-    assert all(np.isnan(row.value) and "NaN" in row.note for row in empty)
-    assert {row.n for row in empty} == {(membership["forget"] | membership["heldout"]).any(axis=0).sum()}
+    samples = (membership["forget"] | membership["heldout"]).any(axis=0).sum()
+    assert [(np.isnan(row.value), "NaN" in row.note, row.n) for row in empty] == [(True, True, samples)] * 4
     assert not np.isnan(value_of(rows, "advantage", "weak/unlearned").value)
 
 
@@ -222,26 +184,8 @@ def test_the_limits_of_q_are_those_of_the_whole_band(errors):
     assert q.note.startswith("strongest: first")
 
 
-def test_the_model_with_the_fewest_held_out_samples_decides_what_is_resolved():
-    rng = np.random.default_rng(9)
-    forget, heldout = np.zeros((2, 300), bool), np.zeros((2, 300), bool)
-    forget[0, :50], heldout[0, 50:90] = True, True
-    forget[1, 50:90], heldout[1, 90:] = True, True
-    rows = swap.evaluate(
-        scores={("a", "trained"): (rng.normal(size=(2, 300)), forget)}, forget=forget, heldout=heldout,
-        split=np.array([0, 1]), block=np.zeros(2, int), weight=None, sets={}, rng=rng, fprs=[0.001, 0.01, 0.05],
-    )  # fmt: skip
-    row = value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.01")
-    assert row.note.startswith("one threshold for 2 targets: 40 negatives in one are too few")
-    row = value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.001")
-    assert np.isnan(row.value)
-    assert row.note == "250 negatives cannot resolve a false positive rate of 0.001"
-    assert value_of(rows, "tpr_at_fpr", "a/trained", "rate=0.05").value >= 0
-
-
 def test_wrong_inputs_are_named():
     membership, scores = cases()
-    rng = np.random.default_rng(0)
     for change, message in (
         ({"heldout": membership["forget"]}, "overlap"),
         ({"heldout": membership["heldout"][:, :-1]}, "must be"),
@@ -260,4 +204,4 @@ def test_wrong_inputs_are_named():
         ({("a", "b"): (np.zeros((8, 50)), np.zeros((8, 50)))}, {}, "a/b"),
     ):
         with pytest.raises(ValueError, match=message):
-            swap.evaluate(scores=scored, **membership, weight=None, sets=sets, rng=rng)
+            evaluated(scored, membership, sets)

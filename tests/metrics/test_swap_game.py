@@ -1,6 +1,5 @@
 """The game, the paper's identities and the cross-fitted choice: slow loops and hand-made adversaries."""
 
-import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -64,21 +63,12 @@ def test_samples_of_a_block_are_those_that_any_of_its_models_forgot_or_held_out(
 
 def test_adversary_that_reads_only_the_sample_gains_nothing_from_a_swap():
     rng = np.random.default_rng(1)
-    imbalanced = rng.random(200) < 0.3
-    for seed in range(20):
+    decision = np.tile(rng.random(200) < 0.3, (12, 1))
+    for seed in range(5):
         membership = layout(np.random.default_rng(seed), samples=200, pairs=3, k=30, models=2)
         rules = _game.game(**membership, weight=rng.random(200))
-        decision = np.tile(imbalanced, (12, 1))
-        assert abs(signed_advantage(rules, decision)) < 1e-15
-        for block in range(3):
-            assert abs(read(rules, [decision], block).value[0]) < 1e-15
-
-
-def test_random_splits_do_not_cancel_what_the_sample_tells():
-    membership = layout(np.random.default_rng(2), samples=60, pairs=1, k=20, models=1, swapped=False)
-    rules = _game.game(**membership)
-    tells = np.tile(membership["forget"][0], (2, 1))
-    assert signed_advantage(rules, tells) > 0.5
+        gains = [read(rules, [decision], block).value[0] for block in (None, 0, 1, 2)]
+        np.testing.assert_allclose(gains, 0, atol=1e-15)
 
 
 def lookup(forget, heldout):
@@ -89,49 +79,19 @@ def lookup(forget, heldout):
     return weight, np.tile(always_forgotten, (len(forget), 1))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_lookup_table_wins_on_random_splits_and_gets_nothing_from_a_swap(seed):
     rng = np.random.default_rng(seed)
     random = layout(rng, samples=60, pairs=1, k=25, models=2, swapped=False)
-    two_splits = {name: random[name] for name in ("forget", "heldout")}
-    weight, decision = lookup(**two_splits)
-    assert (random["forget"][0] & random["forget"][-1]).any()
-    assert (random["heldout"][0] & random["heldout"][-1]).any()
-    assert (random["forget"][0] != random["forget"][-1]).any()
-    rules = _game.game(**random, weight=weight)
-    assert signed_advantage(rules, decision) == pytest.approx(1, abs=1e-15)
+    weight, decision = lookup(random["forget"], random["heldout"])
+    assert signed_advantage(_game.game(**random, weight=weight), decision) == pytest.approx(1, abs=1e-15)
 
     # the same table against s = (R, F, T) and its swap
-    swapped = {
-        "forget": np.stack([random["forget"][0], random["heldout"][0]]),
-        "heldout": np.stack([random["heldout"][0], random["forget"][0]]),
-        "split": np.array([0, 1]),
-        "block": np.zeros(2, int),
-    }
+    sides = np.stack([random["forget"][0], random["heldout"][0]])
+    swapped = {"forget": sides, "heldout": sides[::-1], "split": np.array([0, 1]), "block": np.zeros(2, int)}
     rules = _game.game(**swapped, weight=weight)
-    per_model = _game.advantage(rules, decision[:2]).value
-    np.testing.assert_allclose(per_model, [1, -1], atol=1e-15)
+    np.testing.assert_allclose(_game.advantage(rules, decision[:2]).value, [1, -1], atol=1e-15)
     assert signed_advantage(rules, decision[:2]) == 0
-
-
-def test_weighted_oracle_is_the_oracle():
-    """Direct play: draw b, draw x from F or T by P, ask the adversary, count."""
-    rng = np.random.default_rng(4)
-    membership = layout(rng, samples=50, pairs=2, k=12, models=2)
-    weight = rng.gamma(0.5, size=50)
-    decision = rng.random((8, 50)) < 0.2 + 0.6 * membership["forget"] * (weight > 0.3)
-    rules = _game.game(**membership, weight=weight)
-    rounds, rates = 40_000, []
-    for m in range(8):
-        for side, sign in ((membership["forget"], 1), (membership["heldout"], -1)):
-            members = np.flatnonzero(side[m])
-            sample = rng.choice(members, rounds, p=weight[members] / weight[members].sum())
-            rates.append(sign * decision[m, sample].mean())
-    played = sum(rates) / 8
-    error = np.sqrt(16 * 0.25 / rounds) / 8
-    unweighted = signed_advantage(_game.game(**membership), decision)
-    assert abs(signed_advantage(rules, decision) - played) < 4 * error
-    assert abs(unweighted - played) > 8 * error
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5, 1.0, 2.0, 8.0])
@@ -159,24 +119,6 @@ def test_theorem_3_6_bounds_every_rule_on_certified_removal(epsilon, delta):
     assert max(reached) >= np.tanh(epsilon / 2) - 2 / k
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 0.7, 1.0, 3.0])
-def test_randomised_response_reaches_its_advantage_and_keeps_corollary_3_8(epsilon):
-    rng = np.random.default_rng(5)
-    membership = layout(rng, samples=3000, pairs=2, k=1000, models=3)
-    truth = rng.random((12, 3000)) < 1 / (1 + np.exp(-epsilon))
-    bit = np.where(truth, membership["forget"], ~membership["forget"])
-    rules = _game.game(**membership)
-    rules_of_bit = [bit, ~bit, np.ones_like(bit), np.zeros_like(bit)]
-    reading = read(rules, rules_of_bit)
-    half = crossed.joint_half_widths(reading, rng=rng)
-    exact = np.tanh(epsilon / 2) * np.array([1, -1, 0, 0])
-    assert (np.abs(reading.value - exact) <= half).all()
-    assert half.max() < 0.03
-    q = swap.quality(reading, n=3000, rng=rng)
-    assert q.high >= swap.lower_bound(epsilon=epsilon, delta=0)
-    assert q.low <= 1 - np.tanh(epsilon / 2) <= q.high
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 0.9, 1.09])
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
 def test_bounds_are_the_papers_formulas(epsilon, delta):
@@ -190,9 +132,8 @@ def test_bounds_at_the_ends():
     assert swap.lower_bound(epsilon=0, delta=0) == 1
     assert swap.advantage_bound(epsilon=1e-12, delta=0) == pytest.approx(1e-12, rel=1e-9)
     with np.errstate(all="raise"):
-        for epsilon in (600.0, 5000.0, np.inf):
+        for epsilon in (600.0, np.inf):
             assert swap.lower_bound(epsilon=epsilon, delta=1e-5) == 0
-            assert swap.advantage_bound(epsilon=epsilon, delta=1e-5) == 1
     for epsilon, delta in ((-1, 0), (np.nan, 0), (1, -0.1), (1, 1.1)):
         with pytest.raises(ValueError, match="certified removal"):
             swap.lower_bound(epsilon=epsilon, delta=delta)
@@ -214,28 +155,21 @@ def test_many_adversaries_that_only_guess_do_not_fool_crossfit():
     assert np.std(fair) / np.sqrt(30) < 0.02
 
 
-def test_crossfit_takes_the_sign_that_it_chose_and_reports_the_choices():
-    rng = np.random.default_rng(6)
-    membership = layout(rng, samples=50, pairs=2, k=15, models=2)
-    rules = _game.game(**membership)
-    decisions = [~membership["forget"], rng.random((8, 50)) < 0.5]
-    result = _crossfit.quality(rules, decisions, read(rules, decisions), rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(result.weight, [-1, 0])
-    assert result.estimate.value == pytest.approx(0, abs=1e-12)
-
-
-def test_the_interval_of_crossfit_is_that_of_the_advantage_that_was_always_chosen():
+def test_crossfit_takes_the_sign_that_it_chose_and_the_interval_of_what_was_always_chosen():
     rng = np.random.default_rng(9)
     membership = layout(rng, samples=80, pairs=2, k=25, models=2)
-    rules = _game.game(**membership)
-    decisions = [membership["forget"] ^ (rng.random((8, 80)) < 0.2), rng.random((8, 80)) < 0.5]
-    reading = read(rules, decisions)
-    result = _crossfit.quality(rules, decisions, reading, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(result.weight, [1, 0])
-    half = crossed.half_widths(reading)[0]
-    assert 0.05 < half < 0.5
-    assert result.estimate.high - result.estimate.value == pytest.approx(half, rel=1e-12)
-    assert result.estimate.value - result.estimate.low == pytest.approx(half, rel=1e-12)
+    rules, guess = _game.game(**membership), rng.random((8, 80)) < 0.5
+    for turned in (False, True):
+        decisions = [membership["forget"] ^ (rng.random((8, 80)) < 0.2) ^ turned, guess]
+        reading = read(rules, decisions)
+        result = _crossfit.quality(rules, decisions, reading, rng=np.random.default_rng(0))
+        np.testing.assert_array_equal(result.weight, [-1 if turned else 1, 0])
+        half, estimate = crossed.half_widths(reading)[0], result.estimate
+        assert 0.05 < half < 0.5
+        assert (estimate.high - estimate.value, estimate.value - estimate.low) == pytest.approx((half, half), rel=1e-12)
+    decisions = [~membership["forget"], guess]
+    certain = _crossfit.quality(rules, decisions, read(rules, decisions), rng=np.random.default_rng(0))
+    assert certain.estimate.value == pytest.approx(0, abs=1e-12)
 
 
 def test_crossfit_of_models_that_stand_alone_says_so_and_of_tiny_sets_is_empty():
@@ -265,38 +199,9 @@ def test_the_odd_model_of_a_split_joins_either_half():
     np.testing.assert_allclose(second.sum(axis=1), 1)
 
 
-def test_variance_splits_into_samples_models_and_noise():
-    """Simulated two-way effects: the estimated variance has the right mean in every mixture of the three sources."""
-    rng = np.random.default_rng(11)
-    models, samples = 6, 80
-    for spread in itertools.product((0.0, 0.08), (0.0, 0.02), (0.1,)):
-        of_sample, of_model, noise = spread
-        estimates, variances = [], []
-        for _ in range(400):
-            value = 0.5 + of_sample * rng.normal(size=samples) + of_model * rng.normal(size=(models, 1))
-            value = value + noise * rng.normal(size=(models, samples))
-            part = crossed.per_model(value=value, weight=np.ones((models, samples)))
-            # no imaginary samples here: they stand for the doubt about events that were never seen
-            part = crossed.PerModel(part.value, part.influence, np.zeros((models, 0)))
-            reading = crossed.read(crossed.combine([part], split=np.zeros(models)), share=np.ones(1))
-            estimates.append(reading.value[0])
-            variances.append(reading.covariance[0, 0])
-        expected = of_sample**2 / samples + of_model**2 / models + noise**2 / (models * samples)
-        truncation = 1.35 if of_model == 0 and of_sample == 0 else 1.1
-        assert 0.88 * expected < np.mean(variances) < truncation * expected, spread
-        assert np.var(estimates) == pytest.approx(expected, rel=0.3)
-
-
-def one_sample_bound(*, epsilon: float, delta: float) -> float:
-    """Largest advantage of a weak adversary against a model trained with (ε, δ)-DP and left as it is."""
-    # (1 + e^ε)/(1 + e^2ε) without overflow.
-    ratio = (np.exp(-epsilon) + np.exp(-2 * epsilon)) / (1 + np.exp(-2 * epsilon))
-    return float(min(np.tanh(epsilon) + 2 * delta * ratio, 1.0))
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 0.1, 0.5])
 def test_a_budget_of_one_sample_guarantees_what_the_corollary_says_of_models_left_as_they_are(delta):
-    for epsilon in np.r_[np.linspace(0, 3, 301), 50, 600, 1e4]:
-        bound = one_sample_bound(epsilon=epsilon, delta=delta)
-        assert 0 <= bound <= swap.advantage_bound(epsilon=epsilon, delta=delta) + 1e-12
-    assert one_sample_bound(epsilon=0, delta=delta) == min(2 * delta, 1)
+    """A weak adversary's advantage is at most tanh ε + 2δ(1 + e^ε)/(1 + e^2ε) then."""
+    for epsilon in np.r_[np.linspace(0, 3, 301), 50]:
+        bound = np.tanh(epsilon) + 2 * delta * (1 + np.exp(epsilon)) / (1 + np.exp(2 * epsilon))
+        assert min(bound, 1) <= swap.advantage_bound(epsilon=epsilon, delta=delta) + 1e-12
