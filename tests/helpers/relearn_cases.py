@@ -7,7 +7,6 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.protocols import swap
 
-from row_places import about
 from ruli_cases import data
 
 STEPS = np.array([0, 1, 2, 4, 8])
@@ -32,28 +31,18 @@ def store(path, member, chance, seed=0, shift=0.0):
     return str(path)
 
 
-def case(tmp_path, member, relearned, compared, original=1.0):
+def case(tmp_path, member, relearned, compared) -> Evaluation:
+    """A case of models whose originals are right about all samples."""
     data().write(tmp_path / "data.npz")
     member.write(tmp_path / "splits.npz")
     y = data().y
-    right = np.random.default_rng(9).random(member.train.shape) < original
-    logits = np.zeros((*right.shape, 2), np.float32)
-    np.put_along_axis(logits, np.broadcast_to(y, right.shape)[..., None], np.where(right, 9, -9)[..., None], -1)
+    logits = np.tile(9 * np.eye(2, dtype=np.float32)[y], (len(member.seed), 1, 1))
     Logits(logits, np.arange(len(y)), y).write(tmp_path / "original.npz")
-    paths = [str(tmp_path / f"{name}.npz") for name in ("data", "splits", "original")]
+    whole, splits, original = (str(tmp_path / f"{name}.npz") for name in ("data", "splits", "original"))
+    others = compared and [compared]
     return Evaluation(
-        paths[0],
-        [paths[1]],
-        [paths[2]],
-        [paths[2]],
-        relearned_files=[relearned],
-        compared_relearned_files=compared and [compared],
+        whole, [splits], [original], [original], relearned_files=[relearned], compared_relearned_files=others
     )
-
-
-def value(rows, metric, setting=""):
-    (row,) = [r for r in rows if (r.metric, about(r)) == (metric, setting)]
-    return row
 
 
 def linear():

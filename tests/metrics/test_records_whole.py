@@ -27,9 +27,9 @@ from external_cases import run as run_plan
 SAMPLES, FORGOTTEN = 1400, 400
 
 
-def audited(folder, monkeypatch, design="random", **populations):
+def audited(folder, monkeypatch, labels, design="random", **populations):
     """The lines of records.csv of the method "mine" for logits in a folder."""
-    save(folder / "logits", **{name: populations.pop(name) for name in ("labels", "test") if name in populations})
+    save(folder / "logits", labels=labels)
     for name, arrays in populations.items():
         save(folder / "logits" / name.replace("mine", "mine/target"), **arrays)
     study = config()
@@ -41,19 +41,12 @@ def audited(folder, monkeypatch, design="random", **populations):
     return rows, lists.read(case.records)
 
 
-@pytest.fixture
-def draw():
+def test_three_per_cent_that_doing_nothing_remembers_are_listed(tmp_path, monkeypatch):
+    """Everything else is answered as retrained models answer it, so that an average shows nothing."""
     rng = np.random.default_rng(7)
     y = rng.integers(CLASSES, size=SAMPLES)
-    return rng, y, *memberships(rng, samples=SAMPLES, pairs=1, models=3, k=FORGOTTEN)
-
-
-def test_three_per_cent_that_doing_nothing_remembers_are_listed(tmp_path, monkeypatch, draw):
-    """Everything else is answered as retrained models answer it, so that an average shows nothing."""
-    rng, y, train, forget = draw
-    remembered = np.zeros_like(forget)
-    for split in (slice(0, 3), slice(3, 6)):
-        remembered[split, np.flatnonzero(forget[split][0])[:12]] = True
+    train, forget = memberships(rng, samples=SAMPLES, pairs=1, models=3, k=FORGOTTEN)
+    remembered = forget & (np.cumsum(forget, axis=1) <= 12)
     logits = answers(rng, y, train & ~forget, remembered, memory=2, trace=14.0)
     rows, lines = audited(tmp_path, monkeypatch, labels=y, mine={"logits": logits, "train": train, "forget": forget})
     marked = {(line["split"], line["sample"]) for line in lines if line["recognised"]}
@@ -80,42 +73,10 @@ def test_without_a_fair_draw_retrained_models_are_the_yardstick(tmp_path, monkey
     remembered = np.isin(np.arange(400), np.arange(10))
     unlearned = {"logits": logits(1, np.where(remembered, 12.0, 0.0)), "train": train[None], "forget": forget[None]}
     retrain = {"logits": logits(8, 0.0), "train": np.tile(~forget, (8, 1)), "forget": np.tile(forget, (8, 1))}
-    _, lines = audited(tmp_path, monkeypatch, "given", labels=y, mine=unlearned, retrain=retrain)
+    _, lines = audited(tmp_path, monkeypatch, y, "given", mine=unlearned, retrain=retrain)
     assert {line["yardstick"] for line in lines} == {"retrain"}
     assert {line["sample"] for line in lines if line["recognised"]} >= set(range(10))
     assert sum(line["recognised"] for line in lines) <= 13
-
-
-def test_only_retrained_models_that_never_saw_the_forget_set_speak_for_it(tmp_path, monkeypatch):
-    """Two models forget a half of the samples each, and what one forgets the other's retrained ones were trained on."""
-    rng, y = np.random.default_rng(4), np.arange(200) % CLASSES
-    halves = np.stack([np.arange(200) < 100, np.arange(200) >= 100])
-    forget, train = np.repeat(halves, 3, axis=0), np.ones((6, 200), bool)
-    unlearned = {
-        "logits": answers(rng, y, train & ~forget, forget, memory=6, trace=6.0),
-        "train": train,
-        "forget": forget,
-    }
-    retrained = answers(rng, y, train & ~forget, forget, memory=6, trace=0.0)
-    retrain = {"logits": retrained, "train": train & ~forget, "forget": forget}
-    _, lines = audited(tmp_path, monkeypatch, "given", labels=y, mine=unlearned, retrain=retrain)
-    assert np.mean([line["recognised"] for line in lines]) > 0.9
-    (tmp_path / "two").mkdir()
-    two = {name: array[[0, 1, 3, 4]] for name, array in retrain.items()}  # as many for each forget set
-    _, lines = audited(tmp_path / "two", monkeypatch, "given", labels=y, mine=unlearned, retrain=two)
-    assert np.mean([line["recognised"] for line in lines]) > 0.9
-    (tmp_path / "one").mkdir()
-    single = {name: array[[0, 3]] for name, array in retrain.items()}  # a single one for each forget set
-    rows, lines = audited(tmp_path / "one", monkeypatch, "given", labels=y, mine=unlearned, retrain=single)
-    assert not lines
-    assert not any(row.metric == "records_recognised" for row in rows)
-    assert any(row.metric == "auc" for row in rows)
-    for name, models, half in (("first", [0, 1, 3], 0), ("second", [0, 3, 4], 1)):
-        (tmp_path / name).mkdir()  # two for one of the forget sets
-        some = {key: array[models] for key, array in retrain.items()}
-        _, lines = audited(tmp_path / name, monkeypatch, "given", labels=y, mine=unlearned, retrain=some)
-        assert lines
-        assert {line["sample"] // 100 for line in lines} == {half}
 
 
 def data(x, **more):
@@ -157,12 +118,15 @@ def test_contents_are_cut_where_a_table_would_be_wide():
         assert (kind, len(text)) == ("text", letters)
 
 
-def line(sample, p, recognised=1, person=np.nan, **more):
+STUDY = {"study": "s", "scenario": "a", "setting": "", "method": "none"}
+
+
+def line(sample, p, recognised=1, person=np.nan, split=0):
     return {
-        "study": "s", "scenario": "a", "setting": "", "method": "none", "pair": 0, "split": 0, "models": 1,
-        "sample": sample, "row": sample, "label": sample % 2, "person": person, "attack": "phi", "score": -p, "p": p,
-        "recognised": recognised, "p_person": p, "person_recognised": recognised, "rate": 0.1, "yardstick": "heldout",
-        "kind": "", "content": "", "beside": np.nan, **more,
+        **STUDY, "pair": 0, "split": split, "models": 1, "sample": sample, "row": sample, "label": sample % 2,
+        "person": person, "attack": "phi", "score": -p, "p": p, "recognised": recognised, "p_person": p,
+        "person_recognised": recognised, "rate": 0.1, "yardstick": "heldout", "kind": "", "content": "",
+        "beside": np.nan,
     }  # fmt: skip
 
 
@@ -179,30 +143,27 @@ def test_the_most_exposed_are_shown_once_and_the_file_reads_back(tmp_path):
     path.write_text(path.read_text().replace("0.01", "much"))
     with pytest.raises(ArtifactError, match="could not convert string to float: '-much'"):
         lists.exposed(path)
+    people = [line(0, 0.01, person=7), line(1, 0.02, person=7), line(2, 0.5, 0, person=8)]
+    assert lists.summed(people).people == (1, 2), "people are counted once"
 
 
 def test_beside_each_stands_the_most_familiar_unseen_record_of_its_label(tmp_path):
     """Even and odd samples have labels 0 and 1; only one unseen record has the label of two that are shown."""
-    x = data(np.arange(8.0, dtype=np.float32)[:, None])
-    x = replace(x, y=np.arange(8) % 2)
+    x = replace(data(np.arange(8.0, dtype=np.float32)[:, None]), y=np.arange(8) % 2)
     unseen = {(0, 0): _contents.Unseen(np.array([3, 4, 6]), np.array([0.9, 0.1, 0.4]))}
     forgotten = [line(1, 0.01), line(0, 0.02), line(5, 0.03), line(2, 0.5, 0)]
     more = [dict(one) for one in (*forgotten, line(7, 0.04))]
     assert len(_contents.with_contents(more, x, 4, unseen)) == 5 + 3  # none is left for the last
     table = _contents.with_contents(forgotten, x, 3, unseen)
     beside = [entry for entry in table if not lists.forgotten({"beside": np.nan, **entry})]
-    assert [(entry["beside"], entry["sample"], entry["score"]) for entry in beside] == [
-        (1, 3, 0.9),
-        (0, 6, 0.4),
-        (5, 4, 0.1),
-    ]
+    expected = [(1, 3, 0.9), (0, 6, 0.4), (5, 4, 0.1)]
+    assert [(entry["beside"], entry["sample"], entry["score"]) for entry in beside] == expected
     path = tmp_path / "records.csv"
-    place = {"study": "s", "scenario": "a", "setting": "", "method": "none"}
-    lists.write(path, [{**place, **entry} for entry in table], lists.UNION)
+    lists.write(path, [{**STUDY, **entry} for entry in table], lists.UNION)
     exposed = lists.exposed(path)["a", ""]["none"]
     assert (exposed.looked, exposed.recognised, [entry["sample"] for entry in exposed.records]) == (4, 3, [1, 0, 5])
-    assert {key: entry["content"] for key, entry in exposed.unseen.items()} == {
-        (0, 0, 1): "3", (0, 0, 0): "6", (0, 0, 5): "4"}  # fmt: skip
+    contents = {key: entry["content"] for key, entry in exposed.unseen.items()}
+    assert contents == {(0, 0, 1): "3", (0, 0, 0): "6", (0, 0, 5): "4"}
 
 
 def test_tokens_have_their_text_and_surprise():
@@ -233,11 +194,6 @@ def test_the_surprise_of_tokens_is_a_mean_over_the_models_of_a_list():
     assert surprise((3, 1), 9) is None, "nobody read its tokens"
     case.answers = lambda files: SimpleNamespace(of_signal=lambda name: None)
     assert _contents.surprise(case)((3, 1), 8) is None
-
-
-def test_people_are_counted_once():
-    people = [line(0, 0.01, person=7), line(1, 0.02, person=7), line(2, 0.5, 0, person=8)]
-    assert lists.summed(people).people == (1, 2)
 
 
 def test_at_most_a_tenth_of_the_people_listed_are_not_recognised():

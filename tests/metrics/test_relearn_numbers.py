@@ -1,4 +1,4 @@
-"""Relearning counted by hand: few models and samples, rows that are not asked about all wrong."""
+"""Relearning counted by hand, of known chances, verdicts that rest on it, and what its intervals cover."""
 
 import math
 from types import SimpleNamespace
@@ -6,13 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import t as student
+from unlearning_audit.comparisons import verdicts
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.metrics import relearn
 from unlearning_audit.stats.crossed import ONE_MODEL
+from unlearning_audit.study.schema import Margins
 
 import metric_calls as call
-from row_places import about
+import relearn_cases as cases
+from row_places import about, only
 
 STEPS = np.array([0, 1, 3])  # log₂(1 + step) = 0, 1, 2: weights ¼, ½, ¼
 #: The first model forgets samples 1, 2 and 3 and is taught the first of them again, the second one 4, 5 and 6.
@@ -21,6 +24,7 @@ INDEX = np.arange(1, 7)
 TAUGHT = np.array([[1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0]], bool)
 RIGHT = {"own": {2: "011", 3: "001", 5: "111", 6: "011"}, "other": {2: "001", 3: "000", 5: "001", 6: "000"}}
 PHI = {"own": {2: 1.5, 3: 3.5, 5: 0.5, 6: 2.5}, "other": dict.fromkeys((2, 3, 5, 6), 0.5)}
+PASSAGES = {"x": np.zeros((8, 2), np.int32), "y": np.zeros(8, int)}
 
 
 def relearned(path, side: str) -> str:
@@ -35,67 +39,105 @@ def relearned(path, side: str) -> str:
     return str(path)
 
 
-def case(tmp_path, *, x=None, y=None, compared=True):
-    """Two targets and a shadow model; the originals are wrong about sample 6 and right about all others."""
-    forget = np.vstack([FORGET[:1], np.ones((1, 8), bool), FORGET[1:]])
+def rows_of(tmp_path, *, x=None, y=None, compared=True):
+    """Of two targets and a shadow model; the originals are wrong about sample 6 and right about all others."""
     target = np.array([True, False, True])
+    forget = np.vstack([FORGET[:1], np.ones((1, 8), bool), FORGET[1:]])
     member = Membership(
-        train=np.ones((3, 8), bool), forget=forget, heldout=~forget, seed=np.arange(3), split=np.array([0, 0, 1]),
-        block=np.zeros(3, int), shadow=~target,
-    )  # fmt: skip
+        np.ones((3, 8), bool), forget, ~forget, np.arange(3), np.array([0, 0, 1]), np.zeros(3, int), ~target
+    )
     y = np.array([0, 1, 0, 1, 0, 1, 0, 0]) if y is None else y
     logits = np.tile(np.eye(2)[y], (3, 1, 1))
     logits[:, 6] = np.eye(2)[1 - y[6]]
-    return SimpleNamespace(
+    case = SimpleNamespace(
         membership=member, target=target, originals=["original"], labels_of=lambda models: y,
         answers=lambda files: SimpleNamespace(of=lambda models, rows: logits[np.ix_(models, rows)]),
         data=SimpleNamespace(x=np.zeros((8, 2)) if x is None else x, y=y),
         relearned_files=[relearned(tmp_path / "own.npz", "own")],
         compared_relearned_files=[relearned(tmp_path / "other.npz", "other")] if compared else None,
     )  # fmt: skip
-
-
-def by_name(rows):
-    return {(row.metric, about(row)): row for row in rows}
+    return {(row.metric, about(row)): row for row in relearn.rows(case, relearn.Options(), None)}
 
 
 def test_rows_by_hand(tmp_path):
-    table = by_name(call.rows(relearn, case(tmp_path), {}))
+    table = rows_of(tmp_path)
     assert list(table) == [
         ("relearn_area", ""), ("relearn_area_phi", ""), ("relearn_steps", ""),
         *(("relearn_accuracy", f"step={step}") for step in STEPS),
     ]  # fmt: skip
     # areas of samples 2, 3, 5, 6: ¾, ¼, 1, ¾ against ¼, 0, ¼, 0
     area = table["relearn_area", ""]
-    assert area.value == pytest.approx((0.5 + 0.875) / 2 - 0.125, abs=1e-12)
-    assert (area.n, area.note) == (4, "")
+    assert (area.value, area.n, area.note) == (pytest.approx((0.5 + 0.875) / 2 - 0.125, abs=1e-12), 4, "")
     assert area.ci_low < area.value < area.ci_high <= 1
-    phi = table["relearn_area_phi", ""]
-    assert phi.value == pytest.approx((1 + 3 + 0 + 2) / 4, abs=1e-6)
+    assert table["relearn_area_phi", ""].value == pytest.approx((1 + 3 + 0 + 2) / 4, abs=1e-6)
     assert [table["relearn_accuracy", f"step={step}"].value for step in STEPS] == [0.25, 0.75, 1]
     # back at .95 and .475: after 3 and 0 steps; the first retrained model never is, which counts 6, the second after 3
     steps = table["relearn_steps", ""]
-    assert steps.value == pytest.approx(1.5 / 4.5, abs=1e-12)
+    assert (steps.value, steps.n) == (pytest.approx(1.5 / 4.5, abs=1e-12), 2)
     assert steps.note == "1 of 2 retrained ones were not back after 3 steps"
     # without one of the models the ratio is 0/3 and 3/6: the jackknife's standard error is ¼
-    assert steps.ci_low == 0
-    assert steps.ci_high == pytest.approx(1 / 3 + student(1).ppf(0.975) / 4)
-    assert steps.n == 2
+    assert (steps.ci_low, steps.ci_high) == (0, pytest.approx(1 / 3 + student(1).ppf(0.975) / 4))
 
 
 def test_passages_are_read_in_nats_too(tmp_path):
-    text = by_name(call.rows(relearn, case(tmp_path, x=np.zeros((8, 2), np.int32), y=np.zeros(8, int)), {}))
     nll = {side: [math.log1p(math.exp(-phi)) for phi in PHI[side].values()] for side in PHI}
-    assert text["relearn_area_nll", ""].value == pytest.approx(np.mean(nll["own"]) - np.mean(nll["other"]), abs=1e-6)
-    labelled = call.rows(relearn, case(tmp_path, x=np.zeros((8, 2), np.int32)), {})
-    pixels = call.rows(relearn, case(tmp_path, y=np.zeros(8, int)), {})
-    assert ("relearn_area_nll", "") not in {**by_name(labelled), **by_name(pixels)}
-    alone = by_name(
-        call.rows(relearn, case(tmp_path, x=np.zeros((8, 2), np.int32), y=np.zeros(8, int), compared=False), {})
-    )
+    area = rows_of(tmp_path, **PASSAGES)["relearn_area_nll", ""]
+    assert area.value == pytest.approx(np.mean(nll["own"]) - np.mean(nll["other"]), abs=1e-6)
+    for labels_or_pixels in ("x", "y"):
+        assert ("relearn_area_nll", "") not in rows_of(tmp_path, **{labels_or_pixels: PASSAGES[labels_or_pixels]})
+    alone = rows_of(tmp_path, **PASSAGES, compared=False)
     for name in ("relearn_area", "relearn_area_phi", "relearn_area_nll", "relearn_steps"):
-        assert "add retrain to the methods" in alone[name, ""].note
-        assert alone[name, ""].n == 0
+        assert ("add retrain to the methods" in alone[name, ""].note, alone[name, ""].n) == (True, 0)
+
+
+def test_a_batch_of_shadow_models_alone_adds_nothing(tmp_path):
+    whole = cases.store(tmp_path / "whole.npz", cases.members(), np.full(5, 0.5))
+    nobody = Relearned.empty(cases.STEPS, np.array([399]), np.zeros(0, np.int64))
+    nobody.write(tmp_path / "nobody.npz")
+    expected, both = Relearned.read(whole), relearn.stacked([whole, str(tmp_path / "nobody.npz")])
+    columns = np.searchsorted(both.index, expected.index)
+    np.testing.assert_array_equal(both.right[..., columns], expected.right)
+    np.testing.assert_array_equal(both.taught[:, columns], expected.taught)
+
+
+def test_a_verdict_may_rest_on_the_area(tmp_path):
+    """The distance is the row of the area; what comes back is found, and retraining against its control is not."""
+    member = cases.members()
+    chances = {"none": [0.6, 0.9, 0.95, 0.97, 0.99], "retrain": [0.2, 0.2, 0.3, 0.4, 0.5]}
+    chances["retrain_control"] = chances["retrain"]
+    files = {
+        name: cases.store(tmp_path / f"{name}.npz", member, chance, seed, shift=2.0 * (name == "none"))
+        for seed, (name, chance) in enumerate(chances.items())
+    }
+    world = {name: cases.case(tmp_path, member, path, files["retrain"]) for name, path in files.items()}
+    assert relearn.contributions(world["none"], relearn.Options()) == {}
+    parts = {name: relearn.contributions(entry, relearn.Options(decides=True)) for name, entry in world.items()}
+    comparison = verdicts.compare(parts, {}, margins=Margins().model_dump(), draws=300, seed=0)
+    (distance,) = [row for row in comparison.distances if row["method"] == "none"]
+    rows = call.rows(relearn, world["none"], {})
+    area, phi = only(rows, "relearn_area"), only(rows, "relearn_area_phi")
+    truth = relearn.weights(cases.STEPS) @ np.subtract(chances["none"], chances["retrain"])
+    assert area.ci_low < truth < area.ci_high < area.ci_low + 0.12
+    assert phi.ci_low < 2.0 < phi.ci_high
+    for step, chance in zip(cases.STEPS, chances["none"], strict=True):
+        row = only(rows, "relearn_accuracy", f"step={step}")
+        assert row.ci_low <= chance <= row.ci_high
+    assert distance["distance"] == pytest.approx(area.value, abs=1e-6)
+    assert distance["ci_low"] < area.ci_low < area.ci_high < distance["ci_high"], "it covers how pairs differ as well"
+    by_method = {row["method"]: row["verdict"] for row in comparison.verdicts}
+    assert by_method["none"] == "distinguishable"
+    assert "distinguishable" not in (by_method["retrain"], by_method["retrain_control"])
+
+
+# ---------------------------------------------------------------- areas
+
+
+def test_the_curve_is_averaged_over_the_logarithm_of_steps():
+    # log₂(1 + step): 0, 1, 1.585, 2.322, 3.170. A straight line has its middle as its mean.
+    at = np.log2(1.0 + cases.STEPS)
+    weights = relearn.weights(cases.STEPS)
+    assert (weights.sum(), weights @ at) == pytest.approx((1.0, at[-1] / 2))
+    assert weights[-1] == pytest.approx((at[4] - at[3]) / 2 / at[4])
 
 
 def phi_area(gap, *, split, mask=None):
@@ -116,6 +158,15 @@ def test_where_only_models_differ_the_interval_is_students():
     assert (estimate.n, estimate.note) == (30, "")
 
 
+def test_where_only_samples_differ_models_do_not_narrow_the_interval():
+    gap = np.repeat([5.0, -1.0], 500)
+    half = 1.96 * 3 / math.sqrt(1000)
+    for models in (1, 4):
+        estimate = phi_area(np.tile(gap, (models, 1)), split=[0] * models)
+        assert (estimate.value, estimate.high - 2, 2 - estimate.low) == pytest.approx((2, half, half), rel=0.005)
+        assert (estimate.note == ONE_MODEL) == (models == 1)
+
+
 @pytest.mark.parametrize("samples", [5, 10])
 def test_areas_of_phi_cover_other_samples_where_they_are_few(samples):
     """One model, whose variance over samples has the divisor n − 1."""
@@ -124,16 +175,6 @@ def test_areas_of_phi_cover_other_samples_where_they_are_few(samples):
         estimate = phi_area(rng.normal(size=(1, samples)), split=[0])
         held += estimate.low <= 0 <= estimate.high
     assert abs(held / repeats - 0.95) < 4 * math.sqrt(0.95 * 0.05 / repeats)
-
-
-def test_where_only_samples_differ_models_do_not_narrow_the_interval():
-    gap = np.repeat([5.0, -1.0], 500)
-    half = 3 / math.sqrt(1000)
-    for models in (1, 4):
-        estimate = phi_area(np.tile(gap, (models, 1)), split=[0] * models)
-        assert estimate.value == pytest.approx(2)
-        assert (estimate.high - 2, 2 - estimate.low) == pytest.approx((1.96 * half, 1.96 * half), rel=0.005)
-        assert (estimate.note == ONE_MODEL) == (models == 1)
 
 
 def test_every_model_counts_alike_and_blocks_keep_splits_apart():
@@ -152,49 +193,66 @@ def test_every_model_counts_alike_and_blocks_keep_splits_apart():
 def test_areas_of_predictions_end_at_one():
     always = np.ones((2, 3, 3), bool)
     groups = {"split": np.array([0, 1]), "block": np.zeros(2, int)}
-    for answers, value in ((always, 1), (~always, -1)):
+    for answers, end in ((always, "high"), (~always, "low")):
         estimate = relearn.area(answers, ~answers, STEPS, np.ones((2, 3), bool), **groups)
-        assert estimate.value == value
-        assert min(estimate.low, estimate.high, key=lambda end: abs(end - value)) == value
-        assert -1 <= estimate.low <= estimate.high <= 1
+        assert estimate.value == getattr(estimate, end) == (1 if end == "high" else -1)
+        assert -1 <= estimate.low < estimate.high <= 1
 
 
-def reached(right: list[list[int]]) -> Relearned:
-    """Models that are right about all rows from one step on: [models, points] of 0 or 1, on a single row."""
-    values = np.array(right, bool)[:, :, None]
-    return Relearned(STEPS, values * np.float32(1), values, np.zeros((len(right), 1), bool), np.zeros(1, int))
+def test_intervals_of_models_that_are_retrained_themselves_hold_0():
+    member, rng, hits, draws = cases.members(), np.random.default_rng(3), np.zeros(2), 300
+    columns = np.flatnonzero((member.forget | member.heldout).any(axis=0))
+    mask = member.forget[:, columns]
+    for _ in range(draws):
+        hard = rng.random(len(columns))  # samples differ, for all models alike
+        shape = len(mask), len(STEPS), len(columns)
+        right = [rng.random(shape) < hard for _ in range(2)]
+        phi = [hard * 3 + rng.standard_normal((len(mask), 1, 1)) * 0.1 + rng.standard_normal(shape) for _ in range(2)]
+        for i, pair in enumerate((right, phi)):
+            estimate = relearn.area(*pair, STEPS, mask, split=member.split, block=member.block)
+            hits[i] += estimate.low <= 0 <= estimate.high
+    assert (hits / draws >= 0.93).all(), hits / draws
 
 
-def steps_of(audited: list[list[int]], reference: list[list[int]]):
+# ---------------------------------------------------------------- steps
+
+
+def steps_of(audited, reference, steps=STEPS, goal=0.95, split=None, block=None):
+    """The ratio of steps of models that are right about a single row from the first of ``audited`` and of ``reference``
+    [models] on, or never (inf)."""
     one = np.zeros(len(audited), int)
-    near = np.full(len(audited), 0.95)
-    return relearn.index(
-        reached(audited), reached(reference), np.ones((len(audited), 1), bool), near, split=one, block=one
+    sides = (
+        SimpleNamespace(steps=steps, right=(steps >= np.array(at)[:, None])[..., None]) for at in (audited, reference)
     )
+    groups = {"split": one if split is None else split, "block": one if block is None else block}
+    return relearn.index(*sides, np.ones((len(one), 1), bool), np.full(len(one), goal), **groups)
 
 
-def test_steps_that_say_nothing_are_empty_with_the_reason():
-    never, late, soon, once = [0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1]
-    ratio = steps_of([soon, late], [once, once])
-    assert math.isnan(ratio.value)
-    assert ratio.note == "retrained models are as right as the originals from the start"
-    ratio = steps_of([never], [soon])
-    assert (ratio.value, ratio.n) == (6, 1)
-    assert math.isnan(ratio.low)
-    assert ratio.note == "1 of 1 models were not back after 3 steps; one model has no interval"
-    ratio = steps_of([never, late], [never, never])
-    assert ratio.note == (
-        "1 of 2 models were not back after 3 steps, 2 of 2 retrained ones were not back after 3 steps"
-    )
-    assert ratio.value == 4.5 / 6
-    ratio = steps_of([soon, late], [soon, late])
-    assert (ratio.value, ratio.low, ratio.high) == (1, 1, 1)
-    # without the only retrained model that needed any step there is no ratio
-    ratio = steps_of([soon, late], [late, once])
-    assert ratio.value == 2 / 1.5
-    assert math.isnan(ratio.low)
-    assert math.isnan(ratio.high)
-    assert ratio.note == "no interval: but for one model, retrained ones are as right as the originals from the start"
+NEVER = math.inf
+
+
+@pytest.mark.parametrize(
+    ("audited", "reference", "value", "note"),
+    [
+        ([1, 3], [0, 0], math.nan, "retrained models are as right as the originals from the start"),
+        ([NEVER], [1], 6, "1 of 1 models were not back after 3 steps; one model has no interval"),
+        ([NEVER, 3], [NEVER, NEVER], 4.5 / 6,
+         "1 of 2 models were not back after 3 steps, 2 of 2 retrained ones were not back after 3 steps"),
+        ([1, 3], [1, 3], 1, ""),
+        # without the only retrained model that needed any step there is no ratio
+        ([1, 3], [3, 0], 2 / 1.5,
+         "no interval: but for one model, retrained ones are as right as the originals from the start"),
+    ],
+)  # fmt: skip
+def test_steps_that_say_nothing_have_the_reason(audited, reference, value, note):
+    ratio = steps_of(audited, reference)
+    assert (ratio.value, ratio.note, ratio.n) == (pytest.approx(value, nan_ok=True), note, len(audited))
+    assert math.isnan(ratio.low) == math.isnan(ratio.high) == ("no interval" in note or math.isnan(value))
+    if value == 1:
+        assert (ratio.low, ratio.high) == (1, 1)
+
+
+POWERS = np.array([0, 1, 2, 4, 8, 16, 32])
 
 
 @pytest.mark.parametrize(
@@ -205,31 +263,23 @@ def test_steps_that_say_nothing_are_empty_with_the_reason():
 )  # fmt: skip
 def test_a_ratio_of_steps_holds_about_as_often_as_the_page_says(chance, models, low, high):
     """Audited models come back after so many steps with these chances, each by itself, and retrained ones later."""
-    rng, steps, draws = np.random.default_rng(models), np.array([0, 1, 2, 4, 8, 16, 32]), 600
+    rng, held = np.random.default_rng(models), []
     chances = np.array([chance, [0, 0.05, 0.15, 0.3, 0.3, 0.15, 0.05]])
-    truth = (chances @ steps)[0] / (chances @ steps)[1]
-    held = []
-    for _ in range(draws):
-        back = [rng.choice(steps, models, p=row) for row in chances]
-        audited, retrained = (SimpleNamespace(steps=steps, right=(steps >= at[:, None])[..., None]) for at in back)
-        one = np.zeros(models, int)
-        ratio = relearn.index(audited, retrained, np.ones((models, 1), bool), np.ones(models), split=one, block=one)
+    truth = np.divide(*(chances @ POWERS))
+    for _ in range(600):
+        ratio = steps_of(*(rng.choice(POWERS, models, p=row) for row in chances), POWERS, 1.0)
         held.append(ratio.low <= truth <= ratio.high)
     assert low < np.mean(held) < high
 
 
 def test_a_ratio_of_steps_covers_splits_that_differ():
     """Eight splits of six models, of which some are learned again more easily than others."""
-    rng, steps, draws = np.random.default_rng(8), np.array([0, 1, 2, 4, 8, 16, 32]), 300
+    rng, ratios = np.random.default_rng(8), []
     split, block = np.tile(np.repeat([0, 1], 6), 4), np.repeat(np.arange(4), 12)
-    rows, values, halves = np.ones((48, 1), bool), [], []
-    for _ in range(draws):
+    for _ in range(300):
         easy, noise = np.repeat(rng.normal(0, 0.9, 8), 6), rng.normal(0, 0.4, (2, 48))
         places = (3 + easy + noise[0], 4 + noise[1])
-        back = [steps[np.clip(np.round(place), 1, 6).astype(int)] for place in places]
-        audited, retrained = (SimpleNamespace(steps=steps, right=(steps >= at[:, None])[..., None]) for at in back)
-        ratio = relearn.index(audited, retrained, rows, np.ones(48), split=split, block=block)
-        values.append(ratio.value)
-        halves.append((ratio.high - ratio.low) / 2)
-    away = np.abs(np.array(values) - np.mean(values))
-    assert np.mean(away < halves) > 0.88
+        back = (POWERS[np.clip(np.round(place), 1, 6).astype(int)] for place in places)
+        ratios.append(steps_of(*back, POWERS, 1.0, split, block))
+    values, halves = (np.array(x) for x in zip(*((r.value, (r.high - r.low) / 2) for r in ratios), strict=True))
+    assert np.mean(np.abs(values - values.mean()) < halves) > 0.88

@@ -20,8 +20,7 @@ LEAK = 1.5
 
 
 def rows(case, **options) -> dict[tuple[str, str, str], dict]:
-    settings = {"metrics": {"ruli": ruli.Options(**options).model_dump(mode="json")}, "seed": 0}
-    return {(r.attack, r.metric, about(r)): r for r in call.rows(ruli, case, settings)}
+    return {(r.attack, r.metric, about(r)): r for r in ruli.rows(case, ruli.Options(**options), None)}
 
 
 def leaky(member: Membership) -> np.ndarray:
