@@ -1,5 +1,7 @@
 """Representations: layers of known likeness, coverage, the probe by other means, reasons, a study from end to end."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -15,11 +17,11 @@ from unlearning_audit.store.files import NoAnswerError, write_failure
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
-import metric_calls as call
 from ruli_cases import data
 from stage_runs import run
 
 WIDTH, CORRELATION = 8, 0.7
+SIGN = np.where(data().y == 1, 1.0, -1.0)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def member():
 
 
 class World:
-    """A case of models whose hidden layers are given: ``add`` writes those of a population, ``case`` reads them."""
+    """A case of models whose hidden layers are given: ``add`` writes those of a population, ``rows`` reads them."""
 
     def __init__(self, folder, member, y=None):
         self.folder, self.member, self.hidden = folder, member, {}
@@ -54,14 +56,12 @@ class World:
         return [str(logits)]
 
     def case(self, unlearned, originals, retrained=None, control=None):
-        paths = [str(self.folder / f"{name}.npz") for name in ("data", "splits")]
-        return Evaluation(
-            paths[0], [paths[1]], originals, unlearned, retrained_files=retrained, control_files=control,
-            hidden=self.hidden,
-        )  # fmt: skip
+        whole, splits = (str(self.folder / f"{name}.npz") for name in ("data", "splits"))
+        references = {"retrained_files": retrained, "control_files": control, "hidden": self.hidden}
+        return Evaluation(whole, [splits], originals, unlearned, **references)
 
     def rows(self, *files):
-        return {row.metric: row for row in call.rows(representation, self.case(*files), {})}
+        return {row.metric: row for row in representation.rows(self.case(*files), representation.Options(), None)}
 
 
 def near(rng, layers, correlation=CORRELATION):
@@ -69,34 +69,31 @@ def near(rng, layers, correlation=CORRELATION):
     return correlation * layers + np.sqrt(1 - correlation**2) * rng.standard_normal(layers.shape)
 
 
-def population_layers(rng, member):
-    """Layers by name: ``retrained`` ones and a ``control`` of likeness .49, ``unlearned`` ones of likeness .49·.9², and
-    the ``original`` from which these differ by another last layer alone."""
-    shape = (*member.train.shape, WIDTH)
-    retrained = rng.standard_normal(shape)
+#: Of unlearned models and `populations`.
+TRUTH = {"cka_retrained": 0.49 * 0.81, "cka_gap": 0.49 * (0.81 - 1)}
+
+
+def populations(world, rng):
+    """Files by name: ``retrained`` layers and a ``control`` of likeness .49, ``unlearned`` ones of likeness .49·.9²,
+    and the ``original`` from which these differ by another last layer alone."""
+    retrained = rng.standard_normal((*world.member.train.shape, WIDTH))
     unlearned = near(rng, retrained, CORRELATION * 0.9)
-    return {"retrained": retrained, "control": near(rng, retrained), "unlearned": unlearned, "original": unlearned}
+    layers = {"unlearned": unlearned, "original": unlearned, "retrained": retrained, "control": near(rng, retrained)}
+    return {name: world.add(name, of) for name, of in layers.items()}
 
 
-def test_likenesses_are_those_of_known_layers(tmp_path, member):
-    world, rng, truth = World(tmp_path, member), np.random.default_rng(0), {"cka_retrained": 0.49 * 0.81}
-    truth |= {"cka_gap": 0.49 * (0.81 - 1)}
-    files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
-    table = world.rows(*(files[name] for name in ("unlearned", "original", "retrained", "control")))
-    for metric, value in truth.items():
+def test_likenesses_are_those_of_known_layers_and_retraining_has_no_gap(tmp_path, member):
+    world = World(tmp_path, member)
+    files = populations(world, np.random.default_rng(0))
+    table = world.rows(*files.values())
+    for metric, value in TRUTH.items():
         row = table[metric]
-        assert row.ci_low <= value <= row.ci_high
-        assert row.ci_high - row.ci_low < 0.2
+        assert row.ci_low <= value <= row.ci_high < row.ci_low + 0.2
         assert row.role == "forget"
     assert table["cka_original"].value == pytest.approx(1.0, abs=1e-9)
     assert table["cka_gap"].value < 0
-
-
-def test_retraining_is_held_against_its_control_and_has_no_gap(tmp_path, member):
-    world, rng = World(tmp_path, member), np.random.default_rng(1)
-    files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
     for audited in ("retrained", "control"):
-        table = world.rows(files[audited], files["original"], files["retrained"], files["control"])
+        table = world.rows(*{**files, "unlearned": files[audited]}.values())
         assert table["cka_retrained"].ci_low <= 0.49 <= table["cka_retrained"].ci_high
         assert "cka_gap" not in table
 
@@ -105,26 +102,31 @@ def test_intervals_cover_likeness_and_gap(tmp_path, member):
     """Samples and models are drawn anew each time."""
     world, rng, hits, repeats = World(tmp_path, member), np.random.default_rng(2), np.zeros(2), 40
     for _ in range(repeats):
-        files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
-        case = world.case(*(files[name] for name in ("unlearned", "original", "retrained", "control")))
-        table = {row.metric: row for row in representation.compared(case)}
-        truth = {"cka_retrained": 0.49 * 0.81, "cka_gap": 0.49 * (0.81 - 1)}
-        hits += [table[name].ci_low <= value <= table[name].ci_high for name, value in truth.items()]
+        table = {row.metric: row for row in representation.compared(world.case(*populations(world, rng).values()))}
+        hits += [table[name].ci_low <= value <= table[name].ci_high for name, value in TRUTH.items()]
     assert (hits >= 0.9 * repeats).all(), hits
 
 
-def test_the_interval_of_likeness_covers_that_of_other_pairs(tmp_path, member):
-    """In two of five pairs the layers are those of retraining, in the others they have nothing to do with them: the
-    mean of five likenesses has Student's interval with 4 degrees of freedom at least."""
+def test_intervals_cover_those_of_other_pairs(tmp_path, member):
+    """In two of five pairs the layers are those of retraining and show all of what was forgotten, in the others they
+    have nothing to do with it: means of five numbers, of which each says what the pair is, have Student's interval with
+    4 degrees of freedom at least."""
     world, rng = World(tmp_path, member), np.random.default_rng(5)
     retrained, other = rng.standard_normal((2, *member.train.shape, WIDTH))
-    unlearned = np.where((member.block < 2)[:, None, None], retrained, other)
-    files = {name: world.add(name, layers) for name, layers in (("own", unlearned), ("retrained", retrained))}
-    row = world.rows(files["own"], files["own"], files["retrained"])["cka_retrained"]
-    half = t.ppf(0.975, 4) * np.std([1, 1, 0, 0, 0], ddof=1) / np.sqrt(5)
-    assert row.value == pytest.approx(0.4, abs=0.02)
-    assert row.value - row.ci_low >= 0.95 * half
-    assert row.ci_high == 1 or row.ci_high - row.value >= 0.95 * half
+    first = (member.block < 2)[:, None]
+    shown = rng.standard_normal(retrained.shape)
+    shown[..., 0] += SIGN * (1 + 20 * member.forget * first)
+    layers = {"own": np.where(first[..., None], retrained, other), "retrained": retrained, "shown": shown}
+    files = {name: world.add(name, of) for name, of in layers.items()}
+    likeness = world.rows(files["own"], files["own"], files["retrained"])["cka_retrained"]
+    probed = world.rows(files["shown"], files["shown"])["probe_auc"]
+    for row, value, by_pair, least in (
+        (likeness, 0.4, [1, 1, 0, 0, 0], 0.95), (probed, 0.7, [1, 1, 0.5, 0.5, 0.5], 0.9)
+    ):  # fmt: skip
+        half = least * t.ppf(0.975, 4) * np.std(by_pair, ddof=1) / np.sqrt(5)
+        assert row.value == pytest.approx(value, abs=0.05)
+        assert row.value - row.ci_low >= half
+        assert row.ci_high == 1 or row.ci_high - row.value >= half
 
 
 def test_a_probe_tells_sides_where_the_layer_knows_them(tmp_path, member):
@@ -132,29 +134,12 @@ def test_a_probe_tells_sides_where_the_layer_knows_them(tmp_path, member):
     with a deviation of 1: by φ, which rises along the feature, the area is Φ(shift/√2). A probe that learned what it
     is asked about would not see that it lies on the other side, at a shift of −2."""
     world, rng = World(tmp_path, member), np.random.default_rng(3)
-    sign = np.where(data().y == 1, 1.0, -1.0)
     for size, truth in ((1.0, 0.760), (0.0, 0.5), (-2.0, 0.079)):
         layers = rng.standard_normal((*member.train.shape, WIDTH))
-        layers[..., 0] += sign * (1 + size * member.forget)
+        layers[..., 0] += SIGN * (1 + size * member.forget)
         files = world.add(f"own{size}", layers)
         row = world.rows(files, files)["probe_auc"]
-        assert row.ci_low <= truth <= row.ci_high
-        assert row.ci_high - row.ci_low < 0.2
-
-
-def test_the_interval_of_the_probe_covers_that_of_other_pairs(tmp_path, member):
-    """In two of five pairs the layer shows all of what was forgotten, in the others nothing: as a mean of five areas,
-    of which each says what the pair is, the area has Student's interval with 4 degrees of freedom at least."""
-    world, rng = World(tmp_path, member), np.random.default_rng(4)
-    sign = np.where(data().y == 1, 1.0, -1.0)
-    layers = rng.standard_normal((*member.train.shape, WIDTH))
-    layers[..., 0] += sign * (1 + 20 * member.forget * (member.block < 2)[:, None])
-    files = world.add("own", layers)
-    row = world.rows(files, files)["probe_auc"]
-    half = t.ppf(0.975, 4) * np.std([1, 1, 0.5, 0.5, 0.5], ddof=1) / np.sqrt(5)
-    assert row.value == pytest.approx(0.7, abs=0.05)
-    assert row.value - row.ci_low >= 0.9 * half
-    assert row.ci_high == 1, "an area is no more"
+        assert row.ci_low <= truth <= row.ci_high < row.ci_low + 0.2
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -185,19 +170,29 @@ def test_the_probe_is_the_minimum_of_its_loss(classes):
 
 
 def test_where_other_models_lack_the_rest_is_given_with_the_reason(tmp_path, member):
-    world, rng = World(tmp_path, member), np.random.default_rng(5)
-    files = {name: world.add(name, layers) for name, layers in population_layers(rng, member).items()}
-    table = world.rows(files["unlearned"], files["original"])
+    world = World(tmp_path, member)
+    files = populations(world, np.random.default_rng(5))
+    own = files["unlearned"], files["original"]
+    table = world.rows(*own)
     assert table["cka_retrained"].note.startswith("there are no other retrained models: add retrain to the methods")
     assert "cka_gap" not in table
     assert table["cka_original"].value == pytest.approx(1.0)
     failed = world.add("failed", None)
-    assert world.rows(files["unlearned"], files["original"], failed)["cka_retrained"].note == "it diverged"
-    beside = world.rows(files["unlearned"], files["original"], files["retrained"], failed)
+    assert world.rows(*own, failed)["cka_retrained"].note == "it diverged"
+    beside = world.rows(*own, files["retrained"], failed)
     assert not np.isnan(beside["cka_retrained"].value)
     assert beside["cka_gap"].note == "it diverged"
     with pytest.raises(NoAnswerError, match="it diverged"):
         world.rows(failed, files["original"])
+    # what is of other samples, or was not read
+    index = sample_index(member)[:, ::-1]
+    reading_of = world.hidden[files["original"][0]]
+    Features(np.zeros((*index.shape, WIDTH), np.float32), index).write(reading_of)
+    with pytest.raises(ArtifactError, match=r"unlearned.npz and .*original.npz: other samples were read"):
+        world.rows(*own)
+    del world.hidden[own[0][0]]
+    with pytest.raises(ArtifactError, match=r"unlearned.npz: the last hidden layer of these models was not read; a f"):
+        world.rows(*own)
 
 
 def test_a_single_label_has_no_last_layer_to_learn_and_a_constant_layer_no_likeness(tmp_path, member):
@@ -209,28 +204,11 @@ def test_a_single_label_has_no_last_layer_to_learn_and_a_constant_layer_no_liken
 
 
 def test_labels_that_no_kept_sample_has_are_left_out(tmp_path, member):
-    y = data().y.copy()
-    y[member.forget[0]] = 2
-    retained = member.retain & (y != 2)
-    alone = Membership(**{**vars(member), "train": retained | member.forget})
-    world = World(tmp_path, alone, y)
+    y = np.where(member.forget[0], 2, data().y)
+    world = World(tmp_path, replace(member, train=(member.retain & (y != 2)) | member.forget), y)
     files = world.add("own", np.random.default_rng(6).standard_normal((*member.train.shape, WIDTH)))
     note = world.rows(files, files)["probe_auc"].note
     assert note.startswith("a model has no forgotten or no held-out samples with a label that kept ones have")
-
-
-def test_what_was_not_read_or_of_other_samples_is_told(tmp_path, member):
-    world, layers = World(tmp_path, member), np.random.default_rng(7).standard_normal((*member.train.shape, WIDTH))
-    unlearned, original = world.add("own", layers), world.add("original", layers)
-    index = sample_index(member)[:, ::-1]
-    Features(np.take_along_axis(layers, index[..., None], 1).astype(np.float32), index).write(world.hidden[original[0]])
-    with pytest.raises(ArtifactError, match=r"own.npz and .*original.npz: other samples were read"):
-        world.rows(unlearned, original)
-    del world.hidden[unlearned[0]]
-    with pytest.raises(
-        ArtifactError, match=r"own.npz: the last hidden layer of these models was not read; a file that"
-    ):
-        world.rows(unlearned, original)
 
 
 # ---------------------------------------------------------------- a study
@@ -250,22 +228,18 @@ STUDY = {
 }
 
 
-@pytest.fixture(scope="module")
-def rows_by_method(tmp_path_factory):
-    """method → metric → row, of the scenario that asks for it."""
+def test_a_method_that_changes_the_last_layer_alone_is_found_beneath(tmp_path, monkeypatch):
     study_plan = plan.make(reading.read(STUDY, "study.yaml"))
-    folder = tmp_path_factory.mktemp("run")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        study_plan.cases[:] = [case for case in study_plan.cases if case.scenario.name == "beneath"]
-        run(study_plan)
-    return {case.method: {row.metric: row for row in rows_of.read(folder / case.metrics)} for case in study_plan.cases}
-
-
-def test_a_method_that_changes_the_last_layer_alone_is_found_beneath(rows_by_method):
-    none, final = rows_by_method["none"], rows_by_method["retrfinal"]
+    study_plan.cases[:] = [case for case in study_plan.cases if case.scenario.name == "beneath"]
+    monkeypatch.chdir(tmp_path)
+    run(study_plan)
+    none, final = (
+        {row.metric: row for row in rows_of.read(case.metrics)}
+        for case in sorted(study_plan.cases, key=lambda case: case.method)
+        if case.method in ("none", "retrfinal")
+    )
     assert final["cka_original"].value == pytest.approx(1.0, abs=1e-9)
-    assert final["probe_auc"].value == pytest.approx(none["probe_auc"].value, abs=1e-9)
+    for metric in ("probe_auc", "cka_gap"):
+        assert final[metric].value == pytest.approx(none[metric].value, abs=1e-9)
     assert none["probe_auc"].ci_low > 0.55
-    assert final["cka_gap"].value == pytest.approx(none["cka_gap"].value, abs=1e-9)
     assert final["cka_gap"].ci_high < 0
