@@ -40,25 +40,11 @@ def decisions_on(where, *methods, needs=(), spent=0.0):
 
 def need(method, target, times, **fields):
     """A row of resolution.csv."""
-    blank = dict.fromkeys(files.RESOLUTION, 0.0)
-    text = {
-        "metric": "advantage",
-        "attack": "kde/trained",
-        "unit": "pairs",
-        "outcome": "",
-        "chance": "itself",
-        "half_width": 0.02,
-    }
-    return {
-        **blank,
-        **text,
-        "method": method,
-        "what": target,
-        "times": times,
-        "units": 4 * times,
-        "margin": 0.05,
-        **fields,
-    }
+    row = dict.fromkeys(files.RESOLUTION, 0.0) | {
+        "metric": "advantage", "attack": "kde/trained", "unit": "pairs", "outcome": "", "chance": "itself",
+        "half_width": 0.02, "method": method, "what": target, "times": times, "units": 4 * times, "margin": 0.05,
+    }  # fmt: skip
+    return row | fields
 
 
 def write_decisions(folder, decisions, where):

@@ -1,8 +1,11 @@
 """A study made by hand: two scenarios, one axis, a method that failed and one that changed nothing."""
 
 import math
+from importlib import import_module
 
 from unlearning_audit.evaluation.rows import Failure, Record, Row
+from unlearning_audit.report import style
+from unlearning_audit.report.lookup import Numbers
 
 NAN = math.nan
 REASON = "results/unlearn/x/logits.npz: field 'logits' has 12 values that are NaN or infinite"
@@ -67,3 +70,17 @@ def order(cases, scenarios, name="t", **changes):
     """What the table's script is given."""
     subset = [entry for entry in cases if entry["scenario"] in scenarios]
     return {"name": name, "table": wish(scenarios=scenarios, **changes), "cases": subset, "caption": ""}
+
+
+def figure(kind, cases, rows, scenarios=None, **fields):
+    """The drawing of one kind, of all scenarios or of some."""
+    subset = [{"files": {}, **entry} for entry in cases if scenarios is None or entry["scenario"] in scenarios]
+    request = {"name": kind, "figure": {"kind": kind, "title": kind, "axis": None, "attack": ""} | fields,
+               "methods": list(dict.fromkeys(entry["method"] for entry in cases)), "cases": subset}  # fmt: skip
+    return import_module(f"unlearning_audit.report.figures.{kind}").draw(Numbers(rows, subset), request)
+
+
+def svg_of(drawing, folder, name="f"):
+    """The text of a drawing's svg, which is written beside its png."""
+    style.save(drawing, svg=folder / f"{name}.svg", png=folder / f"{name}.png")
+    return (folder / f"{name}.svg").read_text()

@@ -9,41 +9,35 @@ import yaml
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import parameters, plan
 
-ROOT = Path(__file__).resolve().parents[2]
+TOUR = Path(__file__).resolve().parents[2] / "studies/tour.yaml"
 
 
 @pytest.fixture(scope="module")
 def planned():
-    return plan.make(reading.read(yaml.safe_load((ROOT / "studies/tour.yaml").read_text())))
+    return plan.make(reading.read(yaml.safe_load(TOUR.read_text())))
 
 
 def test_orders_are_json_and_name_files_of_the_plan(planned):
     paths = {path for nodes in planned.nodes.values() for node in nodes.values() for path in node.outputs.values()}
-    orders = [
-        parameters.collect(planned),
-        parameters.cost(planned),
-        parameters.meta(planned),
-        parameters.headline(planned),
-        parameters.report(planned),
-    ]
+    makers = (parameters.collect, parameters.cost, parameters.meta, parameters.headline, parameters.report)
+    orders = [make(planned) for make in makers]
     orders += [parameters.table(planned, name) for name in ("headline", *planned.study.tables)]
     orders += [parameters.figure(planned, name) for name in planned.study.figures]
     for order in orders:
         assert json.loads(json.dumps(order, allow_nan=False)) == order
         assert re.fullmatch(r"[0-9a-f]{10}", order["code"])
         assert set(parameters.files(planned, order)) <= paths
-    (metrics,) = {case.metrics for case in planned.cases[:1]}
+    collected, cost = orders[:2]
     gathered = {path for case in planned.cases for path in (case.metrics, case.records)}
-    assert parameters.files(planned, parameters.collect(planned)) == sorted(gathered)
+    assert parameters.files(planned, collected) == sorted(gathered)
     made = sorted(node.outputs["spec"] for node in planned.all() if not node.within)
-    assert parameters.files(planned, parameters.cost(planned)) == made
-    assert {entry["spec"] for entry in parameters.cost(planned)["nodes"]} == set(planned.specs()) > set(made)
+    assert parameters.files(planned, cost) == made
+    assert {entry["spec"] for entry in cost["nodes"]} == set(planned.specs()) > set(made)
+    metrics = planned.cases[0].metrics
     assert parameters.files(planned, {"a": [metrics, "results/none/metrics.csv", {"b": metrics, "c": 1}]}) == [metrics]
 
 
-def test_the_command_names_the_study_it_belongs_to(planned, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert parameters.report(planned)["command"] == "snakemake --cores 1"
-    near, far = tmp_path / "my study.yaml", "/elsewhere/b.yaml"
-    command = parameters.report(planned, [str(near), far])["command"]
+def test_the_command_names_the_study_it_belongs_to(planned, workdir):
+    command = parameters.report(planned, [str(workdir / "my study.yaml"), "/elsewhere/b.yaml"])["command"]
     assert command == "snakemake --cores 1 --configfile 'my study.yaml' --configfile /elsewhere/b.yaml"
+    assert parameters.report(planned)["command"] == "snakemake --cores 1"
