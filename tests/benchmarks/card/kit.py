@@ -5,10 +5,10 @@ There, in the clone, with ``.card`` taken along, one piece of the pictures with 
 
     python tests/benchmarks/card/kit.py run swap_retraining .card --out $OUT --minutes 9
 
-It installs the wheels, asks for missing pieces, runs the study, and stops it in time; the next call goes on. What
-comes back below ``--out``: tables, numbers and figures, and in pieces what finished jobs made (models, logits,
-metrics), which ``.card`` takes along to another machine. ``--tiny`` tries all of it at home in some minutes: few
-pictures, one epoch, few models.
+It installs the wheels, asks for missing pieces, runs the study, and stops it in time; the next call goes on. Tables,
+numbers and figures come back below ``--out``. If the study is not done, what its jobs made (models, logits, metrics)
+comes back in pieces, too, which ``.card`` takes along to another machine. ``--tiny`` tries all of it at home in some
+minutes: few pictures, one epoch, few models.
 """
 
 import io
@@ -200,16 +200,18 @@ def run(
         process.wait()
         shutil.rmtree(folder / ".snakemake" / "locks", ignore_errors=True)
         code = 4
-    bring(folder, out)
+    bring(folder, out, finished=code == 0)
     raise typer.Exit(code)
 
 
-def bring(folder: Path, out: Path) -> None:
-    """What is worth keeping: tables, numbers and figures of the study, and what its jobs made."""
+def bring(folder: Path, out: Path, finished: bool) -> None:
+    """Tables, numbers and figures of the study, and what another machine needs to go on, if there is more to do."""
     with tarfile.open(out / "tables.tar.gz", "w:gz") as archive:
         for path in sorted((folder / "results").glob("*/*")):
             if path.name in ("tables", "figures", "metrics.csv", "cost.csv"):
                 archive.add(path, path.relative_to(folder))
+    if finished:
+        return
     stages = ("train", "unlearn", "metrics", "comparisons")
     made = [of.parent for stage in stages for of in sorted((folder / "results" / stage).glob("*/spec.json"))]
     whole = io.BytesIO()
