@@ -1,43 +1,43 @@
 """The check without models: sides that can be told apart by their data alone are seen, random sides are not."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import blind
 
+import metric_calls as call
 from ruli_cases import covers
 
 
-def blind_rows(y, forget, heldout, features=None, seed=0):
-    rows = blind.evaluate(
-        y=y,
-        forget=forget,
-        heldout=heldout,
-        features=features,
-        options=blind.Options(),
-        rng=np.random.default_rng(seed),
-    )
-    return {r.metric: r for r in rows}
+def rows_of(y, forget, heldout, features=None, **options) -> dict[str, Row]:
+    options = blind.Options(**{"folds": 2, "shuffles": 400, **options})
+    sides = np.array(forget, bool), np.array(heldout, bool)
+    rows = blind.evaluate(np.array(y), *sides, features, options, np.random.default_rng(0))
+    assert {row.attack for row in rows} == {"blind"}
+    assert {row.n for row in rows} == {(sides[0] | sides[1]).sum()}
+    return {row.metric: row for row in rows}
+
+
+def limits(row: Row) -> tuple[float, ...]:
+    return row.value, row.ci_low, row.ci_high
 
 
 def test_random_sides_pass_the_blind_check():
-    rng = np.random.default_rng(18)
+    rng, repeats = np.random.default_rng(18), 40
     inside = {"blind_auc": 0, "blind_accuracy": 0, "label_overlap": 0}
-    repeats = 40
     for _ in range(repeats):
-        y, x = rng.integers(0, 10, 600), rng.normal(size=(600, 8, 4))
-        order = rng.permutation(600)
-        forget, heldout = order < 250, order >= 350
-        rows = blind_rows(y, forget, heldout, x, seed=1)
+        y, x, order = rng.integers(0, 10, 600), rng.normal(size=(600, 32)), rng.permutation(600)
+        rows = rows_of(y, order < 250, order >= 350, x, folds=5)
         for name in ("blind_auc", "blind_accuracy"):
             inside[name] += rows[name].ci_low <= 0.5 <= rows[name].ci_high
         inside["label_overlap"] += rows["label_overlap"].note == ""
-        assert rows["blind_auc"].n == 500
     # 95 % each; 97.5 % for the one-sided flag of the labels
-    for name, count in inside.items():
-        assert count >= (0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)) * repeats, name
+    assert min(inside.values()) >= (0.95 - 3 * math.sqrt(0.95 * 0.05 / repeats)) * repeats
 
 
 def test_leaky_sides_are_seen():
@@ -46,34 +46,104 @@ def test_leaky_sides_are_seen():
     y, x = rng.integers(0, 10, 600), rng.normal(size=(600, 2))
     forget = rng.random(600) < 0.5
     x[forget, 0] += 1.5  # two unit Gaussians at distance 1.5
-    rows = blind_rows(y, forget, ~forget, x)
+    rows = rows_of(y, forget, ~forget, x, folds=5)
     assert covers(rows["blind_auc"], ndtr(1.5 / math.sqrt(2)), 0.15)
     assert covers(rows["blind_accuracy"], ndtr(0.75), 0.15)
-    by_label = blind_rows(y, y < 4, y >= 6)
-    assert by_label["label_overlap"].value == 0
-    assert "labels tell the sides apart" in by_label["label_overlap"].note
-    assert math.isnan(by_label["blind_auc"].value)
-    assert "no features" in by_label["blind_auc"].note
-    with pytest.raises(ValueError, match="at least 5 samples on each side"):
-        blind_rows(y, np.arange(600) < 4, np.arange(600) >= 6)
+    assert rows_of(y, forget, ~forget, x, folds=5, ridge=1e3)["blind_auc"] != rows["blind_auc"], "the penalty counts"
+
+
+def test_random_divisions_of_four_labels():
+    """Of the six ways to divide 0, 0, 1, 1 in two, two tell the labels apart; the sample outside is never drawn."""
+    rows = rows_of([0, 0, 1, 1, 7], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0])
+    assert (limits(rows["label_overlap"]), rows["label_overlap"].note) == ((0, 0, 0), ""), "a third is as bad"
+    chance = rows["label_overlap_random"]
+    assert limits(chance) == (pytest.approx(2 / 3, abs=4 * math.sqrt(2 / 9 / 400)), 0, 1)
+    assert chance.note == "range of 400 random divisions"
+
+
+def test_the_range_of_random_divisions_holds_95_of_100():
+    """100 of 200 samples have label 1, 100 are forgotten: k of both is hypergeometric, the overlap 1 − |k − 50|/50."""
+    forget = np.arange(200) < 100
+    overlap = rows_of(np.arange(200) % 2, forget, ~forget, shuffles=4000)["label_overlap_random"]
+    # standard deviation of k: √(100·½·½·100/199) = 3.54, so k is beyond 50 ± 7 in 3.4 % and beyond 50 ± 8 in 1.6 %
+    assert overlap.ci_low in (0.84, 0.86)
+    assert overlap.ci_high == 1
+    assert overlap.value == pytest.approx(1 - math.sqrt(2 / math.pi) * 3.54 / 50, abs=0.004)
+
+
+def test_label_overlap_is_that_of_histograms():
+    for a, b, overlap in (([0, 0, 1], [2, 2, 2], 0), ([0, 1, 2], [2, 0, 1], 1), ([0, 0, 0, 1], [0, 1, 1, 2], 0.5)):
+        assert blind.label_overlap(np.array(a), np.array(b)) == overlap
+
+
+def test_sides_may_differ_in_size_and_need_as_many_samples_as_folds():
+    sides = [1, 1, 0, 0, 0], [0, 0, 1, 1, 1]
+    rows = rows_of([0, 1, 0, 1, 1], *sides)
+    assert rows["label_overlap"].value == pytest.approx(1 / 3 + 1 / 2)
+    assert rows["blind_auc"].note == rows["blind_accuracy"].note == "no features were given"
+    for swapped in (sides, sides[::-1]):
+        with pytest.raises(ValueError, match=r"at least 3 samples on each side, not \((2, 3|3, 2)\)"):
+            rows_of([0, 1, 0, 1, 1], *swapped, folds=3)
+
+
+def test_a_feature_that_names_the_side_tells_all_and_one_that_names_the_sample_nothing():
+    y, number = np.arange(41) % 3, np.arange(41)
+    sides = number < 20, (number >= 20) & (number < 40)
+    rows = rows_of(y, *sides, np.where(sides[0], 1.0, -1.0)[:, None], folds=5)
+    for name in ("blind_accuracy", "blind_auc"):
+        assert rows[name].value == 1
+        assert 0.4 < rows[name].ci_low < 0.99
+    # learned by heart, a sample says nothing of the fold that it is asked in: all its scores are the same
+    rows = rows_of(y, *sides, np.eye(41), folds=5, ridge=1e-3)
+    assert rows["blind_accuracy"].value == rows["blind_auc"].value == 0.5
 
 
 def test_texts_are_bags_of_tokens():
     x = np.int32([[5, ~np.int32(7), 5, -1], [7, 9, 5, 0], [9, ~np.int32(0), 3, -1]])
     assert blind.bags(x).tolist() == [[0, 2, 1, 0], [1, 1, 1, 1], [1, 0, 0, 1]], "of 0, 5, 7 and 9; padding is no token"
-    rng = np.random.default_rng(3)
-    x, y = rng.integers(0, 40, (400, 12)), np.zeros(400, int)
-    forget = rng.random(400) < 0.5
-    plain = blind_rows(y, forget, ~forget, blind.principal(blind.bags(x), 64))["blind_auc"]
-    assert plain.ci_low <= 0.5 <= plain.ci_high
-    x[forget, 3] = 7
-    leaky = blind_rows(y, forget, ~forget, blind.principal(blind.bags(x), 64))["blind_auc"]
-    assert leaky.ci_low > 0.7, "the count of that token alone has an AUC of .89"
 
 
-def test_label_overlap_is_that_of_histograms():
-    y = np.array([0, 0, 1, 1, 2, 2, 2, 2])
-    a, b = np.arange(8) < 4, np.arange(8) >= 4
-    assert blind.label_overlap(y, a, b) == 0
-    assert blind.label_overlap(y, a, a) == 1
-    assert blind.label_overlap(np.array([0, 0, 0, 1, 0, 1, 1, 2]), a, b) == 0.5  # ¼ + ¼ + 0
+def test_principal_components_keep_distances_and_see_no_scale():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 5)) * [1, 10, 100, 0.1, 1] + 7
+    standard, components = (x - x.mean(0)) / x.std(0), blind.principal(x, 2)
+    assert components.shape == (30, 2)
+    distance = [np.linalg.norm(points[:, None] - points, axis=-1) for points in (components, standard)]
+    np.testing.assert_allclose(*distance, atol=1e-9)
+    assert components[:, 0].std() > components[:, 1].std()
+    np.testing.assert_allclose(blind.principal(x, 5), standard, atol=1e-12)
+    assert (blind.principal(np.full((4, 1), 3.0), 1) == 0).all()
+
+
+def test_rows_are_means_over_target_models():
+    same = (Row("a", 0.25, 0.0, 0.5, 9, "x"), Row("a", 0.75, 0.5, 1.5, 8, "x"), Row("a", 0.5, 0.25, 1.0, 7))
+    assert blind._mean(same) == Row("a", 0.5, 0.25, 1.0, 9, "mean of 3 models; x")
+
+
+def case_rows(models: int, apart: int, text: bool = False, **options) -> dict[str, Row]:
+    """Rows of target models of which the first ``apart`` forget label 0 and hold out label 1, the others half of each;
+    one more model is a shadow model of no matter. A pixel, or a token, names the side, and another the label."""
+    y, odd = np.repeat([0, 1], 20), np.arange(40) % 2
+    forget = np.array([y == 0] * apart + [odd == 0] * (models - apart) + [np.arange(40) < 1])
+    count = np.arange(models + 1)
+    member = Membership(forget, forget, ~forget, count, split=0 * count, block=count, shadow=count == models)
+    x = np.stack([y, 2 + odd], axis=1)
+    x = x.astype(np.int32) if text else (x[:, :, None] * 85).astype(np.uint8)
+    case = SimpleNamespace(membership=member, target=~member.shadow, data=SimpleNamespace(x=x, y=y))
+    rows = call.rows(blind, case, {"metrics": {"blind": {"folds": 2, "shuffles": 100, **options}}, "seed": 0})
+    return {row.metric: row for row in rows}
+
+
+def test_a_case_is_read_by_its_targets_and_its_pixels_or_tokens():
+    rows = case_rows(2, 2)
+    assert limits(rows["label_overlap"]) == (0, 0, 0)
+    assert rows["label_overlap"].note == f"mean of 2 models; {blind.LEAKY}"
+    for text in (True, False):  # the second pixel or token names the side, but the label does not
+        rows = case_rows(2, 0, text)
+        assert (rows["label_overlap"].value, rows["label_overlap"].note) == (1, "mean of 2 models")
+        assert rows["blind_auc"].value == rows["blind_accuracy"].value == 1
+    assert math.isnan(case_rows(2, 0, features="none")["blind_auc"].value)
+    assert case_rows(1, 1)["label_overlap"].note == blind.LEAKY
+    # one strange model among ten: the mean is .9, and random divisions reach lower
+    row = case_rows(10, 1)["label_overlap"]
+    assert (row.value, row.note) == (pytest.approx(0.9), "mean of 10 models")

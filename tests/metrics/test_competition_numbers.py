@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import t as student
 from unlearning_audit import stats
 from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _null, competition
 from unlearning_audit.metrics._epsilon_bound import bound_table
 
@@ -28,17 +29,20 @@ def models(count: int, of: float, retain: float | None = None, test: float | Non
     return competition.Models(phi(count, of), *accuracies)
 
 
-def rows_of(unlearned, retrained, independent=None, **options) -> dict[str, dict]:
-    numbers = competition.evaluate(
-        unlearned=unlearned, retrained=retrained, independent=independent, options=competition.Options(**options),
-        rng=np.random.default_rng(0),
-    )  # fmt: skip
-    assert len({row.metric for row in numbers}) == len(numbers)
-    return {row.metric: row for row in numbers}
+def rows_of(unlearned, retrained, independent=None, **options) -> dict[str, Row]:
+    sides = {"unlearned": unlearned, "retrained": retrained, "independent": independent}
+    rows = competition.evaluate(**sides, options=competition.Options(**options), rng=np.random.default_rng(0))
+    assert len({row.metric for row in rows}) == len(rows)
+    return {row.metric: row for row in rows}
 
 
-def limits(row: dict) -> tuple[float, ...]:
+def limits(row: Row) -> tuple[float, ...]:
     return row.value, row.ci_low, row.ci_high
+
+
+def told(row: Row) -> tuple[str, int, str]:
+    """What a row is about, the number of samples and the note."""
+    return about(row), row.n, row.note
 
 
 #: Of the mean of four zeros and four ones, when models do not differ.
@@ -50,15 +54,23 @@ def rows():
     return rows_of(models(41, 1.0, 0.8, 0.6), models(40, 0.0, 0.9, 0.8))
 
 
-def test_epsilon_and_quality_are_means_over_samples(rows):
-    assert limits(rows["epsilon_mean"]) == pytest.approx((25, 50 * (0.5 - HALF), 50 * (0.5 + HALF)))
-    assert limits(rows["forgetting_quality"]) == pytest.approx((0.5, 0.5 - HALF, 0.5 + HALF))
+def test_rows_of_half_the_samples_told_apart(rows):
+    """ε is the cap or 0, F is 1/2, and retrained models agree, so that F₀ is 1."""
+    share, halves = stats.clopper_pearson(successes=4, n=8), np.array([0.5, 0.5 - HALF, 0.5 + HALF])
+    for name, expected in {
+        "epsilon_mean": 50 * halves, "epsilon_at_cap_share": (0.5, share.low, share.high),
+        "forgetting_quality": halves, "forgetting_quality_null": (1, 1, 1), "forgetting_quality_over_null": halves,
+        "retain_accuracy_ratio": (8 / 9,) * 3, "test_accuracy_ratio": (3 / 4,) * 3, "score": 8 / 9 * 3 / 4 * halves,
+    }.items():  # fmt: skip
+        assert limits(rows[name]) == pytest.approx(tuple(expected)), name
+    of_all = "rule=exact;models=40", 8
     for name in ("epsilon_mean", "forgetting_quality"):
-        assert rows[name].note == "41 unlearned and 40 retrained models"
-        assert about(rows[name]) == "rule=exact;models=40"
-        assert rows[name].n == 8
-    share = stats.clopper_pearson(successes=4, n=8)
-    assert limits(rows["epsilon_at_cap_share"]) == (0.5, share.low, share.high)
+        assert told(rows[name]) == (*of_all, "41 unlearned and 40 retrained models")
+    for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
+        note = "random halves, 20 models on each side, mean of 2 splits"
+        assert told(rows[name]) == ("rule=exact;models=20", 8, note)
+    assert told(rows["score"]) == (*of_all, "")
+    assert rows["test_accuracy_ratio"].n == 40
 
 
 def test_the_share_at_the_cap_is_that_of_all_models():
@@ -82,51 +94,32 @@ def test_the_interval_of_the_share_at_the_cap_adds_students_t_over_groups_in_squ
     assert alone == replace(exact, note="too few models for an interval over models")
 
 
-def test_the_null_of_retrained_models_that_agree_is_one(rows):
-    assert limits(rows["forgetting_quality_null"]) == (1, 1, 1)
-    assert limits(rows["forgetting_quality_over_null"]) == pytest.approx((0.5, 0.5 - HALF, 0.5 + HALF))
-    for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
-        assert rows[name].note == "random halves, 20 models on each side, mean of 2 splits"
-        assert about(rows[name]) == "rule=exact;models=20"
-        assert rows[name].n == 8
-
-
-def test_the_score_multiplies_the_ratios_of_accuracy(rows):
-    assert limits(rows["retain_accuracy_ratio"]) == pytest.approx((8 / 9,) * 3)
-    assert limits(rows["test_accuracy_ratio"]) == pytest.approx((3 / 4,) * 3)
-    assert rows["test_accuracy_ratio"].n == 40
-    assert limits(rows["score"]) == pytest.approx([8 / 9 * 3 / 4 * factor for factor in (0.5, 0.5 - HALF, 0.5 + HALF)])
-    assert (about(rows["score"]), rows["score"].n) == ("rule=exact;models=40", 8)
-
-
 def test_bounds_are_those_of_perfect_separation_on_the_other_halves(rows):
-    bound = bound_table(21, 20, 1e-5, 0.95)[21, 0]
-    mean = stats.mean_interval(values=np.where(TOLD, bound, 0.0))
-    row = rows["epsilon_lower_bound_mean"]
-    assert limits(row) == pytest.approx((bound / 2, max(mean.low, 0), mean.high))
-    assert row.note == "threshold chosen on 20, bounded on 21 models of each kind; interval over samples"
-    largest = bound_table(21, 20, 1e-5, 1 - 0.05 / 8)[21, 0]
-    row = rows["epsilon_lower_bound_max"]
-    assert limits(row) == pytest.approx((largest, largest, np.inf))
+    bound, largest = (bound_table(21, 20, 1e-5, level)[21, 0] for level in (0.95, 1 - 0.05 / 8))
+    mean, how = stats.mean_interval(values=np.where(TOLD, bound, 0.0)), "threshold chosen on 20, bounded on 21 models"
+    for name, expected, scope in (
+        ("mean", (bound / 2, max(mean.low, 0), mean.high), "interval over samples"),
+        ("max", (largest, largest, np.inf), "holds for all samples together; one-sided"),
+    ):
+        row = rows[f"epsilon_lower_bound_{name}"]
+        assert limits(row) == pytest.approx(expected)
+        assert told(row) == ("confidence=0.95", 8, f"{how} of each kind; {scope}")
     assert 0 < largest < bound
-    assert row.note.endswith("21 models of each kind; holds for all samples together; one-sided")
-    assert (about(row), row.n) == ("confidence=0.95", 8)
     # one of eight samples told apart: the interval of the mean would begin below 0
     first = np.arange(8) < 1
-    one_of_eight = rows_of(competition.Models(phi(41, 1.0, first)), competition.Models(phi(40, 0.0, first)))
-    assert one_of_eight["epsilon_lower_bound_mean"].value == pytest.approx(bound / 8)
-    assert one_of_eight["epsilon_lower_bound_mean"].ci_low == 0
-    assert one_of_eight["forgetting_quality"].value == 7 / 8
-    assert one_of_eight["forgetting_quality"].ci_high == 1
+    few = rows_of(competition.Models(phi(41, 1.0, first)), competition.Models(phi(40, 0.0, first)))
+    assert few["epsilon_lower_bound_mean"].value == pytest.approx(bound / 8)
+    assert few["epsilon_lower_bound_mean"].ci_low == 0
+    assert (few["forgetting_quality"].value, few["forgetting_quality"].ci_high) == (7 / 8, 1)
 
 
 def test_options_reach_the_numbers():
-    numbers = rows_of(models(9, 1.0), models(10, 0.0), cap=8.0, splits=3, groups=5, confidence=0.5, rule="grid")
-    assert limits(numbers["epsilon_mean"]) == pytest.approx((4, 8 * (0.5 - HALF), 8 * (0.5 + HALF)))
-    assert numbers["epsilon_at_cap_share"].value == 0.5
-    assert numbers["forgetting_quality_null"].note == "random halves, 4 models on each side, mean of 3 splits"
-    assert about(numbers["forgetting_quality_null"]) == "rule=grid;models=4"
-    assert about(numbers["epsilon_lower_bound_max"]) == "confidence=0.5"
+    rows = rows_of(models(9, 1.0), models(10, 0.0), cap=8.0, splits=3, groups=5, confidence=0.5, rule="grid")
+    assert limits(rows["epsilon_mean"]) == pytest.approx((4, 8 * (0.5 - HALF), 8 * (0.5 + HALF)))
+    assert rows["epsilon_at_cap_share"].value == 0.5
+    note = "random halves, 4 models on each side, mean of 3 splits"
+    assert told(rows["forgetting_quality_null"]) == ("rule=grid;models=4", 8, note)
+    assert about(rows["epsilon_lower_bound_max"]) == "confidence=0.5"
 
 
 def test_a_second_retrained_population_is_the_null():
@@ -147,39 +140,35 @@ def test_a_second_retrained_population_is_the_null():
         rows_of(models(6, 1.0), models(7, 0.0), competition.Models(phi(6, 2.0)[:, :5]))
 
 
-@pytest.mark.parametrize(
-    ("count", "halves", "bounds"), [(3, False, False), (4, False, True), (7, False, True), (8, True, True)]
-)
-def test_how_many_models_are_needed(count, halves, bounds):
-    for sizes in ((count, 9), (9, count)):
-        numbers = rows_of(models(sizes[0], 1.0), models(sizes[1], 0.0))
-        for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
-            assert math.isnan(numbers[name].value) != halves
-        for name in ("epsilon_lower_bound_mean", "epsilon_lower_bound_max"):
-            assert math.isnan(numbers[name].value) != bounds
-            assert numbers[name].n == 8
-        if not halves:
-            assert numbers["forgetting_quality_null"].note.startswith("halves need 8 models of each kind")
-            assert numbers["forgetting_quality_null"].n == 8
-        if not bounds:
-            assert "needs four of each kind" in numbers["epsilon_lower_bound_max"].note
-
-
-def test_what_of_accuracy_is_missing_is_said():
-    whole = models(9, 0.0, 0.9, 0.8)
-    for unlearned, retrained, name, why in (
-        (models(9, 1.0, None, 0.6), whole, "retain_accuracy", "no retain accuracy was given"),
-        (models(9, 1.0, 0.8, 0.6), models(9, 0.0, 0.9), "test_accuracy", "no test accuracy was given"),
-        (models(9, 1.0, 0.8, 0.6), models(9, 0.0, 0.9, 0.0), "test_accuracy", "retrained models is 0"),
+@pytest.mark.parametrize("sizes", [(3, 9), (9, 3), (4, 9), (9, 7), (8, 9), (9, 8)])
+def test_how_many_models_are_needed(sizes):
+    rows = rows_of(models(sizes[0], 1.0), models(sizes[1], 0.0))
+    for names, least, why in (
+        (("forgetting_quality_null", "forgetting_quality_over_null"), 8, "halves need 8 models of each kind"),
+        (("epsilon_lower_bound_mean", "epsilon_lower_bound_max"), 4, "half of the models needs four of each kind"),
     ):
-        numbers = rows_of(unlearned, retrained)
-        second = {"retain_accuracy": "test_accuracy", "test_accuracy": "retain_accuracy"}[name]
-        assert math.isnan(numbers[f"{name}_ratio"].value)
-        assert why in numbers[f"{name}_ratio"].note
-        assert numbers[f"{name}_ratio"].n == 9
-        assert numbers[f"{second}_ratio"].value > 0.7
-        assert "needs retain and test accuracy of both" in numbers["score"].note
-        assert numbers["score"].n == 8
+        for name in names:
+            few = min(sizes) < least
+            assert (math.isnan(rows[name].value), why in rows[name].note, rows[name].n) == (few, few, 8)
+
+
+@pytest.mark.parametrize(
+    ("unlearned", "retrained", "missing", "why"),
+    [
+        ((None, 0.6), (0.9, 0.8), "retain", "no retain accuracy was given"),
+        ((0.8, 0.6), (0.9, None), "test", "no test accuracy was given"),
+        ((0.8, 0.6), (0.9, 0.0), "test", "the test accuracy of retrained models is 0"),
+    ],
+)
+def test_what_of_accuracy_is_missing_is_said(unlearned, retrained, missing, why):
+    rows = rows_of(models(9, 1.0, *unlearned), models(9, 0.0, *retrained))
+    ratio = rows.pop(f"{missing}_accuracy_ratio")
+    assert (math.isnan(ratio.value), ratio.n, ratio.note) == (True, 9, why)
+    (other,) = (row for name, row in rows.items() if name.endswith("_accuracy_ratio"))
+    assert other.value > 0.7
+    assert (rows["score"].n, rows["score"].note) == (
+        8, "the final score needs retain and test accuracy of both populations"
+    )  # fmt: skip
 
 
 def test_ratios_have_students_interval_over_models():
@@ -193,11 +182,10 @@ def test_ratios_have_students_interval_over_models():
 
 
 def test_two_models_say_nothing_of_how_models_vary():
-    numbers = rows_of(models(2, 1.0, 0.8, 0.6), models(2, 0.0, 0.9, 0.8))
-    assert numbers["retain_accuracy_ratio"].value == pytest.approx(8 / 9)
-    assert math.isnan(numbers["retain_accuracy_ratio"].ci_low)
-    assert numbers["retain_accuracy_ratio"].note == "too few models for an interval over models"
-    assert limits(numbers["epsilon_mean"]) == pytest.approx((25, 50 * (0.5 - HALF), 50 * (0.5 + HALF)))
+    rows = rows_of(models(2, 1.0, 0.8, 0.6), models(2, 0.0, 0.9, 0.8))
+    np.testing.assert_allclose(limits(rows["retain_accuracy_ratio"]), (8 / 9, np.nan, np.nan))
+    assert rows["retain_accuracy_ratio"].note == "too few models for an interval over models"
+    assert limits(rows["epsilon_mean"]) == pytest.approx((25, 50 * (0.5 - HALF), 50 * (0.5 + HALF)))
 
 
 def test_groups_are_left_out_of_both_sides_from_three_models_on():
@@ -208,14 +196,9 @@ def test_groups_are_left_out_of_both_sides_from_three_models_on():
         [[True, False, True], [True, True, False, False, True]],
         [[True, True, False], [True, True, True, True, False]],
     ]
-    assert [len(_null.subsets(u, r, competition.Options(groups=4))) for u, r in ((2, 9), (9, 2), (3, 9), (9, 9))] == [
-        1, 1, 4, 5
-    ]  # fmt: skip
-
-
-def test_a_group_stays_where_without_it_a_side_has_one_model():
-    assert len(_null.subsets(3, 3, competition.Options(groups=2))) == 1  # two of three would go with one of the groups
-    assert len(_null.subsets(4, 4, competition.Options(groups=2))) == 3
+    # a group stays where without it a side has one model: two of three would go with one of two groups
+    for u, r, groups, count in ((2, 9, 4, 1), (9, 2, 4, 1), (3, 9, 4, 4), (9, 9, 4, 5), (3, 3, 2, 1), (4, 4, 2, 3)):
+        assert len(_null.subsets(u, r, competition.Options(groups=groups))) == count
 
 
 def test_limits_end_at_zero_and_at_one():
@@ -230,30 +213,34 @@ def test_limits_end_at_zero_and_at_one():
     assert limits(rows_of(unlearned, retrained, other)["forgetting_quality_null"])[::2] == (7 / 8, 1)
 
 
-def contributed(u, r, independent, samples: np.ndarray = TOLD, groups: int = 4):
-    options = competition.Options(groups=groups)
-    index, rng = np.flatnonzero(samples | True), np.random.default_rng(0)
-    return competition.over_null(u, r, independent, index, options, rng)
+def contributed(*populations, groups: int = 4):
+    """The contribution to F/F₀ of unlearned, retrained and independently retrained models; None if there is none."""
+    options, index = competition.Options(groups=groups), np.arange(populations[0].shape[1])
+    parts = competition.over_null(*populations, index, options, np.random.default_rng(0))
+    return parts.get("forgetting_quality_over_null")
 
 
 def test_contributions_are_those_of_groups_and_samples():
-    contribution = contributed(phi(9, 1.0), phi(8, 0.0), None)["forgetting_quality_over_null"]
-    np.testing.assert_allclose(contribution.value, np.full((1, 4), 0.5))
-    assert contribution.unit.tolist() == [0, 1, 2, 3]
+    part = contributed(phi(9, 1.0), phi(8, 0.0), None)
+    np.testing.assert_allclose(part.value, np.full((1, 4), 0.5))
+    assert (part.unit.tolist(), part.standard.ideal) == ([0, 1, 2, 3], 1)
     # each sample moves the mean by what it lies above it
-    np.testing.assert_allclose(contribution.influence[0], np.tile((~TOLD - 0.5) / 8, (4, 1)), atol=0.01)
-    assert contribution.standard.ideal == 1
-    assert contributed(phi(7, 1.0), phi(8, 0.0), None) == contributed(phi(8, 1.0), phi(7, 0.0), None) == {}
-    assert list(contributed(phi(3, 1.0), phi(3, 0.0), phi(3, 0.0))) == ["forgetting_quality_over_null"]
-    assert contributed(phi(2, 1.0), phi(3, 0.0), phi(3, 0.0)) == {}
-    two = contributed(phi(9, 1.0), phi(9, 0.0), phi(9, 0.0), groups=2)["forgetting_quality_over_null"]
-    assert two.value.tolist() == [[0.5, 0.5]]
-    assert contributed(phi(3, 1.0), phi(3, 0.0), phi(3, 9.0, TOLD | True)) == {}, "F₀ is 0"
-    half = contributed(phi(3, 1.0), phi(3, 0.0), phi(3, 1.0))["forgetting_quality_over_null"]
-    np.testing.assert_allclose(half.value, 1, atol=1e-12)
-    two, alone = np.array([True, False]), np.array([False])
-    assert list(contributed(*(phi(3, of, two) for of in (1.0, 0.0, 0.0)), two)) == ["forgetting_quality_over_null"]
-    assert contributed(*(phi(3, of, alone) for of in (1.0, 0.0, 0.0)), alone) == {}
+    np.testing.assert_allclose(part.influence[0], np.tile((~TOLD - 0.5) / 8, (4, 1)), atol=0.01)
+    assert contributed(phi(9, 1.0), phi(9, 0.0), phi(9, 0.0), groups=2).value.tolist() == [[0.5, 0.5]]
+    np.testing.assert_allclose(contributed(phi(3, 1.0), phi(3, 0.0), phi(3, 1.0)).value, 1, atol=1e-12)
+
+
+def test_too_few_models_or_samples_contribute_nothing():
+    def of_samples(told):
+        return [phi(3, of, np.array(told)) for of in (1.0, 0.0, 0.0)]
+
+    assert contributed(phi(3, 1.0), phi(3, 0.0), phi(3, 0.0))
+    assert contributed(*of_samples([True, False]))
+    for populations in (
+        (phi(7, 1.0), phi(8, 0.0), None), (phi(8, 1.0), phi(7, 0.0), None), (phi(2, 1.0), phi(3, 0.0), phi(3, 0.0)),
+        of_samples([False]), (phi(3, 1.0), phi(3, 0.0), phi(3, 9.0, TOLD | True)),  # F₀ is 0
+    ):  # fmt: skip
+        assert contributed(*populations) is None
 
 
 def test_a_population_is_read_where_it_was_taught_and_tested_where_it_is_true():
@@ -268,8 +255,8 @@ def test_a_population_is_read_where_it_was_taught_and_tested_where_it_is_true():
     )  # fmt: skip
     population = competition.population(Group(case, ["own"]))
     np.testing.assert_allclose(population.phi, [[3], [-3]], atol=1e-6)
-    assert population.retain_accuracy.mean(axis=1).tolist() == [1, 0.5]
-    assert population.test_accuracy.mean(axis=1).tolist() == [1, 0.5]
+    for accuracy in (population.retain_accuracy, population.test_accuracy):
+        assert accuracy.mean(axis=1).tolist() == [1, 0.5]
     case.data.part = np.zeros(6)
     assert competition.population(Group(case, ["own"])).test_accuracy is None
 

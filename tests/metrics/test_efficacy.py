@@ -1,128 +1,171 @@
-"""Efficacy against the closed form of softmax regression, its upper bound, and its summaries."""
+"""Efficacy against the closed form of softmax regression, its upper bound, and its rows of a case by hand."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import special
 from unlearning_audit import stats
-from unlearning_audit.metrics.efficacy import efficacy, evaluate, information, median_interval, probability
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.metrics import efficacy
+from unlearning_audit.metrics.efficacy import evaluate, median_interval
 
+import metric_calls as call
 from row_places import about
+
+NORMS = np.array([[1.0, 3.0], [4.0, 4.0], [0.0, 16.0]])  # ι: 2, 4, 8
+
+
+def over_models(norms, of_mean):
+    """metric → row, without those of single models."""
+    return {row.metric: row for row in evaluate(norms, np.array(of_mean)) if row.model is None}
 
 
 def softmax_regression(rng, *, samples: int, features: int, classes: int):
-    """Gradients of log p_y at random weights and bias, float64 [samples, parameters], with x, p and y."""
+    """Gradients of log p_y at random weights and bias by finite differences, float64 [samples, parameters]; and their
+    squared norms ‖p − e_y‖²(‖x‖² + 1), because that of W is (e_y − p)xᵀ and that of b is e_y − p."""
     x, y = rng.normal(size=(samples, features)), rng.integers(0, classes, samples)
-    weight, bias = rng.normal(size=(classes, features)), rng.normal(size=classes)
+    theta = rng.normal(size=classes * (features + 1))
 
-    def log_p(weight, bias):
-        return special.log_softmax(x @ weight.T + bias, axis=1)[np.arange(samples), y]
+    def log_p(theta):
+        weight, bias = np.split(theta, [classes * features])
+        return special.log_softmax(x @ weight.reshape(classes, features).T + bias, axis=1)
 
-    gradients, step = [], 1e-6
-    for array in (weight, bias):
-        for at in np.ndindex(array.shape):
-            value = array[at]
-            array[at] = value + step
-            up = log_p(weight, bias)
-            array[at] = value - step
-            gradients.append((up - log_p(weight, bias)) / (2 * step))
-            array[at] = value
-    return np.array(gradients).T, x, special.softmax(x @ weight.T + bias, axis=1), y
-
-
-def over_models(rows):
-    """metric → row, without those of single models."""
-    return {r.metric: r for r in rows if "model=" not in about(r)}
+    steps = 1e-6 * np.eye(len(theta))
+    gradients = [(log_p(theta + step) - log_p(theta - step))[np.arange(samples), y] / 2e-6 for step in steps]
+    off = np.exp(log_p(theta)) - np.eye(classes)[y]
+    return np.array(gradients).T, (off**2).sum(axis=1) * ((x**2).sum(axis=1) + 1)
 
 
 def test_closed_form_of_softmax_regression():
-    # ∇ of log p_y by W is (e_y − p)xᵀ and by b is e_y − p: squared norm ‖p − e_y‖²(‖x‖² + 1)
     rng = np.random.default_rng(0)
     models = [softmax_regression(rng, samples=7, features=3, classes=4) for _ in range(5)]
-    squared = np.stack([(g**2).sum(axis=1) for g, *_ in models])
-    of_mean = np.array([(g.mean(axis=0) ** 2).sum() for g, *_ in models])
-    truth = np.stack([((p - np.eye(4)[y]) ** 2).sum(axis=1) * ((x**2).sum(axis=1) + 1) for _, x, p, y in models]).mean(
-        axis=1
-    )
-    np.testing.assert_allclose(information(squared), truth, rtol=1e-6)
-    metrics = evaluate(squared_norms=squared, mean_squared_norm=of_mean)
-    rows = over_models(metrics)
-    assert rows["information"].value == pytest.approx(truth.mean(), rel=1e-6)
-    assert rows["efficacy"].value == pytest.approx((1 / truth).mean(), rel=1e-6)
-    assert rows["efficacy_upper_bound"].value == pytest.approx((1 / of_mean).mean(), rel=1e-6)
-    assert rows["efficacy_sd"].value == pytest.approx((1 / truth).std(ddof=1), rel=1e-6)
-    assert rows["efficacy_median"].value == pytest.approx(np.median(1 / truth), rel=1e-6)
+    norms = np.stack([(gradients**2).sum(axis=1) for gradients, _ in models])
+    of_mean = np.array([(gradients.mean(axis=0) ** 2).sum() for gradients, _ in models])
+    truth = np.stack([of_samples for _, of_samples in models]).mean(axis=1)
+    rows = over_models(norms, of_mean)
     half = special.stdtrit(4, 0.975) * truth.std(ddof=1) / math.sqrt(5)
-    assert rows["information"].ci_high - rows["information"].value == pytest.approx(half, rel=1e-6)
-    assert {r.n for r in rows.values()} == {5}
-    of_models = [r.value for r in metrics if r.metric == "efficacy" and r.model is not None]
-    np.testing.assert_allclose(of_models, 1 / truth, rtol=1e-6)
+    actual = [rows["information"].value, rows["information"].ci_high - rows["information"].value]
+    actual += [rows[name].value for name in ("efficacy", "efficacy_upper_bound", "efficacy_sd", "efficacy_median")]
+    expected = [truth.mean(), half, (1 / truth).mean(), (1 / of_mean).mean(), (1 / truth).std(ddof=1)]
+    np.testing.assert_allclose(actual, [*expected, np.median(1 / truth)], rtol=1e-6)
+    assert {row.n for row in rows.values()} == {5}
 
 
-def test_upper_bound_is_never_below_efficacy():
-    rng = np.random.default_rng(1)
-    for _ in range(300):
-        gradients = rng.normal(size=(rng.integers(1, 20), rng.integers(1, 30))) + rng.normal() * rng.choice([0, 1, 10])
-        iota = information((gradients**2).sum(axis=1)[None])
-        bound = (gradients.mean(axis=0) ** 2).sum()
-        assert efficacy(bound) >= efficacy(iota)[0] * (1 - 1e-12)
-        if len(gradients) == 1:
-            assert efficacy(bound) == pytest.approx(efficacy(iota)[0], rel=1e-12)
-    same = np.tile(rng.normal(size=6), (9, 1))
-    iota = information((same**2).sum(axis=1)[None])[0]
-    assert efficacy((same.mean(axis=0) ** 2).sum()) == pytest.approx(efficacy(iota), rel=1e-12)
-
-
-def test_no_information_is_infinite_efficacy():
-    squared, of_mean = np.array([[0.0, 0.0], [1.0, 3.0], [2.0, 2.0]]), np.array([0.0, 1.0, 2.0])
-    np.testing.assert_array_equal(efficacy(information(squared)), [np.inf, 0.5, 0.5])
-    rows = over_models(evaluate(squared_norms=squared, mean_squared_norm=of_mean))
+def test_no_information_is_infinite_efficacy_and_is_named():
+    rows = over_models(np.array([[0.0, 0.0], [1.0, 3.0], [2.0, 2.0]]), [0.0, 1.0, 2.0])
     assert rows["information"].value == pytest.approx(4 / 3)
-    assert math.isnan(rows["efficacy"].value)
-    assert "infinite in 1 of 3 models" in rows["efficacy"].note
+    for name in ("efficacy", "efficacy_sd"):
+        assert (math.isnan(rows[name].value), rows[name].n) == (True, 3)
+        assert rows[name].note == "efficacy is infinite in 1 of 3 models"
     assert rows["efficacy_median"].value == 0.5
-    middle = median_interval(values=np.array([1.0, 1.0, np.inf, np.inf]))
-    assert middle.value == np.inf
+    assert over_models(NORMS, [0.0, 0, 1])["efficacy_upper_bound_median"].value == np.inf
 
 
-def test_gradients_that_cannot_be_are_refused():
-    ones = np.ones((2, 3))
-    for changes, reason in (
-        ({"mean_squared_norm": np.array([1.0, 2.0])}, "model 1: the mean gradient"),
-        ({"mean_squared_norm": np.ones(3)}, "2 numbers of at least 0"),
-        ({"squared_norms": -ones}, "negative or NaN"),
-        ({"squared_norms": ones * np.nan}, "negative or NaN"),
-        ({"target": np.zeros((2, 3), bool)}, "model 0 has no target samples"),
-        ({"target": np.ones((3, 3), bool)}, r"must be \[models, samples\]"),
+def test_gradients_that_cannot_be_are_refused_but_for_rounding():
+    """‖mean gradient‖² is at most the mean of squared norms; float32 gradients may exceed it by a thousandth."""
+    norms = np.array([[2.0, 2.0], [2.0, 2.0], [0.0, 0.0]])
+    bounds = [row.value for row in evaluate(norms, np.array([1.0, 2.0019, 1e-31])) if row.model is not None]
+    assert bounds[-3:] == [1, 0.5, np.inf], "no less than efficacy"
+    for norms_of, of_mean, message in (
+        (norms, [1.0, 2.0021, 0], "model 1: the mean gradient's squared norm 2.0021 exceeds"),
+        (norms, [1.0, 2, 1e-29], "model 2: the mean gradient's squared norm 1e-29 exceeds"),
+        (norms, [1.0, np.nan, 0.0], "model 1: the mean gradient's squared norm nan exceeds"),
+        (-norms, [0, 0, 0], "negative or NaN"),
+        (norms * np.nan, [0, 0, 0], "negative or NaN"),
     ):
-        with pytest.raises(ValueError, match=reason):
-            evaluate(**{"squared_norms": ones, "mean_squared_norm": np.ones(2), **changes})
+        with pytest.raises(ValueError, match=message):
+            evaluate(norms_of, np.array(of_mean))
 
 
-def test_median_interval_is_exact():
-    # n = 20: the 6th and the 15th value, which miss with probability 2·P(Bin(20, ½) ≤ 5) = 4.14 %
-    interval = median_interval(values=np.random.default_rng(2).permutation(20) + 1.0)
-    assert (interval.value, interval.low, interval.high) == (10.5, 6.0, 15.0)
-    # and it covers by simulation, also for the skewed values that efficacies are
-    rng = np.random.default_rng(3)
-    repeats = [median_interval(values=np.exp(3 * rng.normal(size=20))) for _ in range(1000)]
-    covered = np.mean([e.low <= 1 <= e.high for e in repeats])
-    assert abs(covered - 0.9586) < 3 * math.sqrt(0.9586 * 0.0414 / 1000)
+@pytest.mark.parametrize(
+    ("values", "level", "expected"),
+    [
+        ([3.0], 0.95, (3, np.nan, np.nan)), ([3.0, 1.0], 0.5, (2, 1, 3)),  # they hold it half of the time
+        (range(5), 0.95, (2, np.nan, np.nan)),
+        # six values: the smallest and the largest miss the median with 2/64, no other pair is allowed at 95 %
+        ([9, 1, 5, 7, 2, 3], 0.95, (4, 1, 9)), (range(6), 1 - 2 / 64, (2.5, 0, 5)),
+        # eight values: the second and the seventh miss with 2·9/256 = 7 %
+        (range(8), 0.9, (3.5, 1, 6)),
+        # 2·P(Bin(20, ½) ≤ 5) = 4.14 %; fewer than 40 of 100 tosses are heads with probability .018, than 41 with .028
+        (range(1, 21), 0.95, (10.5, 6, 15)), (range(1, 101), 0.95, (50.5, 40, 61)),
+        ([1, 1, np.inf, np.inf], 0.95, (np.inf, np.nan, np.nan)),
+    ],
+)  # fmt: skip
+def test_the_interval_of_a_median_is_that_of_order_statistics(values, level, expected):
+    values = np.random.default_rng(3).permutation(np.array(values, float))
+    found = median_interval(values=values, level=level)
+    np.testing.assert_array_equal([found.value, found.low, found.high], expected)
+    few = f"{len(values)} values are too few for an interval of the median"
+    assert (found.n, found.note) == (len(values), few if np.isnan(expected[1]) else "")
 
 
 def test_one_seed_has_no_interval():
-    rows = list(over_models(evaluate(squared_norms=np.ones((1, 4)), mean_squared_norm=np.ones(1))).values())
-    assert [r.value for r in rows if not r.metric.endswith("_sd")] == [1.0] * 6
-    assert all(math.isnan(r.ci_low) and r.note for r in rows)
-    assert stats.mean_interval(values=np.ones(1)).note in {r.note for r in rows}
+    rows = list(over_models(np.ones((1, 4)), [1.0]).values())
+    assert [row.value for row in rows if not row.metric.endswith("_sd")] == [1.0] * 6
+    assert all(math.isnan(row.ci_low) and row.note for row in rows)
+    assert stats.mean_interval(values=np.ones(1)).note in {row.note for row in rows}
 
 
-def test_probability_is_the_mean_over_each_models_forget_set():
-    score = np.array([[0.2, 0.4, np.nan, 1.0], [np.nan, np.nan, 0.5, 0.0]])
-    forget = np.array([[True, True, False, False], [False, False, True, True]])
-    np.testing.assert_allclose(probability(score, forget), [0.3, 0.25])
+def case(norms=NORMS, scores=None):
+    """Three targets after a shadow model; each keeps samples 0 to 2, forgets 3 and 4, and is tested on 5 to 7."""
+    number, part = np.arange(8), np.array([0, 0, 0, 0, 0, 1, 1, 1])
+    forget, train = np.tile((number == 3) | (number == 4), (4, 1)), np.tile(part == 0, (4, 1))
+    models = np.arange(4)
+    member = Membership(train, forget, ~train, models, split=0 * models, block=0 * models, shadow=models == 0)
+    y = number % 2
+    right = np.array([
+        [1, 1, 0, 1, 1, 1, 1, 1],
+        [1, 1, 1, 0, 1, 1, 0, 0],
+        [0, 1, 0, 0, 0, 1, 1, 0],
+    ], bool)  # fmt: skip
+    clean = np.where(number == 7, 0, y)  # of the test part, the truth counts; of what was taught, the labels that were
+    guess = np.where(right, y, 1 - y)
+    return SimpleNamespace(
+        gradients=(norms, norms.mean(1) / 4), membership=member, target=~member.shadow, unlearned_files=["own"],
+        scores_file=scores and "scores", scores=scores, labels_of=lambda models: y,
+        data=SimpleNamespace(part=part, y_clean=clean),
+        answers=lambda files: SimpleNamespace(predicted=lambda models: guess),
+    )  # fmt: skip
+
+
+def by_name(rows):
+    table = {(row.attack, row.metric, about(row)): row for row in rows}
+    assert len(table) == len(rows)
+    return table
+
+
+def test_rows_of_a_case():
+    table = by_name(call.rows(efficacy, case(), {}))
+    for metric, values in {"efficacy": [1 / 2, 1 / 4, 1 / 8], "efficacy_upper_bound": [2, 1, 1 / 2]}.items():
+        assert [table["", metric, f"model={m}"].value for m in range(3)] == values
+    row = table["", "information", "model=2"]
+    np.testing.assert_array_equal([row.value, row.n, row.ci_low, row.ci_high], [8, 1, np.nan, np.nan])
+    # shares that are right: retain 2/3, 1, 1/3; forget 1, 1/2, 0; test 2/3, 2/3, 1
+    spread = {about(row): row.value for row in table.values() if row.metric == "accuracy_sd"}
+    assert spread == pytest.approx({"role=retain": 1 / 3, "role=forget": 1 / 2, "role=test": math.sqrt(1 / 27)})
+    assert not [metric for _, metric, _ in table if metric.startswith("attack_probability")]
+    without = case()
+    without.data.part, without.membership.forget[2] = np.zeros(8), False
+    assert list(by_name(efficacy._accuracy_spread(without))) == [("", "accuracy_sd", "role=retain")]
+
+
+def test_attacks_give_the_mean_probability_of_the_forgotten():
+    score = np.full((3, 8), np.nan)
+    score[:, 3:5] = [[0.0, 1.0], [0.5, 1.0], [0.25, 0.75]]
+    example = case(scores={("a", "trained"): (score, score > 0)})
+    table = by_name(call.rows(efficacy, example, {}))
+    assert [table["a/trained", "attack_probability", f"model={m}"].value for m in range(3)] == [0.5, 0.75, 0.5]
+    assert table["a/trained", "attack_probability", ""].value == pytest.approx(1.75 / 3)
     for wrong in (-0.1, 1.1, np.nan):
         score[1, 3] = wrong
         with pytest.raises(ValueError, match="outside"):
-            probability(score, forget)
+            call.rows(efficacy, example, {})
+
+
+def test_contributions_are_logarithms_of_every_model():
+    part = call.parts(efficacy, case(), {})["efficacy"]
+    np.testing.assert_allclose(part.value, -np.log([[2.0, 4, 8]]))
+    assert part.unit.tolist() == [0, 1, 2]
+    assert call.parts(efficacy, case(NORMS * [[1], [0], [1]]), {}) == {}

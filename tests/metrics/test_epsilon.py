@@ -4,149 +4,176 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
-from unlearning_audit.metrics import _epsilon
+from scipy.stats import beta
+from unlearning_audit.metrics import _epsilon_bound
 from unlearning_audit.metrics._epsilon import epsilon_table, epsilons, points
 from unlearning_audit.metrics._epsilon_bound import bound_table, epsilon_bounds
 
-from epsilon_cases import DELTA, brute_force, published_grid
+from epsilon_cases import DELTA, brute_force, equation_1, published_grid
+
+#: Cases in which the best set of scores begins or ends with one of negatives alone, because of the box or because of
+#: rules that equation (1) discards.
+ENDS_WITH_NEGATIVES = [
+    ([-1, 1.75, 0], [3.75, 2.75, 3.75, 1.25, 3.75]),
+    ([1, 2, -2, -3], [12, -2, -3, 4.5, -1.5]),
+    ([12, 0, 7, -1, 7, -1, 7], [-2, 4]),
+    ([-2, 3.75, 5.75, 11.25, -11], [4.5, 5.5, -11.5, 7.25, -15.25, 10.25]),
+    ([4, -6, -3, 6, -5, 0, 1], [-1, -1, 7, 1, 2, 1, 0]),
+    ([-7.5, 1, 23, 33, -32.5, -13.5, -3.5], [3, 5, 5.5, -3, 25.5, -9.5]),
+    ([2, 4, 0, -4, -2, 0, 3], [1, -1, 1, -1, 0, -1, 0]),
+]
 
 
-def random_case(rng: np.random.Generator, largest: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """phi of all scales, shifts and shapes, with ties in a third of the cases: [models, 1] each."""
-    n, m = rng.integers(3, largest, 2)
-    scale = 10 ** rng.uniform(-1.5, 1.1)
-    u = rng.normal(size=(n, 1)) * scale * rng.choice([0.3, 1, 3])
-    r = (rng.normal(size=(m, 1)) + rng.choice([0, 0.5, 1, 3])) * scale
-    if rng.random() < 1 / 3:
-        u, r = np.round(u / scale * 2) * scale / 2, np.round(r / scale * 2) * scale / 2
-    return u, r
+def lattice(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Few scores on a coarse lattice, in which ties, equal medians, equal ranges and edges of the box are common."""
+    (n, m), width = rng.integers(2, 7, 2), rng.integers(1, 9, 2)
+    step = rng.choice([0.25, 0.5, 1.0])
+    return rng.integers(0, width[0] + 1, n) * step, (rng.integers(0, width[1] + 1, m) + rng.integers(0, 4)) * step
 
 
-def test_table_holds_equation_1_for_two_gaussians_at_a_fixed_threshold():
-    models = 1000
-    table = epsilon_table(models, models, DELTA).reshape(models + 1, models + 1)
-    for shift, t in ((1.0, 0.5), (1.0, 2.0), (3.0, 1.0)):
-        fpr, fnr = ndtr(-t), ndtr(t - shift)
-        truth = max(math.log((1 - DELTA - fpr) / fnr), math.log((1 - DELTA - fnr) / fpr))
-        tp, fp = round((1 - fnr) * models), round(fpr * models)
-        # one count more or less changes ε by about 1/(count) of the rarer side
-        assert abs(table[tp, fp] - truth) < 1.1 * (0.5 / min(models * fpr, models * fnr) + 0.5 / (models * 0.5))
-    assert table[models, 0] == np.inf
-    assert (table[:models, 0] == -np.inf).all()
-    assert (table[models, 1:] == -np.inf).all()
-    assert table[1:models, 1:].min() == 0.0
+def scores(rng: np.random.Generator, largest: int) -> tuple[np.ndarray, np.ndarray]:
+    """Phi of all scales, shifts and shapes."""
+    (n, m), scale = rng.integers(3, largest, 2), 10 ** rng.uniform(-1.5, 1.1)
+    u = rng.normal(size=n) * scale * rng.choice([0.3, 1, 3])
+    return u, (rng.normal(size=m) + rng.choice([0, 0.5, 1, 3])) * scale
 
 
-def test_symmetric_gaussians_separated_by_quantiles():
-    # phi at the quantiles of N(±d/2, 1): at the cut 0 both rates are known, and ε may only exceed that attack
-    models, d = 400, 2.0
-    from scipy.special import ndtri
-
-    z = ndtri((np.arange(models) + 0.5) / models)[:, None]
-    rate = np.floor(models * ndtr(-d / 2) + 0.5) / models
-    at_zero = math.log((1 - DELTA - rate) / rate)
-    epsilon = epsilons(unlearned=z + d / 2, retrained=z - d / 2)[0]
-    assert at_zero <= epsilon <= math.log(models - 1)
+def epsilon_of(u, r, **options) -> float:
+    """ε of a single sample."""
+    return epsilons(unlearned=np.array(u)[:, None], retrained=np.array(r)[:, None], **options)[0]
 
 
-@pytest.mark.parametrize("threshold", [0, 24], ids=["one by one", "at once"])
-def test_exact_equals_brute_force(threshold, monkeypatch):
-    monkeypatch.setattr(_epsilon, "MOST_AT_ONCE", threshold)
+def test_the_table_holds_equation_1_of_unequal_numbers_of_models():
+    table = epsilon_table(2, 3, 0.1).reshape(3, 4)
+    # one of two positives and one of three negatives: (.9 − ½)/⅓ is more than (.9 − ⅓)/½; elsewhere both are below 1
+    expected = [[-np.inf, 0, 0, 0], [-np.inf, math.log(1.2), 0, 0], [np.inf, -np.inf, -np.inf, -np.inf]]
+    np.testing.assert_allclose(table, expected, rtol=1e-12)
+
+
+def test_exact_equals_brute_force():
     rng = np.random.default_rng(0)
-    for _ in range(400):
-        u, r = random_case(rng, largest=9)
-        if min(np.ptp(u), np.ptp(r)) < 0.01 * max(np.ptp(u), np.ptp(r)):
-            continue
-        assert epsilons(unlearned=u, retrained=r)[0] == pytest.approx(brute_force(u[:, 0], r[:, 0]), abs=1e-12)
+    cases = [scores(rng, 9) for _ in range(300)] + [scores(rng, 40) for _ in range(3)]
+    cases += [lattice(rng) for _ in range(300)] + ENDS_WITH_NEGATIVES + [case[::-1] for case in ENDS_WITH_NEGATIVES]
+    spreads = [sorted(map(np.ptp, case)) for case in cases]
+    cases = [case for case, (narrow, wide) in zip(cases, spreads, strict=True) if narrow > 0.01 * wide]
+    actual = [epsilon_of(*case) for case in cases]
+    np.testing.assert_allclose(actual, [brute_force(*map(np.array, case)) for case in cases], atol=1e-12)
+
+
+def test_every_sample_is_read_by_itself():
+    rng = np.random.default_rng(1)
+    u, r = rng.normal(size=(7, 40)), rng.normal(size=(9, 40)) * rng.uniform(0.5, 2, 40) + rng.normal(size=40)
+    for rule in ("exact", "grid"):
+        alone = [epsilon_of(*case, rule=rule) for case in zip(u.T, r.T, strict=True)]
+        np.testing.assert_array_equal(epsilons(unlearned=u, retrained=r, rule=rule), alone)
 
 
 def test_grid_equals_the_published_thresholds():
     rng = np.random.default_rng(1)
-    for _ in range(6):
-        u, r = random_case(rng, largest=15)
-        if min(np.ptp(u), np.ptp(r)) >= 0.01 * max(np.ptp(u), np.ptp(r)):
-            actual = epsilons(unlearned=u, retrained=r, rule="grid")[0]
-            assert actual == pytest.approx(published_grid(u[:, 0], r[:, 0]), abs=1e-12)
+    for u, r in [*(scores(rng, 15) for _ in range(5)), *(lattice(rng) for _ in range(3))]:
+        if min(np.ptp(u), np.ptp(r)) >= 0.01 * max(np.ptp(u), np.ptp(r)) > 0:
+            assert epsilon_of(u, r, rule="grid") == pytest.approx(published_grid(u, r), abs=1e-12)
 
 
 @pytest.mark.slow
 def test_exact_is_never_below_the_grid():
     rng = np.random.default_rng(2)
-    pairs = []
-    for _ in range(600):
-        u, r = random_case(rng)
-        pairs.append([epsilons(unlearned=u, retrained=r, rule=rule)[0] for rule in ("exact", "grid")])
-    exact, grid = np.array(pairs).T
+    cases = [scores(rng, 40) for _ in range(600)]
+    exact, grid = np.array([[epsilon_of(*case, rule=rule) for rule in ("exact", "grid")] for case in cases]).T
     assert (exact >= grid - 1e-12).all()
     assert (exact > grid + 1e-6).sum() > 20  # the grid misses thresholds where phi varies little
 
 
-def test_extremes():
-    rng = np.random.default_rng(3)
-    x = rng.normal(size=(50, 1))
-    far = x + 100
-    for rule in ("exact", "grid"):
-        assert epsilons(unlearned=far, retrained=x, rule=rule)[0] == 50.0
-        assert epsilons(unlearned=x, retrained=x[::-1], rule=rule)[0] == 0.0
-        assert epsilons(unlearned=x * 0.005 + x.mean(), retrained=x, rule=rule)[0] == 50.0
-        assert epsilons(unlearned=x * 0 + 1, retrained=x * 0 + 1, rule=rule)[0] == 0.0
-        assert epsilons(unlearned=x * 0 + 1, retrained=x * 0 + 2, rule=rule)[0] == 50.0
-    # one model on the wrong side of a perfect cut: FPR = 1/50 and FNR = 1/50 is the best cut left
-    left, right = np.arange(50.0)[:, None], np.arange(50.0)[:, None] + 49.5
-    left[-1], right[0] = 49.6, 48.5
-    assert epsilons(unlearned=right, retrained=left)[0] == pytest.approx(math.log((1 - DELTA - 0.02) / 0.02))
+X = np.random.default_rng(3).normal(size=50)
+#: One model on the wrong side of a perfect cut: FPR = 1/50 and FNR = 1/50 is the best cut left.
+LEFT, RIGHT = np.r_[np.arange(49.0), 49.6], np.r_[48.5, np.arange(1, 50) + 49.5]
 
 
-def test_invariances():
-    rng = np.random.default_rng(4)
-    u, r = rng.normal(size=(40, 30)), rng.normal(size=(40, 30)) * 1.3 + 0.5
-    base = epsilons(unlearned=u, retrained=r)
-    np.testing.assert_array_equal(base, epsilons(unlearned=r, retrained=u))
-    np.testing.assert_array_equal(base, epsilons(unlearned=rng.permutation(u), retrained=r))
-    np.testing.assert_array_equal(base, epsilons(unlearned=u + 64.0, retrained=r + 64.0))
-    # every rate stays when each retrained model is counted twice: sizes may differ
-    np.testing.assert_allclose(base, epsilons(unlearned=u, retrained=np.repeat(r, 2, axis=0)), rtol=1e-12)
-    # the box is absolute: where it does not bind ε does not depend on the scale, where it binds it falls
-    free = epsilons(unlearned=u * 0.1, retrained=r * 0.1)
-    np.testing.assert_array_equal(free, epsilons(unlearned=u * 0.01, retrained=r * 0.01))
-    assert (epsilons(unlearned=u * 30, retrained=r * 30) <= free).all()
+@pytest.mark.parametrize(
+    ("u", "r", "options", "epsilon"),
+    [
+        (X + 100, X, {}, 50), (X, X[::-1], {}, 0), (X + 100, X, {"rule": "grid"}, 50),
+        (X, X[::-1], {"rule": "grid"}, 0), ([2, 2], [2, 2], {}, 0), ([2, 2], [3, 3], {}, 50),
+        (RIGHT, LEFT, {}, math.log((1 - DELTA - 0.02) / 0.02)),
+        # 1 of 100 is no less than a hundredth; scores of 1 or more are 2 of the 3 and 1 of the 2
+        ([0, 1], [0, 50, 100], {}, math.log((1 - DELTA - 1 / 2) / (1 / 3))),
+        ([0, 0.99], [0, 50, 100], {}, 50), ([0, 0.99], [0, 50, 100], {"cap": 7.0}, 7),
+        # two of the three positives need one false positive, or equation (1) discards them: it is the next one below,
+        # if the set is no wider than the range by more than the buffer
+        *(
+            ([0, 1, 2], [-10, -9, below, 2, 2, 7, 10], {}, math.log(truth * (2 / 3 - DELTA)))
+            for below, truth in ((-2.5, 7), (-3, 7), (-3.5, 3.5))
+        ),
+    ],
+)  # fmt: skip
+def test_closed_forms(u, r, options, epsilon):
+    assert epsilon_of(u, r, **options) == pytest.approx(epsilon, rel=1e-12)
 
 
 def test_bad_phi_is_refused():
     x = np.zeros((4, 3))
-    for u, r in ((x, x[:, :2]), (x[:1], x), (x[:, :0], x[:, :0]), (x[0], x)):
-        with pytest.raises(ValueError, match=r"phi of unlearned|at least two"):
+    for u, r in ((x, x[:, :2]), (x[:1], x), (x[:, :0], x[:, :0]), (x[0], x), (x + np.nan, x)):
+        with pytest.raises(ValueError, match=r"phi of unlearned|at least two|NaN or infinite"):
             epsilons(unlearned=u, retrained=r)
-    with pytest.raises(ValueError, match="NaN or infinite"):
-        epsilons(unlearned=x + np.nan, retrained=x)
-    with pytest.raises(ValueError, match="exact or grid"):
-        epsilons(unlearned=x, retrained=x, rule="fine")
 
 
 def test_points_are_the_published_bins():
     values = np.array([0.0, 0.49, 0.5, 1.0, 1.5, 1.99, 6.0, 6.49, 7.0, 50.0, np.inf])
     expected = [1, 1, 0.5, 0.25, 0.125, 0.125, 2.0**-12, 2.0**-12, 0, 0, 0]
     np.testing.assert_array_equal(points(values, models=512), expected)
-    # ⌈ln(N − 1)⌉: two bins for N = 3, none for N = 2
+    # ⌈ln(N − 1)⌉: two bins for N = 3, none for N = 2; two of width 1 for N = 4
     np.testing.assert_array_equal(points([0.2, 0.7, 1.0], models=3), [1, 0.5, 0])
     np.testing.assert_array_equal(points([0.2], models=2), [0])
+    np.testing.assert_array_equal(points([0.0, 0.99, 1, 2], models=4, width=1.0), [1, 1, 0.5, 0])
     # 13 bins as printed or 14 as ⌈ln(N − 1)⌉ has it: no finite ε tells them apart
     table = epsilon_table(512, 512, DELTA)
     assert table[np.isfinite(table)].max() < 6.5
 
 
-def test_bound_of_perfect_separation_is_closed_form():
-    n, confidence = 20, 0.9
-    x = np.arange(2.0 * n)[:, None]
-    halves = {"unlearned": (x[:n] + 100, x[n:] + 100), "retrained": (x[:n], x[n:])}
-    upper = 1 - (0.05) ** (1 / n)  # Clopper–Pearson for no event, half of 1 − confidence
-    truth = math.log((1 - DELTA - upper) / upper)
-    assert epsilon_bounds(**halves, confidence=confidence)[0] == pytest.approx(truth, rel=1e-9)
-    assert epsilon_bounds(**halves, confidence=0.99)[0] < truth
-    table = bound_table(n, n, DELTA, confidence)
-    assert (np.diff(table, axis=0) >= 0)[:, 0].all()
-    assert (np.diff(table, axis=1) <= 0)[-1].all()
+def test_the_table_of_bounds_holds_both_rates_at_their_upper_limits():
+    def upper(k: int, n: int) -> float:
+        return 1.0 if k == n else beta.ppf(0.8, k + 1, n - k)
+
+    expected = [[equation_1(upper(fp, 12), upper(9 - tp, 9), 0.05) for fp in range(13)] for tp in range(10)]
+    table = bound_table(9, 12, 0.05, confidence=0.6)
+    np.testing.assert_allclose(table, np.maximum(np.nan_to_num(expected), 0), atol=1e-12)
+    assert (table > 0).sum() > 20
+
+
+def test_the_interval_of_a_bound_is_the_best_of_all_and_ends_midway_or_is_open():
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        sides = lattice(rng)
+        table, t = bound_table(*map(len, sides), 1e-5, 0.5), np.unique(np.concatenate(sides))
+        spans = {(low, high): [((low <= side) & (side <= high)).sum() for side in sides] for low in t for high in t}
+        actual, low, high = _epsilon_bound._best_interval(*sides, 1e-5, 0.5)
+        assert actual == max(table[*counts] for counts in spans.values())
+        assert actual == table[*[((low <= side) & (side <= high)).sum() for side in sides]]
+    for negative, ends in (([0, 1, 7], (2, 6)), ([0, 1, 1], (2, np.inf)), ([7, 9, 8], (-np.inf, 6))):
+        actual = _epsilon_bound._best_interval(np.array([3.0, 4, 5]), np.array(negative, float), DELTA, 0.3)
+        assert actual == (bound_table(3, 3, DELTA, 0.3)[3, 0], *ends)
+
+
+LOW, HIGH, AROUND = [0, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15], [0, 1, 2, 20, 21, 22]
+
+
+@pytest.mark.parametrize(
+    ("halves", "counts"),
+    [
+        ((HIGH, HIGH, LOW, LOW), (6, 0)),
+        # 7.5, midway, belongs to the rule: an unlearned model there is found, a retrained one there is a false alarm
+        ((HIGH, [7.5, *HIGH[1:]], LOW, LOW), (6, 0)), ((HIGH, HIGH, LOW, [7.5, *LOW[1:]]), (6, 1)),
+        ((LOW, [7.5, *LOW[1:]], HIGH, HIGH), (6, 0)), ((LOW, LOW, HIGH, [7.5, *HIGH[1:]]), (6, 1)),
+        # a rule that says "retrained": they lie between the unlearned ones, and one of them does not on the other half
+        ((AROUND, AROUND, HIGH, [30, *HIGH[1:]]), (5, 0)),
+        # models that the choice cannot tell apart give no rule, whatever the other halves say
+        ((LOW, HIGH, LOW, LOW), (0, 0)),
+    ],
+)  # fmt: skip
+def test_a_bound_reads_the_chosen_rule_on_the_other_halves(halves, counts):
+    u, u_test, r, r_test = (np.array(half, float)[:, None] for half in halves)
+    (bound,) = epsilon_bounds((u, u_test), (r, r_test), 0.9, DELTA)
+    assert bound == bound_table(6, 6, DELTA, 0.9)[counts]
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 2.0])
@@ -155,26 +182,10 @@ def test_bound_holds_at_its_confidence(epsilon):
     rng = np.random.default_rng(6)
     samples, models, confidence = 800, 60, 0.9
     p = 1 / (1 + math.exp(-epsilon))
-
-    def phi(rate):
-        return np.where(rng.random((models, samples)) < rate, 1.0, -1.0) + 1e-3 * rng.normal(size=(models, samples))
-
-    u, r = phi(p), phi(1 - p)
-    half = models // 2
-    bounds = epsilon_bounds(unlearned=(u[:half], u[half:]), retrained=(r[:half], r[half:]), confidence=confidence)
+    signs = (np.where(rng.random((models, samples)) < rate, 1.0, -1.0) for rate in (p, 1 - p))
+    u, r = (np.split(sign + 1e-3 * rng.normal(size=sign.shape), 2) for sign in signs)
+    bounds = epsilon_bounds(u, r, confidence, DELTA)
     allowed = 1 - confidence
     assert (bounds > epsilon).mean() <= allowed + 3 * math.sqrt(allowed * confidence / samples)
     if epsilon == 2.0:
         assert np.median(bounds) > 0.5
-
-
-def test_bound_needs_a_rule_chosen_elsewhere():
-    # choosing and bounding on the same models would call noise unlike: the two halves must not be the same
-    rng = np.random.default_rng(7)
-    u, r = rng.normal(size=(2, 40, 400))
-    fair = epsilon_bounds(unlearned=(u[:20], u[20:]), retrained=(r[:20], r[20:]), confidence=0.6)
-    unfair = epsilon_bounds(unlearned=(u[:20], u[:20]), retrained=(r[:20], r[:20]), confidence=0.6)
-    assert (fair > 0).mean() < 0.4
-    assert (unfair > 0).mean() > 0.6
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        epsilon_bounds(unlearned=(u, u), retrained=(r, r), confidence=95)

@@ -187,13 +187,8 @@ def test_the_limits_of_q_are_those_of_the_whole_band(errors):
 def test_wrong_inputs_are_named():
     membership, scores = cases()
     for change, message in (
-        ({"heldout": membership["forget"]}, "overlap"),
-        ({"heldout": membership["heldout"][:, :-1]}, "must be"),
-        ({"split": membership["split"][:-1]}, "must be"),
         ({"forget": np.zeros_like(membership["forget"])}, "forget holds no sample"),
         ({"heldout": np.zeros_like(membership["forget"])}, "heldout holds no sample"),
-        ({"weight": np.full(50, -1.0)}, "weight"),
-        ({"weight": np.ones(49)}, "weight"),
     ):
         with pytest.raises(ValueError, match=message):
             _game.game(**{**membership, **change})

@@ -12,9 +12,7 @@ from unlearning_audit.evaluation.generations import Generations, Sampled
 from unlearning_audit.store.files import NoAnswerError
 
 
-def with_retrained(
-    case: Evaluation, read: Callable[[list[str]], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray | None]:  # fmt: skip
+def with_retrained(case: Evaluation, read: Callable[[list[str]], np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
     """Apply ``read`` to the files of generated answers of the audited models and of retrained ones; return both
     results.
 
@@ -82,7 +80,7 @@ def scored(
     ``score(text of the sample, text of the answer)`` returns as many numbers as ``numbers`` says; ``answers`` are as in
     `overlap_of`. Raises ValueError for data without a tokenizer.
     """
-    tokenizer, scores = _tokenizer(data), np.full((len(answers), len(data.y), numbers), np.nan)
+    tokenizer, scores = tokenizer_of(data), np.full((len(answers), len(data.y), numbers), np.nan)
     references: dict[int, str] = {}
     for model, (index, tokens) in enumerate(answers):
         at = np.flatnonzero(index >= 0)
@@ -96,11 +94,11 @@ def scored(
 
 def texts(data: Data) -> Iterator[str]:
     """Yield the scored text of every row of the data. Raises ValueError for data without a tokenizer."""
-    tokenizer = _tokenizer(data)
+    tokenizer = tokenizer_of(data)
     return (_text(tokenizer, row[1:]) for row in data.x)
 
 
-def _tokenizer(data: Data) -> Any:
+def tokenizer_of(data: Data) -> Any:
     """Return the tokenizer of the data. Raises ValueError if there is none."""
     from tokenizers import Tokenizer
 

@@ -13,7 +13,7 @@ from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.records import PICTURE, TEXT, TOKENS, VALUES
 from unlearning_audit.evaluation.reference import LOGP
-from unlearning_audit.metrics import _text
+from unlearning_audit.metrics import _answers, _text
 
 #: How many values of a row of a table are written out, and how many letters of a passage.
 MOST_VALUES, LETTERS = 64, 2000
@@ -116,15 +116,17 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
     are cut.
     """
     x = data.x[sample]
-    if x.dtype.kind == "i" and surprise is not None and data.tokenizer is not None:
-        return TOKENS, json.dumps(tokens(data, x, surprise), ensure_ascii=False)
     if x.dtype.kind == "i":
-        ids = np.where(x < 0, ~x, x)[~_text.padding(x)].tolist()
+        x = x[~_text.padding(x)]
+        ids = np.where(x < 0, ~x, x).tolist()
         if data.tokenizer is None:
             return TEXT, " ".join(map(str, ids))[:LETTERS]
-        from tokenizers import Tokenizer
-
-        return TEXT, Tokenizer.from_str(data.tokenizer.tobytes().decode()).decode(ids)[:LETTERS]
+        tokenizer = _answers.tokenizer_of(data)
+        if surprise is None:
+            return TEXT, tokenizer.decode(ids)[:LETTERS]
+        nats = np.full(len(x), np.nan)
+        nats[1 + np.flatnonzero(x[1:] >= 0)] = surprise  # the first token is predicted from nothing
+        return TOKENS, json.dumps(_tokens(tokenizer, ids, nats), ensure_ascii=False)
     if x.ndim > 1:
         return PICTURE, picture(x if x.ndim == 3 else x[None])
     side = round(len(x) ** 0.5)
@@ -133,18 +135,11 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
     return VALUES, ", ".join(f"{value:.4g}" for value in x[:MOST_VALUES].tolist()) + " …" * (len(x) > MOST_VALUES)
 
 
-def tokens(data: Data, x: np.ndarray, surprise: np.ndarray) -> list[tuple[str, float | None]]:
-    """Return the text of each token of ``x`` int32 [tokens] with its surprise in nats, None where it is not scored.
+def _tokens(tokenizer: Any, ids: list[int], nats: np.ndarray) -> list[tuple[str, float | None]]:
+    """Return the text of each token of ``ids`` with its surprise in ``nats`` float64 [tokens], None where that is NaN.
 
     A character that consists of several tokens stands with the last of them.
     """
-    from tokenizers import Tokenizer
-
-    assert data.tokenizer is not None
-    tokenizer = Tokenizer.from_str(data.tokenizer.tobytes().decode())
-    x = x[~_text.padding(x)]
-    ids, nats = np.where(x < 0, ~x, x).tolist(), np.full(len(x), np.nan)
-    nats[1 + np.flatnonzero(x[1:] >= 0)] = surprise  # the first token is predicted from nothing
     whole = tokenizer.decode(ids)[:LETTERS]
     ends = [len(tokenizer.decode(ids[: i + 1]).rstrip("\N{REPLACEMENT CHARACTER}")) for i in range(len(ids) - 1)]
     starts = [0, *ends]

@@ -1,5 +1,6 @@
 """ε of one sample: the best threshold attack on phi between unlearned and retrained models (competition, eq. 1)."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
@@ -9,7 +10,14 @@ Rule = Literal["exact", "grid"]
 
 SPREAD_RATIO = 0.01  # ranges that differ by more than this factor count as separated (published rule)
 ROUNDING = 1e-9  # tolerance of the box, so that rounding excludes no interval of the grid
-MOST_AT_ONCE = 24  # models up to which all sets of scores of all samples are tried together, which is quicker
+
+
+def strongest(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
+    """Return max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR), 0) for every pair of rates, which are broadcast."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
+    value: np.ndarray = np.fmax(ratio, 0.0)
+    return value
 
 
 @lru_cache(maxsize=16)
@@ -22,19 +30,11 @@ def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
     """
     fnr = (positives - np.arange(positives + 1)[:, None]) / positives
     fpr = np.arange(negatives + 1)[None, :] / negatives
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
-    value: np.ndarray = np.fmax(ratio, 0.0)
+    value = strongest(fpr, fnr, delta)
     value[np.broadcast_to((fpr == 0) ^ (fnr == 0), value.shape)] = -np.inf
     value[positives, 0] = np.inf
     value.setflags(write=False)
     return value.ravel()
-
-
-def counts_below(values: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Return how many of ``values`` lie below each of the ascending ``cuts``, then how many there are in all: [cuts +
-    1]."""
-    return np.append(np.searchsorted(np.sort(values), cuts, "left"), len(values))
 
 
 def epsilons(
@@ -60,25 +60,21 @@ def epsilons(
 
     Raises ValueError for shapes that do not match, fewer than two models on a side, or phi that is not finite.
     """
-    unlearned, retrained = (np.asarray(x, np.float64) for x in (unlearned, retrained))
     check_phi(unlearned, retrained)
-    if rule not in ("exact", "grid"):
-        raise ValueError(f"rule must be exact or grid, not {rule!r}")
-    u, r = unlearned.T.copy(), retrained.T.copy()
-    spreads = np.stack([np.ptp(u, axis=1), np.ptp(r, axis=1)])
-    narrow, wide = spreads.min(0), spreads.max(0)
-    result = np.where(np.ptp(np.concatenate([u, r], axis=1), axis=1) == 0, 0.0, cap)
-    swap = np.median(r, axis=1) > np.median(u, axis=1)
+    u, r = (np.asarray(x, np.float64).T for x in (unlearned, retrained))
+    spread_u, spread_r = np.ptp(u, axis=1), np.ptp(r, axis=1)
+    narrow, wide = np.minimum(spread_u, spread_r), np.maximum(spread_u, spread_r)
+    result = np.where(np.ptp(np.hstack([u, r]), axis=1) == 0, 0.0, cap)
     searched = (wide > 0) & (narrow >= SPREAD_RATIO * wide)
-    small = rule == "exact" and u.shape[1] + r.shape[1] <= MOST_AT_ONCE
-    for positive, negative, rows in ((u, r, searched & ~swap), (r, u, searched & swap)):
-        if small:
-            result[rows] = np.minimum(_exact_of_few(positive[rows], negative[rows], delta, buffer), cap)
-            continue
-        for sample in np.flatnonzero(rows):
-            pair = positive[sample], negative[sample]
-            epsilon = _exact(*pair, delta, buffer) if rule == "exact" else _grid(*pair, delta, buffer, per_unit)
-            result[sample] = min(epsilon, cap)
+    above = np.median(u, axis=1) >= np.median(r, axis=1)
+    inside = np.where(above, spread_u < spread_r, spread_u <= spread_r)  # whether u is the population of smaller range
+    for inner, outer, rows in ((u, r, searched & inside), (r, u, searched & ~inside)):
+        sides = inner[rows], outer[rows], above[rows] == inside[rows]
+        if rule == "exact":
+            epsilon = _exact(*sides, delta, buffer)
+        else:
+            epsilon = np.array([_grid(*sample, delta, buffer, per_unit) for sample in zip(*sides, strict=True)])
+        result[rows] = np.minimum(epsilon, cap)
     return result
 
 
@@ -95,157 +91,61 @@ def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
         raise ValueError("phi has NaN or infinite values; look at the logits of these models first")
 
 
-def _exact(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float) -> float:
-    """Return ε of one sample over all sets of scores that the thresholds of the box can select.
+def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: float, buffer: float) -> np.ndarray:
+    """Return ε of each sample, float64 [samples], over all sets of scores that the thresholds of the box can select.
 
-    ``positive`` and ``negative`` float [models]: phi of the population of larger median and of the other.
+    ``inner`` and ``outer`` float64 [samples, models]: phi of the population of smaller range and of the other;
+    ``higher`` bool [samples]: whether the former has the larger median. A double threshold (l, r) selects exactly the
+    consecutive scores t_i … t_j if l lies in (t_{i−1}, t_i] and r in [max(t_j, top − buffer), min(t_{j+1}, top +
+    buffer)]. Over this rectangle r − l takes every value between its two ends, so only the ends have to meet [width −
+    buffer, width + buffer].
     """
-    t = np.unique(np.concatenate([positive, negative]))
-    below_p, below_n = counts_below(positive, t), counts_below(negative, t)
-    best = _single(below_p, below_n, delta)
-    if np.ptp(positive) >= np.ptp(negative):
-        positive, negative, below_p, below_n = negative, positive, below_n, below_p
-    table = epsilon_table(len(positive), len(negative), delta)
-    # a set of consecutive scores t_i … t_j holds code[j + 1] − code[i], which the table reads as (tp, fp)
-    code = (below_p * (len(negative) + 1) + below_n).astype(np.int32)
-    first, last = _reachable(t, positive.max(), np.ptp(positive), buffer)
-    ends = np.flatnonzero(np.diff(below_p))
-    inside = (first[ends, None] <= ends) & (ends <= last[ends, None])
-    best = max(best, table[(code[ends + 1] - code[ends, None]) * inside].max())
-    i, j = _exceptions(first, last, np.diff(below_p) == 0, np.diff(below_n) > 0)
-    return float(max(best, table[code[j + 1] - code[i]].max(initial=0.0)))
-
-
-def _exact_of_few(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float) -> np.ndarray:
-    """Return ε of every sample, float64 [samples], by trying every set of consecutive scores.
-
-    ``positive`` and ``negative`` float [samples, models]. The result equals `_exact` of each sample, and is quicker for
-    few models.
-    """
-    _, below_p, below_n, starts, _ = _sorted(positive, negative)
-    p, n = positive.shape[1], negative.shape[1]
-    table = epsilon_table(p, n, delta)
-    best: np.ndarray = np.where(starts, table[(p - below_p[:, :-1]) * (n + 1) + n - below_n[:, :-1]], 0.0).max(1)
-    wider = np.ptp(positive, axis=1) >= np.ptp(negative, axis=1)
-    for inner, outer, rows in ((positive, negative, ~wider), (negative, positive, wider)):
-        best[rows] = np.maximum(best[rows], _double_of_few(inner[rows], outer[rows], delta, buffer))
+    both = np.hstack([inner, outer])
+    order = np.argsort(both, axis=1, kind="stable")
+    t = np.take_along_axis(both, order, 1)
+    # how many scores of both populations lie below each score and below the end, read by the table as (tp, fp)
+    step = np.where(order < inner.shape[1], outer.shape[1] + 1, 1)
+    code = np.hstack([np.zeros((len(t), 1), np.int64), np.cumsum(step, axis=1)])
+    table = epsilon_table(inner.shape[1], outer.shape[1], delta)
+    rises, edge = t[:, 1:] > t[:, :-1], np.ones((len(t), 1), bool)
+    starts, ends = np.hstack([edge, rises]), np.hstack([rises, edge])  # of runs of equal scores
+    above = np.where(higher[:, None], code[:, -1:] - code[:, :-1], code[:, :-1])
+    best: np.ndarray = np.where(starts, table[above], 0.0).max(1)  # of single thresholds
+    top, width = inner.max(1, keepdims=True), np.ptp(inner, axis=1)[:, None]
+    slack = ROUNDING * np.abs(t).max(1, keepdims=True)
+    before, after = np.hstack([-np.inf * edge, t[:, :-1]]), np.hstack([t[:, 1:], np.inf * edge])
+    least, most = np.maximum(t, top - buffer), np.minimum(after, top + buffer)
+    ends &= least <= most + slack
+    low, high = before + width - buffer - slack, t + width + buffer + slack
+    for i in range(t.shape[1]):
+        allowed = starts[:, [i]] & ends[:, i:] & (most[:, i:] >= low[:, [i]]) & (least[:, i:] <= high[:, [i]])
+        best = np.maximum(best, np.where(allowed, table[code[:, i + 1 :] - code[:, [i]]], 0.0).max(1))
     return best
 
 
-def _double_of_few(inner: np.ndarray, outer: np.ndarray, delta: float, buffer: float) -> np.ndarray:
-    """Return ε of the best double threshold for each sample, float64 [samples]; ``inner`` is the population of smaller
-    range.
+def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float, buffer: float, per_unit: int) -> float:
+    """Return ε of one sample over the published grid of thresholds, ``per_unit`` of them per unit of phi.
 
-    The allowed thresholds are those of `_reachable`.
+    ``inner`` and ``outer`` float64 [models]; the arguments are those of `_exact`.
     """
-    t, below_p, below_n, starts, ends = _sorted(inner, outer)
-    top, width = inner.max(1, keepdims=True), np.ptp(inner, axis=1)[:, None]
-    slack = ROUNDING * np.abs(t).max(1, keepdims=True)
-    edge = np.full((len(t), 1), np.inf)
-    before, after = np.hstack([-edge, t[:, :-1]]), np.hstack([t[:, 1:], edge])
-    least, most = np.maximum(t, top - buffer), np.minimum(after, top + buffer)
-    low, high = (before + width - buffer - slack)[:, :, None], (t + width + buffer + slack)[:, :, None]
-    inside = (starts[:, :, None] & (ends & (least <= most + slack))[:, None]) & np.tri(t.shape[1], dtype=bool).T
-    inside &= (most[:, None] >= low) & (least[:, None] <= high)
-    code = below_p * (outer.shape[1] + 1) + below_n
-    table = epsilon_table(inner.shape[1], outer.shape[1], delta)
-    sets = np.where(inside, code[:, None, 1:] - code[:, :-1, None], 0)
-    largest: np.ndarray = table[sets].max((1, 2), initial=0.0)
-    return largest
+    table = epsilon_table(len(inner), len(outer), delta)
 
+    def grid(low: float, high: float) -> np.ndarray:
+        """Return the thresholds from ``low`` to ``high``."""
+        return np.linspace(low, high, int(np.ceil((high - low) * per_unit)))
 
-def _sorted(positive: np.ndarray, negative: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Sort the scores of each sample and count how many of both populations precede each.
+    def largest(count: Callable[[np.ndarray], np.ndarray]) -> float:
+        """Return the largest ε of attacks; ``count`` of sorted scores returns how many each attack accepts."""
+        tp, fp = (count(np.sort(side)) for side in (inner, outer))
+        return float(table[tp * (len(outer) + 1) + fp].max())
 
-    Returns the sorted scores float64 [samples, n]; how many positives and how many negatives precede each and the end,
-    int [samples, n + 1] each; and whether a run of equal scores starts and ends there, bool [samples, n] each.
-    """
-    both = np.hstack([positive, negative])
-    order = np.argsort(both, axis=1, kind="stable")
-    t = np.take_along_axis(both, order, 1)
-    none = np.zeros((len(t), 1), np.int64)
-    below_p = np.hstack([none, np.cumsum(order < positive.shape[1], axis=1)])
-    steps, edge = t[:, 1:] > t[:, :-1], np.ones((len(t), 1), bool)
-    return t, below_p, np.arange(t.shape[1] + 1) - below_p, np.hstack([edge, steps]), np.hstack([steps, edge])
-
-
-def _exceptions(
-    first: np.ndarray, last: np.ndarray, no_positive: np.ndarray, has_negative: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sets of scores that may be best although they begin or end with a score of negatives alone: i and j,
-    int [sets] each.
-
-    Dropping such an end keeps tp and lowers fp, which never lowers ε. There are two exceptions: the smaller set leaves
-    the box (``j`` below ``first`` of the next i, or equal to its own), or no false positive is left, which equation (1)
-    discards. There are about as many exceptions as scores. All other sets begin and end with a positive.
-    """
-    scores = np.arange(len(first))
-    negatives = np.flatnonzero(has_negative)
-    edges = np.concatenate([[-1], negatives, [len(scores)]])
-    following, preceding = edges[np.searchsorted(edges, scores, "right")], edges[np.searchsorted(edges, scores) - 1]
-    alone = scores[no_positive]
-    pairs = [
-        _ranges(scores, first, np.append(first[1:], len(scores)) - 1),
-        (scores, first),
-        _ranges(alone, alone, following[alone] - 1),
-        _ranges(alone, preceding[alone] + 1, alone)[::-1],
-    ]
-    i, j = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    inside = (i <= j) & (first[i] <= j) & (j <= last[i])
-    return i[inside], j[inside]
-
-
-def _ranges(of: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pair each number of ``of`` with all from its low to its high, inclusive: two int [pairs]."""
-    length = np.maximum(high - low + 1, 0)
-    start = np.cumsum(length) - length
-    return np.repeat(of, length), np.arange(length.sum()) - np.repeat(start - low, length)
-
-
-def _single(below_p: np.ndarray, below_n: np.ndarray, delta: float) -> float:
-    """Return ε of the best single threshold from the counts of positives and negatives below each."""
-    positives, negatives = below_p[-1], below_n[-1]
-    table = epsilon_table(int(positives), int(negatives), delta)
-    return float(table[(positives - below_p[:-1]) * (negatives + 1) + negatives - below_n[:-1]].max())
-
-
-def _reachable(t: np.ndarray, top: float, width: float, buffer: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return for each i the first and last j such that some (l, r) of the box selects exactly t_i … t_j: int [len(t)].
-
-    That needs l in (t_{i−1}, t_i] and r in [max(t_j, top − buffer), min(t_{j+1}, top + buffer)]. Over this rectangle r
-    − l takes every value between its two ends, so only the ends have to meet [width − buffer, width + buffer].
-    """
-    slack = ROUNDING * np.abs(t).max()
-    before, after = np.append(-np.inf, t[:-1]), np.append(t[1:], np.inf)
-    least, most = np.maximum(t, top - buffer), np.minimum(after, top + buffer)  # both ascend with j
-    allowed = np.flatnonzero(least <= most + slack)  # t_j = top is always among them
-    first = np.searchsorted(most, before + width - buffer - slack, "left")
-    last = np.searchsorted(least, t + width + buffer + slack, "right") - 1
-    return np.maximum(np.maximum(first, allowed[0]), np.arange(len(t))), np.minimum(last, allowed[-1])
-
-
-def _grid(positive: np.ndarray, negative: np.ndarray, delta: float, buffer: float, per_unit: int) -> float:
-    """Return ε of one sample over the published grid of thresholds, ``per_unit`` of them per unit of phi."""
-    low, high = min(positive.min(), negative.min()), max(positive.max(), negative.max())
-    t = np.linspace(low, high, int(np.ceil((high - low) * per_unit)))
-    best = _single(counts_below(positive, t), counts_below(negative, t), delta)
-    if np.ptp(positive) >= np.ptp(negative):
-        positive, negative = negative, positive
-    width = np.ptp(positive)
-    lowest, highest = positive.min() + width - buffer, positive.max() + buffer
-    right = np.linspace(lowest, highest, int(np.ceil((highest - lowest) * per_unit)))[:, None]
-    left = right - width + np.linspace(-buffer, buffer, int(np.ceil(2 * buffer * per_unit)))
-
-    def inside(values: np.ndarray) -> np.ndarray:
-        """Count the ``values`` between each pair of a left and a right threshold."""
-        values = np.sort(values)
-        counts: np.ndarray = np.maximum(
-            np.searchsorted(values, right, "right") - np.searchsorted(values, left, "left"), 0
-        )
-        return counts
-
-    table = epsilon_table(len(positive), len(negative), delta)
-    return max(float(best), float(table[inside(positive) * (len(negative) + 1) + inside(negative)].max()), 0.0)
+    t = grid(min(inner.min(), outer.min()), max(inner.max(), outer.max()))
+    single = largest(lambda x: len(x) - np.searchsorted(x, t) if higher else np.searchsorted(x, t))
+    width = np.ptp(inner)
+    right = grid(inner.min() + width - buffer, inner.max() + buffer)[:, None]
+    left = right - width + grid(-buffer, buffer)
+    double = largest(lambda x: np.maximum(np.searchsorted(x, right, "right") - np.searchsorted(x, left), 0))
+    return max(single, double, 0.0)
 
 
 def points(epsilon: np.ndarray, *, models: int, width: float = 0.5) -> np.ndarray:

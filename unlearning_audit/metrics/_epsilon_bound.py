@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.metrics._epsilon import check_phi, counts_below
+from unlearning_audit.metrics._epsilon import strongest
 
 
 @lru_cache(maxsize=16)
@@ -21,60 +21,38 @@ def bound_table(positives: int, negatives: int, delta: float, confidence: float)
         np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
         for n in (positives, negatives)
     )
-    fnr, fpr = fnr[::-1, None], fpr[None, :]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
-    value: np.ndarray = np.fmax(ratio, 0.0)
+    value = strongest(fpr, fnr[::-1, None], delta)
     value.setflags(write=False)
     return value
 
 
 def epsilon_bounds(
-    *,
-    unlearned: tuple[np.ndarray, np.ndarray],
-    retrained: tuple[np.ndarray, np.ndarray],
-    confidence: float,
-    delta: float = 1e-5,
+    unlearned: tuple[np.ndarray, np.ndarray], retrained: tuple[np.ndarray, np.ndarray], confidence: float, delta: float
 ) -> np.ndarray:
     """Return a lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
 
-    ``unlearned`` and ``retrained`` are two disjoint halves of a population each, phi float [models, samples]. The rule
-    (single or double threshold, and which population it calls positive) is chosen on the first halves. Its rates are
-    bounded on the second halves, so the choice needs no correction. The largest bound of S samples does need one: pass
-    1 − (1 − confidence)/S (Bonferroni).
-
-    Raises ValueError unless 0 < confidence < 1, for shapes that do not match, fewer than two models in a half, and phi
-    that is not finite.
+    ``unlearned`` and ``retrained`` are two disjoint halves of a population each, phi float64 [models, samples]. The
+    rule (single or double threshold, and which population it calls positive) is chosen on the first halves. Its rates
+    are bounded on the second halves, so the choice needs no correction. The largest bound of S samples does need one:
+    pass 1 − (1 − confidence)/S (Bonferroni).
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, not {confidence}")
-    halves = [np.asarray(x, np.float64) for x in (*unlearned, *retrained)]
-    check_phi(halves[0], halves[2])
-    check_phi(halves[1], halves[3])
-    samples = zip(*(h.T for h in halves), strict=True)
+    samples = zip(*(half.T for half in (*unlearned, *retrained)), strict=True)
     return np.array([_bound(u, u_test, r, r_test, delta, confidence) for u, u_test, r, r_test in samples])
 
 
 def _bound(
-    u_choose: np.ndarray,
-    u_test: np.ndarray,
-    r_choose: np.ndarray,
-    r_test: np.ndarray,
-    delta: float,
-    confidence: float,
+    u: np.ndarray, u_test: np.ndarray, r: np.ndarray, r_test: np.ndarray, delta: float, confidence: float
 ) -> float:
-    """Return the lower bound on ε of one sample; the arguments are phi [models] of the choosing and testing halves."""
-    best, interval = 0.0, None
-    for positive, negative, u_positive in ((u_choose, r_choose, True), (r_choose, u_choose, False)):
-        value, low, high = _best_interval(positive, negative, delta, confidence)
-        if value > best:
-            best, interval = value, (low, high, u_positive)
-    if interval is None:
+    """Return the lower bound on ε of one sample; the arrays are phi [models] of the choosing and testing halves."""
+    value, low, high, *test = max(
+        (*_best_interval(u, r, delta, confidence), u_test, r_test),
+        (*_best_interval(r, u, delta, confidence), r_test, u_test),
+        key=lambda rule: rule[0],
+    )
+    if not value:
         return 0.0
-    low, high, u_positive = interval
-    positive, negative = (u_test, r_test) if u_positive else (r_test, u_test)
-    tp, fp = (int(((low <= side) & (side <= high)).sum()) for side in (positive, negative))
-    return float(bound_table(len(positive), len(negative), delta, confidence)[tp, fp])
+    tp, fp = (int(((low <= side) & (side <= high)).sum()) for side in test)
+    return float(bound_table(*map(len, test), delta, confidence)[tp, fp])
 
 
 def _best_interval(
@@ -88,12 +66,12 @@ def _best_interval(
     never worse than the same interval widened to negatives, so only those are compared.
     """
     t = np.unique(np.concatenate([positive, negative]))
-    below_p, below_n = counts_below(positive, t), counts_below(negative, t)
+    edges = np.concatenate([[-np.inf], (t[:-1] + t[1:]) / 2, [np.inf]])
+    below_p, below_n = (np.searchsorted(np.sort(side), edges) for side in (positive, negative))
     ends = np.flatnonzero(np.diff(below_p))
     tp = below_p[ends + 1] - below_p[ends, None]
     fp = below_n[ends + 1] - below_n[ends, None]
     table = bound_table(len(positive), len(negative), delta, confidence)
     value = table[np.maximum(tp, 0), np.maximum(fp, 0)]  # 0 without a positive
     i, j = np.unravel_index(value.argmax(), value.shape)
-    edges = np.concatenate([[-np.inf], (t[:-1] + t[1:]) / 2, [np.inf]])
     return float(value[i, j]), float(edges[ends[i]]), float(edges[ends[j] + 1])

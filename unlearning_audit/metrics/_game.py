@@ -27,39 +27,23 @@ class Game:
 
 
 def game(
-    *,
-    forget: np.ndarray,
-    heldout: np.ndarray,
-    split: np.ndarray,
-    block: np.ndarray,
-    weight: np.ndarray | None = None,
+    *, forget: np.ndarray, heldout: np.ndarray, split: np.ndarray, block: np.ndarray, weight: np.ndarray | None = None
 ) -> Game:
-    """Check the memberships of the target models and set up the oracle.
+    """Set up the oracle from the memberships of the target models.
 
-    ``forget`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models]: a split is one value of
-    both together; ``weight`` float [samples]: the sensitivity distribution P up to a factor, None for uniform. Raises
-    ValueError where shapes differ, a sample is both forgotten and held out, a weight is negative, or a model has no
-    forgotten or no held-out sample to draw.
+    ``forget`` and ``heldout`` bool [models, samples], which share no sample of a model; ``split`` and ``block`` int
+    [models]: a split is one value of both together; ``weight`` float [samples] ≥ 0: the sensitivity distribution P up
+    to a factor, None for uniform. Raises ValueError where a model has no forgotten or no held-out sample to draw.
     """
-    models, samples = forget.shape
-    if heldout.shape != forget.shape or split.shape != (models,) or block.shape != (models,):
-        raise ValueError(
-            "forget and heldout must be [models, samples], split and block [models]; "
-            f"got {forget.shape}, {heldout.shape}, {split.shape}, {block.shape}"
-        )
-    if (forget & heldout).any():
-        raise ValueError("forget and heldout overlap: a sample cannot be both in one model")
-    weight = np.ones(samples) if weight is None else np.asarray(weight, dtype=np.float64)
-    if weight.shape != (samples,) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError(f"weight must be {samples} finite numbers of at least 0, one per sample")
+    weight = np.ones(forget.shape[1]) if weight is None else np.asarray(weight, dtype=np.float64)
     columns = np.flatnonzero((forget | heldout).any(axis=0) & (weight > 0))
-    forget_weight, heldout_weight = (side[:, columns] * weight[columns] for side in (forget, heldout))
-    for name, side in (("forget", forget_weight), ("heldout", heldout_weight)):
+    sides = {"forget": forget[:, columns] * weight[columns], "heldout": heldout[:, columns] * weight[columns]}
+    for name, side in sides.items():
         empty = np.flatnonzero(side.sum(axis=1) == 0)
         if len(empty):
             raise ValueError(f"{name} holds no sample of positive weight for model {empty[0]}: the oracle cannot draw")
     keys, number = np.unique(np.stack([block, split], axis=1), axis=0, return_inverse=True)
-    return Game(forget_weight, heldout_weight, columns, number.reshape(-1), keys[:, 0])
+    return Game(**sides, columns=columns, split=number.reshape(-1), block=keys[:, 0])
 
 
 def of_models(target: Membership) -> Game:

@@ -35,24 +35,24 @@ def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: 
     percentile is over samples, because leaving models out moves single samples more than other models would. The
     verdict rests on "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null".
     """
-    both, whole = _sides(u, r, independent, halves=True), _sides(u, r, independent)
-    if both is None or whole is None:
+    halves, whole = _sides(u, r, independent, halves=True), _sides(u, r, independent)
+    if halves is None or whole is None:
         return []
-    audited, reference, control, note = both
-
-    def mean(side: np.ndarray) -> Estimate:
+    audited, reference, control, note = halves
+    published = {}
+    for name, side in (("klom", audited), ("klom_null", control)):
         per_sample = _left_out(side, reference, options)
-        return _mean(per_sample, note + _capped(side, reference, per_sample[0]))
-
+        published[name] = mean(per_sample, note + _capped(side, reference, per_sample[0]))
     tail = stats.quantile_interval(values=klom.divergence(margin=audited, reference=reference), share=0.95)
-    tail = replace(tail, note="; ".join(filter(None, (note, "interval over samples", tail.note))))
-    quantities = [("klom", mean(audited)), ("klom_p95", tail), ("klom_null", mean(control))]
-    found = [row(metric=name, models=len(audited), estimate=estimate) for name, estimate in quantities]
+    published["klom_p95"] = replace(tail, note="; ".join(filter(None, (note, "interval over samples", tail.note))))
     pair, note = _deciding(whole, options), whole[-1]
-    over = jackknife.estimate(per_sample=pair, combine=_difference, n=pair.shape[-1], note=note)
-    top, null = (_mean(pair[:, part], note) for part in (0, 1))
-    quantities = [("klom_coarse", top), ("klom_coarse_null", null), ("klom_over_null", over)]
-    return found + [row(metric=name, models=len(whole[0]), estimate=estimate) for name, estimate in quantities]
+    deciding = {"klom_coarse": mean(pair[:, 0], note), "klom_coarse_null": mean(pair[:, 1], note)}
+    deciding["klom_over_null"] = jackknife.estimate(per_sample=pair, combine=np.subtract, n=pair.shape[-1], note=note)
+    return [
+        row(metric=name, models=len(sides[0]), estimate=estimate)
+        for sides, estimates in ((halves, published), (whole, deciding))
+        for name, estimate in estimates.items()
+    ]
 
 
 def contributions(
@@ -69,15 +69,9 @@ def contributions(
     pair = _deciding(both, options)
     if len(pair) < 3 or pair.shape[-1] < 2:
         return {}
-    value, influence = pseudo.of_means(per_sample=pair, combine=_difference)
+    value, influence = pseudo.of_means(per_sample=pair, combine=np.subtract)
     unit = np.arange(len(value))
     return {"klom": single(value=value, influence=influence, unit=unit, index=index, standard=STANDARD)}
-
-
-def _difference(top: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """Return the KLOM of unlearned models minus that of retrained ones."""
-    difference: np.ndarray = top - null
-    return difference
 
 
 def _deciding(both: _Sides, options: _null.Options) -> np.ndarray:
@@ -125,9 +119,12 @@ def _left_out(u: np.ndarray, r: np.ndarray, options: _null.Options, **bins: Any)
     return _null.replicated(lambda a, b: klom.divergence(margin=a, reference=b, **bins), u, r, options)
 
 
-def _mean(per_sample: np.ndarray, note: str) -> Estimate:
-    """Return the mean over samples of ``per_sample`` float64 [1 + groups, samples], with a jackknife interval over
-    groups."""
+def mean(per_sample: np.ndarray, note: str, high: float = np.inf) -> Estimate:
+    """Return the mean over samples with its jackknife interval, whose limits are clipped to [0, ``high``].
+
+    ``per_sample`` float64 [1 + groups, samples]: each sample's number from all models, then without each group of
+    models.
+    """
     return jackknife.estimate(
-        per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, np.inf)
+        per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
     )

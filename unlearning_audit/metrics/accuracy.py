@@ -60,26 +60,40 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
     """Return rows "accuracy", "majority_share" and "accuracy_gap" of some ``models`` bool [models], for each role.
 
-    [] if all samples have one label. Roles without samples have no row.
+    Accuracy is the mean over models of each model's share of right predictions (a NaN logit is wrong). Its interval
+    covers samples, the same ones in all models together, and models. [] if all samples have one label. Roles without
+    samples have no row.
     """
     if np.ptp(case.labels) == 0:
         return []
-    target = case.membership[models]
-    test = case.data.part == 1
-    compared = _compared(case)
-    table = accuracies(
-        guess=case.answers(case.unlearned_files).predicted(models),
-        y=case.labels_of(models),
-        train=target.train,
-        forget=target.forget,
-        heldout=target.heldout,
-        split=target.split,
-        block=target.block,
-        test=test if test.any() else None,
-        test_y=case.data.y_clean,
-        compared=None if compared is None else compared.predicted(models),
-    )
+    target, guess = case.membership[models], case.answers(case.unlearned_files).predicted(models)
+    groups, roles, compared = {"split": target.split, "block": target.block}, sides(case, models), _compared(case)
+    table = [
+        row(metric="accuracy", role=role, estimate=rates.rate(hit=guess == labels, rows=rows, **groups))
+        for role, (rows, labels) in roles.items()
+    ]
+    table.append(row(metric="majority_share", role="retain", estimate=_majority(*roles["retain"])))
+    if compared is not None:
+        theirs = compared.predicted(models)
+        gaps = {
+            role: rates.gap(of=theirs == labels, to=guess == labels, rows=rows, **groups)
+            for role, (rows, labels) in roles.items()
+        }
+        table += [row(metric="accuracy_gap", role=role, estimate=gap) for role, gap in gaps.items()]
     return [line for line in table if line.n]
+
+
+def sides(case: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return role → the samples of each of some ``models`` bool [models], and the labels that are right: bool and int
+    [models, samples].
+
+    These are the labels that the models were trained with, and for the test part the clean ones.
+    """
+    member = case.membership[models]
+    taught = rates.per_model(case.labels_of(models), member.forget.shape, "y")
+    test, clean = (np.broadcast_to(each, member.forget.shape) for each in (case.data.part == 1, case.data.y_clean))
+    masks = {"retain": member.retain, "forget": member.forget, "heldout": member.heldout}
+    return {role: (rows, taught) for role, rows in masks.items()} | {"test": (test, clean)}
 
 
 #: Accuracy as utility, compared with that of retrained models.
@@ -115,19 +129,13 @@ def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contributio
     places = _units.of(target)
     if np.ptp(case.labels) == 0:
         return _text.utilities(case, places, forgotten)
-    answers = case.answers(case.unlearned_files)
-    guess = answers.predicted(case.target)
-    taught = rates.per_model(case.labels_of(case.target), guess.shape, "y")
-    test = np.broadcast_to(case.data.part == 1, guess.shape)
-    sides = {"retain": (target.retain, taught), "test": (test, case.data.y_clean)}
-    if not test.any():  # a destroyed model shows on what nobody saw
-        sides = {"retain": sides["retain"], "heldout": (target.heldout, taught)}
-    if forgotten:
-        sides["forget"] = (target.forget, taught)
-    sides = {role: (rows, labels) for role, (rows, labels) in sides.items() if rows.any(axis=1).all()}
-    latent = _latent(answers.by_model(case.target), sides)
+    answers, of_role = case.answers(case.unlearned_files), sides(case, case.target)
+    unseen = "test" if of_role["test"][0].any() else "heldout"  # a destroyed model shows on what nobody saw
+    roles = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
+    of_role = {role: of_role[role] for role in roles if of_role[role][0].any(axis=1).all()}
+    guess, latent = answers.predicted(case.target), _latent(answers.by_model(case.target), of_role)
     parts = {}
-    for role, (rows, labels) in sides.items():
+    for role, (rows, labels) in of_role.items():
         columns = np.flatnonzero(rows.any(axis=0))
         hit = (guess == labels)[:, columns] * 1.0
         part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
@@ -137,19 +145,17 @@ def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contributio
     return parts
 
 
-def _latent(answers: Iterable[np.ndarray], sides: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
+def _latent(answers: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
     """Return the mean lead of each model over the standard deviation of its leads, for each role: float64 [models].
 
     A sample's lead is the logit of its label minus the largest other logit. If leads were normal, the result would be
     the probit of the accuracy. It also distinguishes models that all have an accuracy of 1. ``answers``: the logits of
-    each model, [samples, classes]. ``sides``: role → its rows, bool [models, samples], and the labels, int64 [samples]
-    or [models, samples].
+    each model, [samples, classes]; ``roles``: from `sides`.
     """
-    latent: dict[str, list[float]] = {role: [] for role in sides}
+    latent: dict[str, list[float]] = {role: [] for role in roles}
     for model, logits in enumerate(answers):
-        for role, (rows, labels) in sides.items():
-            y = np.broadcast_to(labels, rows.shape)[model]
-            leads = lead(logits=logits[rows[model]], y=y[rows[model]])
+        for role, (rows, labels) in roles.items():
+            leads = lead(logits=logits[rows[model]], y=labels[model, rows[model]])
             mean, spread = float(leads.mean()), float(leads.std())
             latent[role].append(mean / max(spread, 1e-9 * max(abs(mean), 1.0)))
     return {role: np.array(values) for role, values in latent.items()}
@@ -164,62 +170,7 @@ def _compared(case: Evaluation) -> Answers | None:
         return None
 
 
-def accuracies(
-    *,
-    guess: np.ndarray,
-    y: np.ndarray,
-    train: np.ndarray,
-    forget: np.ndarray,
-    heldout: np.ndarray,
-    split: np.ndarray,
-    block: np.ndarray,
-    test: np.ndarray | None = None,
-    test_y: np.ndarray | None = None,
-    compared: np.ndarray | None = None,
-) -> list[Row]:
-    """Return rows "accuracy" of the roles retain, forget, heldout and test.
-
-    "majority_share", of the role retain, is the accuracy there of always predicting the most frequent label. With the
-    predictions of retrained models, ``compared`` int [models, samples], "accuracy_gap" is their accuracy minus that of
-    ``guess``, for each role.
-
-    ``guess`` int [models, samples]: the predicted class (`rates.predicted`); ``y`` int [samples] or [models, samples]:
-    the labels that models were trained with; ``train``, ``forget``, ``heldout`` bool [models, samples]; ``split`` and
-    ``block`` int [models]; ``test`` bool [samples] or None; ``test_y`` int [samples]: true labels for the test part
-    (default: ``y``). Accuracy is the mean over models of each model's share of right predictions (a NaN logit is
-    wrong). Its interval covers samples, the same ones in all models together, and models. Raises ValueError for shapes
-    that do not fit.
-    """
-    for name, mask in (("train", train), ("forget", forget), ("heldout", heldout)):
-        if mask.shape != guess.shape:
-            raise ValueError(f"{name} must be [models, samples] = {guess.shape} like the logits, not {mask.shape}")
-    masks = {"retain": train & ~forget, "forget": forget, "heldout": heldout}
-    taught = rates.per_model(y, guess.shape, "y")
-    answers = dict.fromkeys(masks, taught)
-    if test is not None:
-        masks["test"] = rates.per_model(test, guess.shape, "test")
-        answers["test"] = taught if test_y is None else rates.per_model(test_y, guess.shape, "test_y")
-    groups = {"split": split, "block": block}
-    table = [
-        row(
-            metric="accuracy",
-            role=name,
-            estimate=rates.rate(hit=guess == answers[name], rows=rows, **groups),
-        )
-        for name, rows in masks.items()
-    ]
-    table.append(row(metric="majority_share", role="retain", estimate=_majority(taught, masks["retain"])))
-    if compared is None:
-        return table
-    if compared.shape != guess.shape:
-        raise ValueError(f"compared must hold predictions of {guess.shape} models and samples, not {compared.shape}")
-    for name, rows in masks.items():
-        hits = {"of": compared == answers[name], "to": guess == answers[name]}
-        table.append(row(metric="accuracy_gap", role=name, estimate=rates.gap(**hits, rows=rows, **groups)))
-    return table
-
-
-def _majority(y: np.ndarray, rows: np.ndarray) -> Estimate:
+def _majority(rows: np.ndarray, y: np.ndarray) -> Estimate:
     """Return the mean over models of the share of the most frequent label among their rows; it is counted, so it has no
     interval."""
     n = int(rows.any(axis=0).sum())

@@ -17,7 +17,7 @@ from unlearning_audit.metrics import _text, or_reason, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.stats import crossed, separation
+from unlearning_audit.stats import Estimate, crossed, separation
 from unlearning_audit.stats.readings import balanced_accuracy
 
 LEAKY = "below the range of random divisions: labels tell the sides apart"
@@ -76,15 +76,8 @@ def _rows(case: Evaluation, options: Options) -> list[Row]:
         x = case.data.x[used]
         features = principal(bags(x) if x.dtype.kind == "i" else x.reshape(len(x), -1), options.components)
     tables = [
-        evaluate(
-            y=case.data.y[used],
-            forget=forgotten[used],
-            heldout=out[used],
-            features=features,
-            options=options,
-            rng=generator(case.seed, "blind", model),
-        )
-        for model, (forgotten, out) in enumerate(zip(forget, heldout, strict=True))
+        evaluate(case.data.y[used], *sides, features, options, generator(case.seed, "blind", model))
+        for model, sides in enumerate(zip(forget[:, used], heldout[:, used], strict=True))
     ]
     means = {same[0].metric: _mean(same) for same in zip(*tables, strict=True)}
     by_label, chance = means["label_overlap"], means["label_overlap_random"]
@@ -133,77 +126,48 @@ def _mean(same: tuple[Row, ...]) -> Row:
 
 
 def evaluate(
-    *,
-    y: np.ndarray,
-    forget: np.ndarray,
-    heldout: np.ndarray,
-    features: np.ndarray | None = None,
-    options: Options,
+    y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, features: np.ndarray | None, options: Options,
     rng: np.random.Generator,
-) -> list[Row]:
-    """Return rows of table 11 for one target model: label overlap, its chance level, and a linear classifier.
+) -> list[Row]:  # fmt: skip
+    """Return rows of table 11 for one target model: label overlap with a warning if it is lower than by chance, the
+    overlap of random divisions of the same samples, and a linear classifier.
 
-    ``y`` int [samples]; ``forget`` and ``heldout`` bool [samples]; ``features`` float [samples, …]: anything that does
-    not come from an audited model (embeddings of another network, or the pixels; None: the classifier is left out).
-    Raises ValueError when there are fewer forgotten or held-out samples than folds.
+    ``y`` int [samples]; ``forget`` and ``heldout`` bool [samples]; ``features`` float [samples, features]: anything
+    that does not come from an audited model (embeddings of another network, or the pixels; None: the classifier is left
+    out). Raises ValueError when there are fewer forgotten or held-out samples than folds.
     """
     sizes = int(forget.sum()), int(heldout.sum())
     if min(sizes) < options.folds:
         raise ValueError(f"the blind check needs at least {options.folds} samples on each side, not {sizes}")
-    rows = _label_rows(y, forget, heldout, options, rng)
+    either, n = forget | heldout, sum(sizes)
+    divisions = (rng.permutation(y[either]) for _ in range(options.shuffles))
+    chance = np.array([label_overlap(labels[: sizes[0]], labels[sizes[0] :]) for labels in divisions])
+    low, high = np.quantile(chance, [0.025, 0.975]).tolist()
+    overlap = label_overlap(y[forget], y[heldout])
+    how = f"range of {options.shuffles} random divisions"
+    estimates = {
+        "label_overlap": Estimate(overlap, overlap, overlap, n, LEAKY if overlap < low else ""),
+        "label_overlap_random": Estimate(float(chance.mean()), low, high, n, how),
+    }
     if features is None:
-        nothing = stats.empty(n=sum(sizes), note="no features were given")
-        return [
-            *rows,
-            *(row(attack="blind", metric=name, estimate=nothing) for name in ("blind_accuracy", "blind_auc")),
-        ]
-    either = forget | heldout
-    x = np.asarray(features, np.float64).reshape(len(forget), -1)[either]
-    return rows + _classifier_rows(x, forget[either], options, rng)
+        estimates |= dict.fromkeys(("blind_accuracy", "blind_auc"), stats.empty(n=n, note="no features were given"))
+    else:
+        estimates |= _classifier(features[either], forget[either], options, rng)
+    return [row(attack="blind", metric=name, estimate=estimate) for name, estimate in estimates.items()]
 
 
-def label_overlap(y: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """Return Σ_c min(share of class c in a, share in b) for two sets of samples, ``a`` and ``b`` bool [samples]: 1 for
-    the same label histogram, 0 for disjoint classes.
+def label_overlap(a: np.ndarray, b: np.ndarray) -> float:
+    """Return Σ_c min(share of class c in a, share in b) for the labels of two sets of samples, ``a`` and ``b`` int
+    [samples]: 1 for the same label histogram, 0 for disjoint classes.
 
     This interpretation of "proportion of shared classes" gives the paper's numbers; counting classes that occur in both
     sets would give 100 % for CIFAR-10.
     """
-    classes = int(y.max()) + 1
-    shares = [np.bincount(y[side], minlength=classes) / side.sum() for side in (a, b)]
-    return float(np.minimum(*shares).sum())
+    classes = max(int(a.max()), int(b.max())) + 1
+    return float(np.minimum(*(np.bincount(side, minlength=classes) / len(side) for side in (a, b))).sum())
 
 
-def _label_rows(
-    y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, options: Options, rng: np.random.Generator
-) -> list[Row]:
-    """Return the label overlap of forgotten and held-out samples, with a warning if it is lower than by chance, and the
-    overlap of random divisions of the same samples."""
-    overlap = label_overlap(y, forget, heldout)
-    either = np.flatnonzero(forget | heldout)
-    chance = np.empty(options.shuffles)
-    for i in range(options.shuffles):
-        order = rng.permutation(either)
-        sides = np.zeros((2, len(y)), bool)
-        sides[0, order[: forget.sum()]] = True
-        sides[1, order[forget.sum() :]] = True
-        chance[i] = label_overlap(y, *sides)
-    low, high = np.quantile(chance, [0.025, 0.975])
-    leaky = LEAKY if overlap < low else ""
-    n = len(either)
-    return [
-        row(attack="blind", metric="label_overlap", estimate=stats.Estimate(overlap, overlap, overlap, n, leaky)),
-        row(
-            attack="blind",
-            metric="label_overlap_random",
-            estimate=stats.Estimate(
-                float(chance.mean()), float(low), float(high), n, f"range of {options.shuffles} random divisions"
-            ),
-        ),
-    ]
-
-
-def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
+def _classifier(x: np.ndarray, positive: np.ndarray, options: Options, rng: np.random.Generator) -> dict[str, Estimate]:
     """Return out-of-fold accuracy and AUC of a ridge logistic regression, computed for each fold, then averaged."""
     fold = np.empty(len(positive), np.int64)
     for side in (positive, ~positive):
@@ -219,7 +183,4 @@ def _classifier_rows(x: np.ndarray, positive: np.ndarray, options: Options, rng:
     ]
     # folds take the role of models in the interval
     estimates = crossed.estimates(crossed.mean(parts, split=np.zeros(options.folds, np.int64)), n=len(positive))
-    return [
-        row(attack="blind", metric=name, estimate=estimate)
-        for name, estimate in zip(("blind_accuracy", "blind_auc"), estimates, strict=True)
-    ]
+    return dict(zip(("blind_accuracy", "blind_auc"), estimates, strict=True))

@@ -151,8 +151,8 @@ def over_null(
     if len(h) < 3 or h.shape[1] < 2 or not stands(null):
         return {}
     value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
-    (metric, standard), groups = next(iter(DECIDES.items())), np.arange(len(value))
-    return {metric: single(value=value, influence=influence, unit=groups, index=index, standard=standard)}
+    metric, unit = "forgetting_quality_over_null", np.arange(len(value))
+    return {metric: single(value=value, influence=influence, unit=unit, index=index, standard=DECIDES[metric])}
 
 
 def populations(case: Evaluation) -> "tuple[Models, Models, Models | None]":
@@ -203,26 +203,15 @@ def evaluate(
     eps = _null.replicated(_null.epsilons_of(options), u, r, options)
     h = points(eps, models=models)
     rows = [
-        row(metric="epsilon_mean", **place, estimate=_mean(eps, counts, high=options.cap)),
+        row(metric="epsilon_mean", **place, estimate=_klom.mean(eps, counts, high=options.cap)),
         row(metric="epsilon_at_cap_share", **place, estimate=_share(eps >= options.cap)),
-        row(metric="forgetting_quality", **place, estimate=_mean(h, counts, high=1.0)),
+        row(metric="forgetting_quality", **place, estimate=_klom.mean(h, counts, high=1.0)),
     ]
     control = None if independent is None else independent.phi
     rows += _null_rows(u, r, control, h, options, rng)
     rows += _klom.rows(u, r, control, options)
     rows += _final_rows(unlearned, retrained, h, place, options)
     return rows + _bound_rows(u, r, options, rng)
-
-
-def _mean(per_sample: np.ndarray, note: str, *, high: float) -> Estimate:
-    """Return the mean over samples with its jackknife interval, whose limits are clipped to [0, ``high``].
-
-    ``per_sample`` float64 [1 + groups, samples]: each sample's number from all models, then without each group of
-    models.
-    """
-    return jackknife.estimate(
-        per_sample=per_sample[:, None], combine=lambda x: x, n=per_sample.shape[1], note=note, bounds=(0.0, high)
-    )
 
 
 def _share(hit: np.ndarray) -> Estimate:
@@ -262,7 +251,7 @@ def _null_rows(
     h, null, models, how = _null.with_null(u, r, independent, h, options, rng)
     place: dict[str, Any] = {"rule": options.rule, "models": models}
     return [
-        row(metric="forgetting_quality_null", **place, estimate=_mean(null, how, high=1.0)),
+        row(metric="forgetting_quality_null", **place, estimate=_klom.mean(null, how, high=1.0)),
         row(metric="forgetting_quality_over_null", **place, estimate=_ratio(h, null, how)),
     ]
 
@@ -281,12 +270,9 @@ def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     if not stands(null):
         why = f"{NO_INTERVAL} ({note})"
         return Estimate(float(h[0].mean() / null[0].mean()), np.nan, np.nan, h.shape[1], why)
+    both = np.stack([h, null], axis=1)
     return jackknife.estimate(
-        per_sample=np.stack([h, null], axis=1),
-        combine=lambda f, f0: f / f0,
-        n=h.shape[1],
-        note=note,
-        bounds=(0.0, np.inf),
+        per_sample=both, combine=lambda f, f0: f / f0, n=h.shape[1], note=note, bounds=(0.0, np.inf)
     )
 
 
@@ -298,39 +284,31 @@ def _final_rows(
     n = min(len(unlearned.phi), len(retrained.phi))
     read, rows = [], []
     for name in ("retain_accuracy", "test_accuracy"):
-        of_u, of_r = (_by_sample(getattr(models, name)) for models in (unlearned, retrained))
+        of_u, of_r = getattr(unlearned, name), getattr(retrained, name)
         if of_u is None or of_r is None:
             estimate = stats.empty(n=n, note=f"no {name.replace('_', ' ')} was given")
-        elif of_r.mean() == 0:
+        elif np.mean(of_r) == 0:
             estimate = stats.empty(n=n, note=f"the {name.replace('_', ' ')} of retrained models is 0")
         else:
-            read.append(np.stack([[_mean_of(of_u, keep_u), _mean_of(of_r, keep_r)] for keep_u, keep_r in remaining]))
+            sides = [np.reshape(side, (len(side), -1)) for side in (of_u, of_r)]  # [models, samples]
+            left = [[side[keep] for side, keep in zip(sides, keeps, strict=True)] for keeps in remaining]
+            read.append(np.array([[side.mean(axis=0, dtype=np.float64) for side in pair] for pair in left]))
             estimate = _quotient(read[-1], n)
         rows.append(row(metric=f"{name}_ratio", estimate=estimate))
     if len(read) < 2:
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
     else:
-        means = np.stack([accuracy.mean(axis=2) for accuracy in read], axis=1)
+        means = np.stack([accuracy.mean(axis=2) for accuracy in read])
+        ratios = (means[..., 0] / means[..., 1]).T
         score = jackknife.estimate(
             per_sample=h[:, None],
-            per_model=means[..., 0] / means[..., 1],
+            per_model=ratios,
             combine=lambda f, ra, ta: f * ra * ta,
             n=h.shape[1],
             bounds=(0.0, np.inf),
         )
         score = _widened(score, [_quotient(accuracy[:1], n) for accuracy in read])
     return [*rows, row(metric="score", **place, estimate=score)]
-
-
-def _by_sample(accuracy: np.ndarray | None) -> np.ndarray | None:
-    """Return an accuracy as [models, samples]; one that has no samples gets a single one."""
-    return None if accuracy is None else np.reshape(accuracy, (len(accuracy), -1))
-
-
-def _mean_of(accuracy: np.ndarray, models: np.ndarray) -> np.ndarray:
-    """Return the mean of ``accuracy`` [models, samples] over some ``models``, float64 [samples]."""
-    mean: np.ndarray = accuracy[models].mean(axis=0, dtype=np.float64)
-    return mean
 
 
 def _quotient(accuracy: np.ndarray, n: int) -> Estimate:
@@ -359,19 +337,11 @@ def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.G
     first_u, first_r = (rng.permutation(len(x)) < len(x) // 2 for x in (u, r))
     samples = u.shape[1]
 
-    def bounds(confidence: float) -> np.ndarray:
-        """Return the lower bound on each sample's ε at this ``confidence``, float64 [samples]."""
-        return epsilon_bounds(
-            unlearned=(u[first_u], u[~first_u]),
-            retrained=(r[first_r], r[~first_r]),
-            delta=options.delta,
-            confidence=confidence,
-        )
-
+    halves = (u[first_u], u[~first_u]), (r[first_r], r[~first_r])
     how = f"threshold chosen on {first_u.sum()}, bounded on {(~first_u).sum()} models of each kind"
-    mean = stats.mean_interval(values=bounds(options.confidence))
-    mean = Estimate(mean.value, max(mean.low, 0.0), mean.high, mean.n, f"{how}; interval over samples")
-    bound = float(bounds(1 - (1 - options.confidence) / samples).max())
+    mean = stats.mean_interval(values=epsilon_bounds(*halves, options.confidence, options.delta))
+    mean = replace(mean, low=max(mean.low, 0.0), note=f"{how}; interval over samples")
+    bound = float(epsilon_bounds(*halves, 1 - (1 - options.confidence) / samples, options.delta).max())
     largest = Estimate(bound, bound, np.inf, samples, f"{how}; holds for all samples together; one-sided")
     both = zip(names, (mean, largest), strict=True)
     return [row(metric=name, confidence=options.confidence, estimate=estimate) for name, estimate in both]

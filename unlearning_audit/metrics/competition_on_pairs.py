@@ -1,7 +1,7 @@
 """The score of the competition on swapped pairs: each split's models against those retrained for the same split."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -23,6 +23,14 @@ NO_NULL = "retraining would be its own null here: set controls: true"
 NEEDS = ("swapped_pairs",)
 
 QUANTITIES = OF_COMPETITION
+
+#: How each number follows from F, F₀ and RA · TA.
+NUMBERS: dict[str, jackknife.Combine] = {
+    "forgetting_quality": lambda f, f0, worth: f,
+    "forgetting_quality_null": lambda f, f0, worth: f0,
+    "forgetting_quality_over_null": lambda f, f0, worth: f / f0,
+    "score": lambda f, f0, worth: f * worth,
+}
 
 #: ε compares at least two unlearned models with two retrained ones.
 PROTOCOL_MINIMUM = {"models_per_split": 2}
@@ -62,9 +70,11 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
     def read(pairs: list[_pairs.Group]) -> list[Row]:
         """Return the rows for some splits, which are those of all ``pairs`` or of one pair."""
-        values = estimates([splits[g.block, g.forget[0]] for g in pairs])
         note = f"{len(pairs[0].models)} against {len(pairs[0].models)} models for each of {len(pairs)} forget sets"
-        return [row(metric=name, estimate=_noted(estimate, note)) for name, estimate in values.items()]
+        return [
+            row(metric=name, estimate=replace(estimate, note="; ".join(filter(None, (note, estimate.note)))))
+            for name, estimate in estimates([splits[g.block, g.forget[0]] for g in pairs]).items()
+        ]
 
     return list(_pairs.by_pair(_pairs.groups(case.membership), read))
 
@@ -116,58 +126,39 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     fewer pairs, it covers samples only, and the note says so. A jackknife over a split's models would compare ε of
     different numbers of models.
     """
-    blocks = sorted({p.block for p in splits})
-    numbers = {}
-    whole = _values(splits)
-    without = [_values([p for p in splits if p.block != b]) for b in blocks if len(blocks) >= PAIRS]
     h, null = np.concatenate([p.h for p in splits]), np.concatenate([p.null for p in splits])
-    worth = _worth(splits)
-    alone = {  # each as a function of the means of h and of null
-        "forgetting_quality": lambda f, _: f,
-        "forgetting_quality_null": lambda _, f0: f0,
-        "forgetting_quality_over_null": lambda f, f0: f / f0,
-        "score": lambda f, _: f * worth,
-    }
-    for name, value in whole.items():
-        highest = 1.0 if name in ("forgetting_quality", "forgetting_quality_null") else math.inf
-        if math.isnan(value):
+    blocks = sorted({p.block for p in splits})
+    without = [[p for p in splits if p.block != block] for block in blocks if len(blocks) >= PAIRS]
+    means = np.array([_means(some) for some in (splits, *without)])
+    # of pairs, only their means are left out; else samples are
+    points = np.zeros((len(means), 0, 1)) if without else np.nan_to_num(np.stack([h, null])[None])
+    numbers = {}
+    for name, combine in NUMBERS.items():
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = combine(*means.T)
+        if not np.isfinite(values[0]):
             numbers[name] = stats.empty(n=len(h), note=_why(name, null))
-        elif len(blocks) >= PAIRS:
-            numbers[name] = _over_pairs(value, np.array([replicate[name] for replicate in without]), len(h), highest)
-        elif name == "forgetting_quality_over_null" and not competition.stands(null[None]):
-            numbers[name] = Estimate(value, math.nan, math.nan, len(h), competition.NO_INTERVAL)
+        elif not np.isfinite(values).all():
+            why = "without one of the pairs there is no number, so no interval"
+            numbers[name] = Estimate(float(values[0]), math.nan, math.nan, len(h), why)
+        elif name == "forgetting_quality_over_null" and not without and not competition.stands(null[None]):
+            numbers[name] = Estimate(float(values[0]), math.nan, math.nan, len(h), competition.NO_INTERVAL)
         else:
+            others = means if without else means[:, 2:]
+            bounds = (0.0, 1.0 if name in ("forgetting_quality", "forgetting_quality_null") else math.inf)
             numbers[name] = jackknife.estimate(
-                per_sample=np.nan_to_num(np.stack([h, null])[None]), combine=alone[name], n=len(h),
-                bounds=(0.0, highest),
-            )  # fmt: skip
+                per_sample=points, per_model=others, combine=combine, n=len(h), bounds=bounds
+            )
     return numbers
 
 
-def _values(splits: list[Split]) -> dict[str, float]:
-    """Return F, F₀, F/F₀ and the score of some splits, without intervals."""
-    f, f0 = (float(np.concatenate(values).mean()) for values in ([p.h for p in splits], [p.null for p in splits]))
-    return {
-        "forgetting_quality": f,
-        "forgetting_quality_null": f0,
-        "forgetting_quality_over_null": f / f0 if f0 else math.nan,
-        "score": f * _worth(splits),
-    }
-
-
-def _worth(splits: list[Split]) -> float:
-    """Return RA · TA: the ratios of retain and test accuracy to those of retrained models, multiplied."""
+def _means(splits: list[Split]) -> tuple[float, float, float]:
+    """Return F, F₀ and RA · TA of some splits: the ratios of the mean retain and test accuracies to those of retrained
+    models, multiplied."""
     ratios = [np.mean([getattr(p, role) for p in splits], axis=0) for role in ("retain", "test")]
-    return float(math.prod(audited / retrained if retrained else math.nan for audited, retrained in ratios))
-
-
-def _over_pairs(value: float, without: np.ndarray, n: int, highest: float) -> Estimate:
-    """Return an estimate with a jackknife interval from the values ``without`` each pair, float64 [pairs]."""
-    if np.isnan(without).any():
-        return Estimate(value, math.nan, math.nan, n, "without one of the pairs there is no number, so no interval")
-    error = math.sqrt(jackknife.jackknife_variance(without))
-    half = float(stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(without) - 1)) * error
-    return Estimate(value, max(value - half, 0.0), min(value + half, highest), n)
+    worth = math.prod(audited / retrained if retrained else math.nan for audited, retrained in ratios)
+    f, f0 = (np.concatenate(points).mean() for points in ([p.h for p in splits], [p.null for p in splits]))
+    return float(f), float(f0), float(worth)
 
 
 def _why(name: str, null: np.ndarray) -> str:
@@ -175,10 +166,3 @@ def _why(name: str, null: np.ndarray) -> str:
     if name == "score":
         return "the final score needs the accuracy of retrained models on a test part, above 0"
     return NO_NULL if np.isnan(null).any() else "F₀ is 0"
-
-
-def _noted(estimate: Estimate, note: str) -> Estimate:
-    """Return the estimate with ``note`` before its own note."""
-    return Estimate(
-        estimate.value, estimate.low, estimate.high, estimate.n, "; ".join(filter(None, (note, estimate.note)))
-    )

@@ -6,30 +6,22 @@ from unlearning_audit import stats
 from unlearning_audit.evaluation.contributions import Contribution, Standard, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import row
+from unlearning_audit.metrics import accuracy, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import Estimate, rates
+from unlearning_audit.stats import Estimate
 
 
-def information(squared_norms: np.ndarray, *, target: np.ndarray | None = None) -> np.ndarray:
-    """Return ι of each model, float64 [models]: the mean over its target samples of ‖∇_θ log p_θ(y|x)‖² (equation 7).
+def information(squared_norms: np.ndarray) -> np.ndarray:
+    """Return ι of each model, float64 [models]: the mean over its forgotten samples of ‖∇_θ log p_θ(y|x)‖² (equation
+    7).
 
-    ``squared_norms`` float [models, samples] ≥ 0: squared norms of gradients for the observed label; ``target`` bool
-    [models, samples]: which samples count for which model (None: all). Raises ValueError for negative or NaN values
-    among them, for shapes that differ, and for a model without target samples.
+    ``squared_norms`` float [models, samples]: squared norms of gradients for the observed label. Raises ValueError for
+    negative or NaN values among them.
     """
-    squared_norms = np.asarray(squared_norms, np.float64)
-    target = np.ones(squared_norms.shape, bool) if target is None else target
-    if squared_norms.ndim != 2 or target.shape != squared_norms.shape:
-        raise ValueError(
-            f"squared gradient norms and targets must be [models, samples], not {squared_norms.shape}, {target.shape}"
-        )
-    if not target.any(axis=1).all():
-        raise ValueError(f"model {int((~target.any(axis=1)).argmax())} has no target samples to measure")
-    if not (squared_norms[target] >= 0).all():
+    if not (squared_norms >= 0).all():
         raise ValueError("squared gradient norms are negative or NaN; look at the logits of these models first")
-    mean: np.ndarray = np.where(target, squared_norms, 0.0).sum(axis=1) / target.sum(axis=1)
+    mean: np.ndarray = np.asarray(squared_norms, np.float64).mean(axis=1)
     return mean
 
 
@@ -94,8 +86,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     Such rows of "attack_probability", the mean probability of membership by each attack, follow if attacks were run,
     and then "accuracy_sd", the spread of accuracies over models, for each role.
     """
-    squared_norms, mean_squared_norm = case.gradients
-    values = evaluate(squared_norms=squared_norms, mean_squared_norm=mean_squared_norm)
+    values = evaluate(*case.gradients)
     forget = case.membership[case.target].forget
     for (attack, form), (score, _) in case.scores.items() if case.scores_file else ():
         values += tidy({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
@@ -132,26 +123,19 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
     return mean
 
 
-def evaluate(
-    *, squared_norms: np.ndarray, mean_squared_norm: np.ndarray, target: np.ndarray | None = None
-) -> list[Row]:
+def evaluate(squared_norms: np.ndarray, mean_squared_norm: np.ndarray) -> list[Row]:
     """Return the mean, standard deviation and median over models of information, efficacy and its upper bound, then the
     values of every model, as rows (`tidy`).
 
-    ``squared_norms`` float [models, samples]: squared norms of gradients for the observed label; ``target`` bool
-    [models, samples]: which samples count for which model (None: all); ``mean_squared_norm`` float [models]: ‖∇ of the
-    mean cross-entropy over the target samples‖². Where a model has ι = 0 its efficacy is inf; means and standard
-    deviations are then empty, and the median is given.
+    ``squared_norms`` float [models, samples]: squared norms of gradients for the observed label; ``mean_squared_norm``
+    float [models]: ‖∇ of the mean cross-entropy over the same samples‖². Where a model has ι = 0 its efficacy is inf;
+    means and standard deviations are then empty, and the median is given.
 
-    Raises ValueError for norms that are negative or NaN, shapes that differ and a model without target samples. Also
-    raises it where ‖mean gradient‖² exceeds the mean of the squared norms (theorem 1), which means that the gradients
-    are wrong.
+    Raises ValueError for norms that are negative or NaN. Also raises it where ‖mean gradient‖² exceeds the mean of the
+    squared norms (theorem 1), which means that the gradients are wrong.
     """
-    iota = information(squared_norms, target=target)
-    bound = np.asarray(mean_squared_norm, np.float64)
-    if bound.shape != iota.shape or not (bound >= 0).all():
-        raise ValueError(f"squared norms of the mean gradient must be {len(iota)} numbers of at least 0, one a model")
-    if (bound > iota * (1 + 1e-3) + 1e-30).any():  # float32 gradients
+    iota, bound = information(squared_norms), np.asarray(mean_squared_norm, np.float64)
+    if not (bound <= iota * (1 + 1e-3) + 1e-30).all():  # float32 gradients
         model = int((bound - iota).argmax())
         raise ValueError(
             f"model {model}: the mean gradient's squared norm {bound[model]:g} exceeds the mean squared norm "
@@ -159,8 +143,7 @@ def evaluate(
         )
     # Rounding must not put the bound below efficacy: with one target sample they are equal.
     bound = np.minimum(bound, iota)
-    quantities = {"information": iota, "efficacy": efficacy(iota), "efficacy_upper_bound": efficacy(bound)}
-    return tidy(quantities)
+    return tidy({"information": iota, "efficacy": efficacy(iota), "efficacy_upper_bound": efficacy(bound)})
 
 
 def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
@@ -171,13 +154,10 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
     """
     table = []
     for name, values in quantities.items():
-        table += [
-            row(metric=name + suffix, attack=attack, estimate=estimate)
-            for suffix, estimate in summary(values, name).items()
-        ]
+        for suffix, estimate in summary(values, name).items():
+            table.append(row(metric=name + suffix, attack=attack, estimate=estimate))
         for model, value in enumerate(values.tolist()):
-            alone = Estimate(value, np.nan, np.nan, 1)
-            table.append(row(metric=name, attack=attack, model=model, estimate=alone))
+            table.append(row(metric=name, attack=attack, model=model, estimate=Estimate(value, np.nan, np.nan, 1)))
     return table
 
 
@@ -185,21 +165,14 @@ def _accuracy_spread(case: Evaluation) -> list[Row]:
     """Return rows "accuracy_sd": the standard deviation over models of each model's accuracy, for the roles retain,
     forget and test. Test samples are judged by their clean labels. A role is left out if a model has no sample of
     it."""
-    target = case.membership[case.target]
-    guess = case.answers(case.unlearned_files).predicted(case.target)
-    right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
-    test = np.broadcast_to(case.data.part == 1, guess.shape)
-    roles = {"retain": (right, target.retain), "forget": (right, target.forget)}
-    roles["test"] = ((guess == case.data.y_clean), test)
-    return [
-        row(
-            metric="accuracy_sd",
-            role=role,
-            estimate=stats.sd_interval(values=(hit & mask).sum(axis=1) / mask.sum(axis=1)),
-        )
-        for role, (hit, mask) in roles.items()
-        if mask.any(axis=1).all()
-    ]
+    guess, sides = case.answers(case.unlearned_files).predicted(case.target), accuracy.sides(case, case.target)
+    table = []
+    for role in ("retain", "forget", "test"):
+        mask, labels = sides[role]
+        if mask.any(axis=1).all():
+            share = ((guess == labels) & mask).sum(axis=1) / mask.sum(axis=1)
+            table.append(row(metric="accuracy_sd", role=role, estimate=stats.sd_interval(values=share)))
+    return table
 
 
 def summary(values: np.ndarray, name: str) -> dict[str, Estimate]:
@@ -210,13 +183,10 @@ def summary(values: np.ndarray, name: str) -> dict[str, Estimate]:
     """
     infinite = int(np.isinf(values).sum())
     if infinite:
-        nothing = stats.empty(n=len(values), note=f"{name} is infinite in {infinite} of {len(values)} models")
-        return {"": nothing, "_sd": nothing, "_median": median_interval(values=values)}
-    return {
-        "": stats.mean_interval(values=values),
-        "_sd": stats.sd_interval(values=values),
-        "_median": median_interval(values=values),
-    }
+        mean = sd = stats.empty(n=len(values), note=f"{name} is infinite in {infinite} of {len(values)} models")
+    else:
+        mean, sd = stats.mean_interval(values=values), stats.sd_interval(values=values)
+    return {"": mean, "_sd": sd, "_median": median_interval(values=values)}
 
 
 def median_interval(*, values: np.ndarray, level: float = stats.LEVEL) -> Estimate:

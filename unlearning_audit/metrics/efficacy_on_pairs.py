@@ -29,17 +29,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
     def of_split(group: _pairs.Group) -> dict[str, float]:
         """Return the medians over the models of one split: name of the row → value."""
-        models = group.models
-        values = efficacy.evaluate(squared_norms=squared_norms[models], mean_squared_norm=mean_squared_norm[models])
+        values = efficacy.evaluate(squared_norms[group.models], mean_squared_norm[group.models])
         return {row.metric: row.value for row in values if row.metric.endswith("_median")}
 
     def read(pairs: list[_pairs.Group]) -> list[Row]:
         """Return the rows for some splits, which are those of all ``pairs`` or of one pair."""
         splits = [of_split(group) for group in pairs]
-        values = {
-            name.removesuffix("_median"): np.array([split_values[name] for split_values in splits])
-            for name in splits[0]
-        }
+        values = {name.removesuffix("_median"): np.array([split[name] for split in splits]) for name in splits[0]}
         return [row for row in efficacy.tidy(values) if row.model is None]
 
     return list(_pairs.by_pair(_pairs.groups(case.membership), read))
