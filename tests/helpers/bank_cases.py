@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from unlearning_audit.plugins import registry
 from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.fitting import Fit
 from unlearning_audit.training.recipe import Recipe
-from unlearning_audit.training.streams import Order, Rows
+from unlearning_audit.training.streams import Order, Rows, Stream
 
 SAMPLES, CLASSES, KEPT, LOST = 60, 4, 31, 13
 SEEDS = [11, 12, 13, 14, 15, 16, 17, 18]
@@ -100,12 +101,33 @@ def trained(build=mlp, seeds=SEEDS, **settings) -> Bank:
 
 
 def part(bank: Bank, models: list[int], **settings) -> Bank:
-    """A bank of some of the models, in that order."""
+    """A bank of some of the models, in that order, with its own settings, such as another device."""
     subset = fresh(bank.build, [bank.seeds[m] for m in models], **{"dtype": bank.dtype, **settings})
-    subset.parameters = {k: v[models].clone() for k, v in bank.parameters.items()}
-    subset.buffers = {k: v[models].clone() for k, v in bank.buffers.items()}
-    subset.updates = bank.updates and {k: v[models].clone() for k, v in bank.updates.items()}
+    for name in ("parameters", "buffers", "updates"):
+        tensors = getattr(bank, name)
+        taken = {k: v[models].clone().to(subset.device) for k, v in (tensors or {}).items()}
+        setattr(subset, name, None if tensors is None else taken)
     return subset
+
+
+def home(bank: Bank) -> Bank:
+    """The bank, with its weights and statistics in main memory."""
+    for tensors in (bank.parameters, bank.buffers):
+        tensors.update({name: value.cpu() for name, value in tensors.items()})
+    return bank
+
+
+def fit(bank: Bank, **changed) -> Fit:
+    """A fit of ``bank`` as `Bank.train` asks for it; 31 rows in batches of 8, so that the last batch is smaller."""
+    bank.model.train()
+    passes = ((Stream(rows(bank.seeds)[1]),),)
+    return Fit(bank, **({"optimiser": RECIPE, "epochs": 3, "purpose": "train", "passes": passes} | changed))
+
+
+def short(name: str) -> dict:
+    """Options of a method by which it takes few steps."""
+    fields = registry.load("methods", name).Options.model_fields
+    return {option: value for option, value in SHORT.items() if option in fields}
 
 
 def unlearned(bank: Bank, name: str, forget: Rows | None = None, retain: Rows | None = None, **options) -> Bank:

@@ -32,13 +32,14 @@ def build(weights, module=gpt2, **adapter):
     return module.build(options, (LENGTH,), 2)
 
 
-def bank(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gpt2, device="cpu", **adapter):
-    x, recipe = passages(), Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=2)
-    labels = np.zeros(len(x), np.int64)
-    models = Bank.create(
-        lambda: build(weights, module, **adapter), x, labels, seeds,
-        recipe=recipe, backend=backend, dtype=dtype, device=device,
-    )  # fmt: skip
+def untrained(weights, seeds=SEEDS, module=gpt2, **settings):
+    labels = np.zeros(len(passages()), np.int64)
+    return Bank.create(lambda: build(weights, module), passages(), labels, seeds, **settings)
+
+
+def bank(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gpt2):
+    recipe = Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=2)
+    models = untrained(weights, seeds, module, recipe=recipe, backend=backend, dtype=dtype)
     models.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
     return models
 
@@ -49,14 +50,13 @@ def test_the_merged_weights_are_pefts(weights, module, reference):
 
     network = build(weights, module)
     folder = weights / module.__name__.split(".")[-1]
-    targets = [key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight") for key in network.turned]
-    config = peft.LoraConfig(r=2, lora_alpha=6, target_modules=targets, fan_in_fan_out=module is gpt2)
+    layers = {key: key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight") for key in network.turned}
+    config = peft.LoraConfig(r=2, lora_alpha=6, target_modules=[*layers.values()], fan_in_fan_out=module is gpt2)
     adapted = peft.get_peft_model(reference.from_pretrained(folder), config)
     torch.manual_seed(0)
     with torch.no_grad():
-        for key in network.turned:
+        for key, name in layers.items():
             network.b[key].normal_()
-            name = key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight")
             (layer,) = [m for n, m in adapted.named_modules() if n.endswith(name) and hasattr(m, "lora_A")]
             layer.lora_A["default"].weight.copy_(network.a[key])
             layer.lora_B["default"].weight.copy_(network.b[key])
@@ -64,19 +64,17 @@ def test_the_merged_weights_are_pefts(weights, module, reference):
     vocabulary = network(x, reading="tokens")
     torch.testing.assert_close(adapted(input_ids=x).logits[:, :-1], vocabulary, rtol=1e-5, atol=1e-5)
     merged, actual = adapted.merge_and_unload().state_dict(), network.merged()
-    for key in network.turned:
-        name = key.replace("/", ".")
-        (value,) = [v for n, v in merged.items() if n.endswith(name.removeprefix("trunk."))]
-        torch.testing.assert_close(actual[name], value, rtol=1e-5, atol=1e-6)
-    assert len(network.turned) == (8 if module is gpt2 else 7)
+    for name in layers.values():
+        (value,) = [v for n, v in merged.items() if n.endswith(f"{name}.weight")]
+        torch.testing.assert_close(actual[f"trunk.{name}.weight"], value, rtol=1e-5, atol=1e-6)
+    assert len(layers) == (8 if module is gpt2 else 7)
 
 
 def test_a_fresh_adapter_is_the_frozen_model_and_its_draws_are_the_seeds_own(weights):
     plain = gpt2.build(gpt2.Options(weights=str(weights / "gpt2")), (LENGTH,), 2)
     x = torch.from_numpy(passages())
     assert torch.equal(build(weights)(x), plain(x))
-    models = Bank.create(lambda: build(weights), passages(), np.zeros(30, np.int64), [1, 2, 1])
-    a = models.parameters["a.trunk/h/0/attn/c_attn/weight"]
+    a = untrained(weights, [1, 2, 1]).parameters["a.trunk/h/0/attn/c_attn/weight"]
     assert torch.equal(a[0], a[2])
     assert not torch.equal(a[0], a[1])
 
@@ -90,7 +88,7 @@ def test_factors_alone_are_trained_and_stored_and_what_is_frozen_stays(weights, 
     stored = read_models(tmp_path / "models.safetensors")
     assert set(stored) == {f"{side}.{key}" for key in models.model.turned for side in "ab"}
     assert all(value.any() for value in stored.values())
-    again = Bank.create(lambda: build(weights), passages(), np.zeros(30, np.int64), SEEDS, dtype=torch.float64)
+    again = untrained(weights, dtype=torch.float64)
     again.load(tmp_path / "models.safetensors")
     assert np.array_equal(again.logits(), models.logits())
     # Training has learned something.
@@ -116,10 +114,10 @@ def test_what_is_rounded_are_the_weights_that_are_deployed(weights, module):
         plain = models.extract(m).plain()
         with torch.no_grad():
             for name, value in plain.named_parameters():
-                if value.ndim > 1:  # a Conv1D's weights lie [inputs, outputs]
-                    turned = models.model.turned.get(name.replace(".", "/"), False)
-                    value.copy_(rounding.rounded((value.mT if turned else value)[None], 2)[0].mT if turned
-                                else rounding.rounded(value[None], 2)[0])  # fmt: skip
+                if value.ndim > 1:
+                    # A Conv1D's weights lie [inputs, outputs].
+                    own = value.mT if models.model.turned.get(name.replace(".", "/")) else value
+                    own.copy_(rounding.rounded(own[None].clone(), 2)[0])
             logits = plain(torch.from_numpy(passages()[rows])).numpy()
         assert np.abs(phi[m, 1] - stats.phi(logits=logits[None], y=np.zeros((1, 12), np.int64))).max() < 1e-4
     assert np.abs(phi[:, 1] - phi[:, 0]).max() > 0.01

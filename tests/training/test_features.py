@@ -5,24 +5,9 @@ import functools
 import numpy as np
 import pytest
 import torch
-from test_adapters import weights as weights
 from torch import nn
 from torch.nn.functional import linear as weighted
-from unlearning_audit.models import (
-    airbench,
-    bert,
-    cnn,
-    distilbert,
-    embedding_bag,
-    gpt2,
-    gpt_neox,
-    linear,
-    llama,
-    mlp,
-    resnet18,
-    resnet_cifar,
-    swin_s,
-)
+from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.training import features
 from unlearning_audit.training.bank import Bank
@@ -34,11 +19,19 @@ SEEDS = [3, 4]
 TEXT = {"vocabulary": VOCABULARY, "width": 12}
 DEEP = {**TEXT, "layers": 2, "heads": 2}
 CLASSIFIERS = [
-    (linear, (1, 4, 4), {}), (mlp, (64,), {"hidden": [16, 8]}), (cnn, CIFAR, {"channels": [8]}),
-    (resnet18, (3, 16, 16), {}), (resnet_cifar, (3, 16, 16), {"depth": 8}), (airbench, (3, 16, 16), {}),
-    (swin_s, CIFAR, {"image_size": 32, "depths": [1, 1, 1, 1], "heads": [1, 1, 1, 1], "width": 8}),
-    (embedding_bag, (LENGTH,), TEXT), (bert, (LENGTH,), DEEP), (distilbert, (LENGTH,), DEEP),
+    ("linear", (1, 4, 4), {}), ("mlp", (64,), {"hidden": [16, 8]}), ("cnn", CIFAR, {"channels": [8]}),
+    ("resnet18", (3, 16, 16), {}), ("resnet_cifar", (3, 16, 16), {"depth": 8}), ("airbench", (3, 16, 16), {}),
+    ("swin_s", CIFAR, {"image_size": 32, "depths": [1, 1, 1, 1], "heads": [1, 1, 1, 1], "width": 8}),
+    ("embedding_bag", (LENGTH,), TEXT), ("bert", (LENGTH,), DEEP), ("distilbert", (LENGTH,), DEEP),
 ]  # fmt: skip
+#: Samples of two models, the last of the second one missing.
+INDEX = np.array([[4, 0, 7, 29], [1, 2, 8, -1]])
+
+
+def architecture(name, shape, classes, **options):
+    """A function that builds a model."""
+    module = registry.load("models", name)
+    return functools.partial(module.build, module.Options(**options), shape, classes)
 
 
 def new_bank(build, x, backend="serial"):
@@ -51,14 +44,10 @@ def samples(shape):
     return np.random.default_rng(0).random((30, *shape)).astype(np.float32)
 
 
-#: Samples of two models, the last of the second one missing.
-INDEX = np.array([[4, 0, 7, 29], [1, 2, 8, -1]])
-
-
-@pytest.mark.parametrize(("module", "shape", "options"), CLASSIFIERS)
+@pytest.mark.parametrize(("name", "shape", "options"), CLASSIFIERS)
 @pytest.mark.parametrize("backend", ["serial", "stacked"])
-def test_the_last_layer_makes_logits_of_it(module, shape, options, backend):
-    bank = new_bank(lambda: module.build(module.Options(**options), shape, 5), samples(shape), backend)
+def test_the_last_layer_makes_logits_of_it(name, shape, options, backend):
+    bank = new_bank(architecture(name, shape, 5, **options), samples(shape), backend)
     with torch.no_grad():  # else some of it is 0 at the start, as a bias is
         bank.edit(lambda _, v: v + 0.01 * torch.randn(v.shape, generator=torch.Generator().manual_seed(1)))
     states, logits = features.readings(bank, INDEX), bank.logits()
@@ -72,33 +61,23 @@ def test_the_last_layer_makes_logits_of_it(module, shape, options, backend):
         assert not states[model, ~real].any()
 
 
-@pytest.mark.parametrize("module", [gpt2, gpt_neox, llama])
-def test_of_a_passage_it_is_the_mean_over_scored_tokens(module):
-    bank = new_bank(lambda: module.build(module.Options(**DEEP), (LENGTH,), 2), passages())
-    check_passages(bank, lambda model: output(bank.parameters, model))
-
-
-def output(parameters, model):
-    """The weights that make tokens of states, which are those of the tokens themselves where they are tied."""
-    names = ("output.weight", "trunk.wte.weight")
-    return parameters[next(name for name in names if name in parameters)][model]
-
-
-def check_passages(bank, output_of):
+@pytest.mark.parametrize("name", ["gpt2", "gpt_neox", "llama"])
+def test_of_a_passage_it_is_the_mean_over_scored_tokens(name):
     """Means commute with the output weights: those of logits of tokens are the weights times the mean state."""
+    bank = new_bank(architecture(name, (LENGTH,), 2, **DEEP), passages())
+    # The weights that make tokens of states are those of the tokens themselves where they are tied.
+    output = bank.parameters.get("output.weight", bank.parameters.get("trunk.wte.weight"))
     readings = features.readings(bank, INDEX)
     for model, rows in enumerate(INDEX):
-        real = rows[rows >= 0]
-        x = bank.x[torch.from_numpy(real)]
+        x = bank.x[rows[rows >= 0]]
         logits, scored = bank.answers(bank.state(model), x, "tokens"), (x[:, 1:] >= 0).float()
         mean = (logits * scored[..., None]).sum(1) / scored.sum(1, keepdim=True)
-        states = torch.from_numpy(readings[model, : len(real)])
-        torch.testing.assert_close(weighted(states, output_of(model)), mean, rtol=1e-3, atol=1e-4)
+        states = torch.from_numpy(readings[model, rows >= 0])
+        torch.testing.assert_close(weighted(states, output[model]), mean, rtol=1e-3, atol=1e-4)
 
 
 def test_the_numbers_of_a_model_do_not_depend_on_its_company_or_on_chunks(monkeypatch):
-    build = functools.partial(mlp.build, mlp.Options(hidden=[16, 8]), (64,), 5)
-    x = samples((64,))
+    build, x = architecture("mlp", (64,), 5, hidden=[16, 8]), samples((64,))
     whole = features.readings(new_bank(build, x, "stacked"), np.tile(np.arange(30), (2, 1)))
     alone = Bank.create(build, x, np.zeros(30, np.int64), SEEDS[1:])
     np.testing.assert_array_equal(features.readings(alone, np.arange(30)[None])[0], whole[1])
@@ -148,7 +127,5 @@ def test_a_last_layer_of_each_token_is_read_as_the_mean_over_tokens():
     ],
 )
 def test_a_last_layer_that_cannot_be_read_is_named(forward, problem):
-    with pytest.raises(
-        PluginError, match=f"what goes into the last layer 'last' cannot be read: .* {problem}; call it"
-    ):
+    with pytest.raises(PluginError, match=f"what goes into the last layer 'last' cannot be read: .* {problem}; call"):
         features.readings(custom_bank(lambda: nn.Linear(6, 4), forward), INDEX)

@@ -1,14 +1,13 @@
 """Long trainings with layers that torch's compiler fuses: they leave what the others leave. The compiler's own front is
 tried everywhere; its kernels for cards where a card is."""
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.training import card, fitting, fusion, lanes
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.training import card, fusion, lanes
+from unlearning_audit.training.streams import Stream
 
-from bank_cases import GPU, KEPT, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows
+from bank_cases import GPU, KEPT, RECIPE, SEEDS, conv, fit, fresh, largest_gap, mlp, rows
 
 #: 31 rows of each of eight models in batches of 8, three times.
 STEPS = 4 * 3 * len(SEEDS)
@@ -45,14 +44,6 @@ def requested(monkeypatch):
     Counted.batches = Counted.traces = 0
 
 
-def fit(bank, **changed):
-    """A fit of ``bank`` as `Bank.train` asks for it; the last batch of every epoch is smaller."""
-    defaults = {"optimiser": RECIPE, "epochs": 3, "purpose": "train", "passes": ((Stream(rows(bank.seeds)[1]),),)}
-    nothing = dict.fromkeys(("only", "mask", "scale", "penalty", "record"))
-    bank.model.train()
-    return fitting.Fit(bank=bank, **(nothing | defaults | changed))
-
-
 @pytest.mark.parametrize("only", [None, {"0.weight", "5.bias"}])
 def test_fused_layers_leave_what_the_others_leave(requested, only):
     plain, fused = (fresh(conv, backend="serial", dtype=torch.float64) for _ in range(2))
@@ -67,13 +58,10 @@ def test_fused_layers_leave_what_the_others_leave(requested, only):
 
 
 def test_where_the_compiler_fails_training_goes_on(requested, monkeypatch, caplog):
-    def failing(function, **settings):
-        def refuse(*_):
-            raise RuntimeError("no compiler for this card\nwith advice for its makers")
+    def refuse(*_):
+        raise RuntimeError("no compiler for this card\nwith advice for its makers")
 
-        return refuse
-
-    monkeypatch.setattr(torch, "compile", failing)
+    monkeypatch.setattr(torch, "compile", lambda *_, **__: refuse)
     plain, fused = (fresh(conv, backend="serial", dtype=torch.float64) for _ in range(2))
     fit(plain).run()
     lanes.run(fit(fused))
@@ -91,15 +79,17 @@ def test_memory_that_the_compiler_lacks_is_the_machines_fault(requested, monkeyp
         lanes.run(fit(fresh(conv, backend="serial")))
 
 
-def dropping() -> nn.Module:
-    """A network that draws at random while it trains."""
-    return nn.Sequential(*conv()[:5], nn.Dropout(0.5), conv()[5])
+def dropping():
+    """A bank of images whose network drops some of what it reads while it trains."""
+    bank = fresh(conv, backend="serial")
+    bank.model = nn.Sequential(*conv()[:5], nn.Dropout(0.5), conv()[5])
+    return bank
 
 
-def frozen(bank):
+def frozen():
     """A fit that leaves running statistics as they are."""
-    request = fit(bank)
-    bank.model.eval()
+    request = fit(fresh(conv, backend="serial"))
+    request.bank.model.eval()
     return request
 
 
@@ -110,8 +100,8 @@ def frozen(bank):
         lambda: fit(fresh(conv, SEEDS[:7], backend="serial")),
         lambda: fit(fresh(conv, backend="stacked")),
         lambda: fit(fresh(mlp, backend="serial")),
-        lambda: frozen(fresh(conv, backend="serial")),
-        lambda: fit(without_statistics_of_chance()),
+        frozen,
+        lambda: fit(dropping()),
     ],
     ids=["few epochs", "few models", "stacked", "vectors", "frozen statistics", "dropout"],
 )
@@ -120,27 +110,13 @@ def test_only_long_training_of_networks_for_images_is_compiled(requested, reques
     assert not fusion.suitable(request_of())
 
 
-def without_statistics_of_chance():
-    """A bank of images whose network drops some of what it reads."""
-    bank = fresh(conv, backend="serial")
-    bank.model = dropping()
-    return bank
-
-
 def test_steps_are_those_that_the_fit_takes():
     bank = fresh(conv, backend="serial")
-    retain, forget = rows(bank.seeds)[1], rows(bank.seeds)[0]
+    forget, retain = rows(bank.seeds)
     request = fit(bank, passes=((Stream(retain), Stream(forget)), (Stream(forget, batch_size=2),)), epochs=2)
-    taken = 0
-
-    def counted(*_):
-        nonlocal taken
-        taken += 1
-
-    request.heartbeat = type("Counter", (), {"beat": counted})()
-    for group in bank.engine.groups(len(bank)):
-        for _ in request.course(group, *request.copy_state(group)):
-            pass
+    request.begin()
+    groups = bank.engine.groups(len(bank))
+    taken = sum(1 for group in groups for _ in request.course(group, *request.copy_state(group)))
     assert fusion.steps(request) == taken
 
 
@@ -163,5 +139,5 @@ def test_fused_kernels_of_a_card_leave_what_the_others_leave(monkeypatch):
     for compiled in ("0", "1"):
         monkeypatch.setenv("UNLEARNING_COMPILE", compiled)
         banks.append(fresh(conv, backend="serial", device="cuda", dtype=torch.float64))
-        banks[-1].train(Rows(np.nonzero(np.ones((len(SEEDS), KEPT)))[1].reshape(len(SEEDS), KEPT)))
+        banks[-1].train(rows(SEEDS)[1])
     assert largest_gap(*banks) < 1e-9

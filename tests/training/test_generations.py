@@ -111,11 +111,8 @@ def test_a_batch_of_shadow_models_alone_says_nothing(tmp_path, monkeypatch, sett
     data = Data(x, y, np.zeros(len(x), np.uint8), y, np.arange(len(x)), 1)
     data.write(tmp_path / "data.npz")
     replace(member(samples=len(x)), shadow=np.ones(3, bool)).write(tmp_path / "membership.npz")
-    written = str(tmp_path / "generations.npz")
-    facts = script.signals(
-        str(tmp_path / "data.npz"), [str(tmp_path / "membership.npz")], ["no weights"], written, settings, {}
-    )
-    assert facts == {"models": 0}
+    source, splits, written = (str(tmp_path / f"{name}.npz") for name in ("data", "membership", "generations"))
+    assert script.signals(source, [splits], ["no weights"], written, settings, {}) == {"models": 0}
     assert kind.read(written).index.shape[0] == 0
 
 
@@ -123,28 +120,25 @@ def test_who_is_asked_depends_on_the_model_alone():
     whole, part = member(), (np.arange(20) >= 16).astype(np.uint8)
     index = queried(whole, part, 3)
     assert index.shape == (3, 8 + 3 + 3)
-    for model in range(3):
-        samples = set(index[model])
+    for samples in map(set, index):
         assert samples >= set(range(8))
-        assert len(samples & set(range(8, 16))) == 3
-        assert len(samples & set(range(16, 20))) == 3
+        assert len(samples & set(range(8, 16))) == len(samples & set(range(16, 20))) == 3
     assert np.array_equal(queried(whole[np.array([2])], part, 3), index[[2]])
     assert len({tuple(row) for row in index}) > 1, "other models, other retained samples"
 
 
 def test_files_are_written_read_and_refused(tmp_path):
-    tokens, index = np.array([[[3, 4], [5, -1]]], np.int32), np.array([[2, 9]])
-    Generations(tokens, index).write(tmp_path / "a.npz")
-    actual = Generations.read(tmp_path / "a.npz")
-    assert np.array_equal(actual.tokens, tokens)
-    assert np.array_equal(actual.index, index)
-    Generations(tokens, np.array([[2, 2]])).write(tmp_path / "b.npz")
-    with pytest.raises(ArtifactError, match="names a sample twice"):
-        Generations.read(tmp_path / "b.npz")
-    write_failure(tmp_path / "c.npz", "method", "no models")
-    with pytest.raises(FailedError, match="no models"):
-        Generations.read(tmp_path / "c.npz")
-    Sampled(tokens[:, :, None], index).write(tmp_path / "d.npz")
-    assert np.array_equal(Sampled.read(tmp_path / "d.npz").tokens, tokens[:, :, None])
+    tokens, index, path = np.array([[[3, 4], [5, -1]]], np.int32), np.array([[2, 9]]), tmp_path / "a.npz"
+    for written in (Sampled(tokens[:, :, None], index), Generations(tokens, index)):
+        written.write(path)
+        read = type(written).read(path)
+        assert np.array_equal(read.tokens, written.tokens)
+        assert np.array_equal(read.index, index)
     with pytest.raises(ArtifactError, match=r"'tokens' has shape \(1, 2, 2\), expected \(1, 2, any, any\)"):
-        Sampled.read(tmp_path / "a.npz")
+        Sampled.read(path)
+    Generations(tokens, np.array([[2, 2]])).write(path)
+    with pytest.raises(ArtifactError, match="names a sample twice"):
+        Generations.read(path)
+    write_failure(path, "method", "no models")
+    with pytest.raises(FailedError, match="no models"):
+        Generations.read(path)

@@ -4,23 +4,11 @@ lanes run their steps unrecorded, so that all but the recording itself is tested
 import pytest
 import torch
 from unlearning_audit.plugins import registry
-from unlearning_audit.training import fitting, lanes
-from unlearning_audit.training.chunks import used_up
+from unlearning_audit.training import lanes
 from unlearning_audit.training.fitting import Fit
-from unlearning_audit.training.streams import Stream
 
-from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, largest_gap, mlp, rows, same, trained, unlearned
+from bank_cases import RECIPE, SEEDS, conv, fit, fresh, home, largest_gap, mlp, same, trained, unlearned
 from pretended_card import pretended
-
-COSINE = RECIPE.model_copy(update={"schedule": "cosine"})
-
-
-def fit(bank, **changed):
-    """A fit of ``bank`` as `Bank.train` asks for it; 31 rows in batches of 8, so that the last batch is smaller."""
-    retain = rows(bank.seeds)[1]
-    defaults = {"optimiser": COSINE, "epochs": 3, "purpose": "train", "passes": ((Stream(retain),),)}
-    nothing = dict.fromkeys(("only", "mask", "scale", "penalty", "record"))
-    return fitting.Fit(bank=bank, **(nothing | defaults | changed))
 
 
 @pytest.mark.parametrize(("at_once", "schedule"), [("1", "cosine"), ("3", "one_cycle")])
@@ -33,40 +21,29 @@ def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, a
     start = laned.copy()
     recipe = RECIPE.model_copy(update={"schedule": schedule, "augment": augment})
     fit(plain, optimiser=recipe).run()
-    laned.model.train()
-    request = fit(laned, optimiser=recipe)
-    lanes.run(request)
+    lanes.run(fit(laned, optimiser=recipe))
     assert largest_gap(plain, laned) < 1e-12 < 1e-3 < largest_gap(start, laned)
+
+
+# ---------------------------------------------------------------- memory that is measured
 
 
 def on_card(left, models=SEEDS):
     """The bank after training on a pretended card of which so many bytes are left beside its models, back in main
-    memory; bytes that training took at most, and how many lanes were in flight at each step."""
-    with pretended(1 << 40) as card:
+    memory; bytes that training took at most; and how many lanes were in flight in turn."""
+    counts, admit = [], lanes.Traffic.admit
+
+    def admitted(traffic):
+        admit(traffic)
+        counts.append(len(traffic.lanes))
+
+    with pretended(1 << 40) as card, pytest.MonkeyPatch.context() as patch:
         bank = fresh(conv, models, backend="serial", device="cuda", dtype=torch.float64)
-        bank.model.train()
-        start, most = card.memory.used(), []
+        start = card.memory.used()
         card.memory.capacity, card.memory.peak = start + left, start
-        really = lanes.Lane.advance
-
-        def advance(lane):
-            most.append(sum(lane.course is not None for lane in traffic[-1].lanes))
-            really(lane)
-
-        traffic, original_init = [], lanes.Traffic.__init__
-
-        def init(self, fit):
-            original_init(self, fit)
-            traffic.append(self)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(lanes.Lane, "advance", advance)
-            patch.setattr(lanes.Traffic, "__init__", init)
-            lanes.run(fit(bank))
-        peak = card.memory.peak - start
-        for state in (bank.parameters, bank.buffers):
-            state.update({name: value.cpu() for name, value in state.items()})
-    return bank, peak, most
+        patch.setattr(lanes.Traffic, "admit", admitted)
+        lanes.run(fit(bank))
+        return home(bank), card.memory.peak - start, counts
 
 
 @pytest.fixture(scope="module")
@@ -77,124 +54,105 @@ def lane_bytes():
         return on_card(1 << 40, models=SEEDS[:2])[1]
 
 
-@pytest.fixture(scope="module")
-def plain():
-    bank = fresh(conv, backend="serial", dtype=torch.float64)
-    bank.model.train()
-    fit(bank).run()
-    return bank
-
-
 @pytest.mark.parametrize(("room", "expected"), [(1.05, 1), (2.2, 2), (3.3, 3), (20, 4)])
-def test_as_many_lanes_as_the_card_holds(lane_bytes, plain, room, expected, caplog):
+def test_as_many_lanes_as_the_card_holds(lane_bytes, room, expected, caplog):
     """Measured by the first: nothing runs out of memory, and no number depends on it."""
-    bank, peak, most = on_card(int(lane_bytes * room))
+    plain = fresh(conv, backend="serial", dtype=torch.float64)
+    fit(plain).run()
+    bank, peak, counts = on_card(int(lane_bytes * room))
     assert largest_gap(plain, bank) < 1e-6
-    assert (max(most), "used up" in caplog.text, peak <= lane_bytes * room) == (expected, False, True)
+    assert (max(counts), "used up" in caplog.text, peak <= lane_bytes * room) == (expected, False, True)
     assert ("groups of models train at once" in caplog.text) == (expected < 4)
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3])
-def test_lanes_that_do_not_fit_together_train_fewer_at_once(monkeypatch, limit):
+# ---------------------------------------------------------------- memory that runs out
+
+
+@pytest.fixture
+def limited(monkeypatch):
+    """A function after whose call a lane finds no memory for a step where ``full(lane)`` says so; it returns the list
+    to which every step adds ``note(lane)``."""
+
+    def limit(full, note=id):
+        advance, notes = lanes.Lane.advance, []
+
+        def attempt(lane):
+            notes.append(note(lane))
+            if full(lane):
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+            advance(lane)
+
+        monkeypatch.setattr(lanes.Lane, "advance", attempt)
+        return notes
+
+    return limit
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_lanes_that_do_not_fit_together_train_fewer_at_once(monkeypatch, limited, limit):
     """A card that holds ``limit`` lanes, though more seemed to fit: the others come later."""
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    traffic, sizes, original_init, advance = [], [], lanes.Traffic.__init__, lanes.Lane.advance
+    traffic, original_init = [], lanes.Traffic.__init__
 
     def init(self, fit):
         original_init(self, fit)
         self.room = self.most
         traffic.append(self)
 
-    def limited(self):
-        count = len(traffic[-1].lanes)
-        sizes.append(count)
-        if count > limit and self.steps == 2:  # in the midst of an epoch
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-        advance(self)
-
     plain, laned = (fresh(conv, backend="serial") for _ in range(2))
-    for bank in (plain, laned):
-        bank.model.train()
     fit(plain).run()
     monkeypatch.setattr(lanes.Traffic, "__init__", init)
-    monkeypatch.setattr(lanes.Lane, "advance", limited)
+    # In the midst of an epoch.
+    sizes = limited(lambda lane: len(traffic[0].lanes) > limit and lane.steps == 2, lambda _: len(traffic[0].lanes))
     lanes.run(fit(laned))
     assert same(plain, laned)
-    assert sorted(set(sizes), reverse=True) == {1: [4, 2, 1], 2: [4, 2, 1], 3: [4, 2, 1]}[limit]
+    assert list(dict.fromkeys(sizes)) == [4, 2, 1]
 
 
-def full(*_):
-    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+@pytest.mark.parametrize(("build", "backend"), [(conv, "serial"), (mlp, "stacked")])
+def test_one_model_that_does_not_fit_is_the_machines_fault(limited, build, backend):
+    limited(lambda lane: True)
+    with pytest.raises(torch.OutOfMemoryError):
+        lanes.run(fit(fresh(build, backend=backend)))
 
 
-def test_one_model_that_does_not_fit_is_the_machines_fault(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    monkeypatch.setattr(lanes.Lane, "advance", full)
-    for build, backend in ((conv, "serial"), (mlp, "stacked")):
-        with pytest.raises(torch.OutOfMemoryError):
-            lanes.run(fit(fresh(build, backend=backend)))
-
-
-def test_a_group_that_does_not_fit_is_divided(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    advance, sizes = lanes.Lane.advance, []
-
-    def limited(self):
-        sizes.append(len(self.group))
-        if len(self.group) > 3:
-            full()
-        advance(self)
-
-    plain, laned = (fresh(mlp, SEEDS[:7], dtype=torch.float64) for _ in range(2))
+@pytest.mark.parametrize(
+    ("models", "backend", "full", "note", "expected"),
+    [
+        (7, "stacked", lambda lane: len(lane.group) > 3, lambda lane: len(lane.group), [7, 3, 4, 2]),
+        (2, "serial", lambda lane: lane.fit.pieces < 4, lambda lane: lane.fit.pieces, [1, 2, 4]),
+    ],
+    ids=["models", "samples"],
+)
+def test_a_group_or_a_batch_that_does_not_fit_is_divided(limited, models, backend, full, note, expected):
+    plain, laned = (fresh(mlp, SEEDS[:models], backend=backend, dtype=torch.float64) for _ in range(2))
     fit(plain).run()
-    monkeypatch.setattr(lanes.Lane, "advance", limited)
+    sizes = limited(full, note)
     lanes.run(fit(laned))
     assert largest_gap(plain, laned) < 1e-12
-    assert list(dict.fromkeys(sizes)) == [7, 3, 4, 2]
+    assert list(dict.fromkeys(sizes)) == expected
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", registry.names("methods"))
-def test_models_that_begin_again_are_as_if_they_had_not_begun(monkeypatch, name):
-    """Every method, of whose models each group finds no memory in its third step once."""
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+def test_models_that_begin_again_are_as_if_they_had_not_begun(monkeypatch, limited, name):
+    """Every method, of whose models each group finds no memory in its third step once; the second time it does."""
     monkeypatch.setattr(Fit, "run", lanes.run)
-    before = trained(mlp, SEEDS[:2], backend="serial")
-    plain, advance, stopped = unlearned(before, name), lanes.Lane.advance, set()
+    before, stopped = trained(mlp, SEEDS[:2], backend="serial"), set()
+    plain = unlearned(before, name)
 
-    def limited(self):
-        if self.steps == 2 and (id(self.fit), *self.group) not in stopped:
-            stopped.add((id(self.fit), *self.group))
-            full()
-        advance(self)
+    def once(lane):
+        first = lane.steps == 2 and (key := (id(lane.fit), *lane.group)) not in stopped
+        if first:
+            stopped.add(key)
+        return first
 
-    monkeypatch.setattr(lanes.Lane, "advance", limited)
+    def begin_again(traffic, lane, trouble):
+        traffic._drop(lane)
+        traffic.waiting.insert(0, lane.group)
+
+    limited(once)
     monkeypatch.setattr(lanes.Traffic, "halve", begin_again)
     assert same(plain, unlearned(before, name))
-
-
-def begin_again(traffic, lane, trouble):
-    """As `Traffic.halve`, where a lane is alone and its model fits the second time."""
-    traffic._drop(lane)
-    traffic.waiting.insert(0, lane.group)
-
-
-def test_a_batch_that_does_not_fit_is_worked_on_in_pieces(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    advance, pieces = lanes.Lane.advance, []
-
-    def limited(self):
-        pieces.append(self.fit.pieces)
-        if self.fit.pieces < 4:
-            full()
-        advance(self)
-
-    plain, laned = (fresh(mlp, SEEDS[:2], backend="serial", dtype=torch.float64) for _ in range(2))
-    fit(plain).run()
-    monkeypatch.setattr(lanes.Lane, "advance", limited)
-    lanes.run(fit(laned))
-    assert largest_gap(plain, laned) < 1e-12
-    assert list(dict.fromkeys(pieces)) == [1, 2, 4]
 
 
 @pytest.mark.slow
@@ -210,44 +168,14 @@ def test_pieces_of_a_batch_are_the_batch(monkeypatch, name):
         divided.append(self.pieces)
 
     monkeypatch.setattr(Fit, "begin", begin)
-    pieces = unlearned(before, name)
-    assert largest_gap(plain, pieces) < 1e-9
+    assert largest_gap(plain, unlearned(before, name)) < 1e-9
     # Of the latter two, one of two losses needs its whole batch.
     assert set(divided) <= {3} or name in ("classic", "competition_first", "pdu")
 
 
 @pytest.mark.parametrize(
-    ("group", "parts"), [([0, 1, 2, 3, 4], [[0, 1], [2, 3, 4]]), ([3, 4], [[3, 3], [4, 4]]), ([5, 5], [[5, 5]]),
-                         ([6], [[6]])],
-)  # fmt: skip
+    ("group", "parts"),
+    [([0, 1, 2, 3, 4], [[0, 1], [2, 3, 4]]), ([3, 4], [[3, 3], [4, 4]]), ([5, 5], [[5, 5]]), ([6], [[6]])],
+)
 def test_halves_have_ghosts_where_one_model_would_be_alone(group, parts):
     assert lanes.halves(group) == parts
-
-
-def test_a_recording_that_ends_for_want_of_memory_is_known_by_where_it_came_from():
-    late, plain = (RuntimeError("operation failed due to a previous error during capture") for _ in range(2))
-    late.__context__ = torch.OutOfMemoryError("CUDA out of memory.")
-    assert (used_up(late), used_up(plain), used_up(MemoryError())) == (True, False, True)
-
-
-def test_a_lane_does_not_depend_on_the_others(monkeypatch):
-    ends = []
-    for at_once in ("1", "4"):
-        monkeypatch.setenv("UNLEARNING_IN_FLIGHT", at_once)
-        bank = fresh(conv, backend="serial")
-        bank.model.train()
-        lanes.run(fit(bank))
-        ends.append(bank)
-    assert same(*ends)
-
-
-@GPU
-@pytest.mark.parametrize(("build", "backend"), [(mlp, "stacked"), (conv, "serial"), (conv, "stacked")])
-def test_recorded_training_on_a_gpu_agrees_with_the_processor(build, backend):
-    cpu_bank, gpu_bank = (fresh(build, backend=backend, dtype=torch.float64, device=d) for d in ("cpu", "cuda"))
-    for bank in (cpu_bank, gpu_bank):
-        bank.train(rows(bank.seeds)[1])
-    gpu_bank.parameters, gpu_bank.buffers = (
-        {k: v.cpu() for k, v in s.items()} for s in (gpu_bank.parameters, gpu_bank.buffers)
-    )
-    assert largest_gap(cpu_bank, gpu_bank) < 1e-6  # learning rates are rounded to single precision there

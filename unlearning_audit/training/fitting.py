@@ -37,11 +37,11 @@ class Fit:
     optimiser: Optimiser | tuple[Optimiser, ...]
     epochs: int
     purpose: str
-    only: Collection[str] | None
-    mask: State | None
-    scale: State | None
-    penalty: Penalty | None
-    record: np.ndarray | None
+    only: Collection[str] | None = None
+    mask: State | None = None
+    scale: State | None = None
+    penalty: Penalty | None = None
+    record: np.ndarray | None = None
     steps: int | None = None
     checkpoints: Checkpoints | None = None
     pieces: int = field(default=1, init=False)

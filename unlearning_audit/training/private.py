@@ -154,10 +154,7 @@ class PrivateFit(Fit):
     def __init__(
         self, bank: Models, rows: Rows, recipe: Recipe, noise: float, checkpoints: Checkpoints | None = None
     ) -> None:
-        super().__init__(
-            bank, ((Stream(rows),),), recipe, recipe.epochs, "private training", None, None, None, None, None,
-            checkpoints=checkpoints,
-        )  # fmt: skip
+        super().__init__(bank, ((Stream(rows),),), recipe, recipe.epochs, "private training", checkpoints=checkpoints)
         self.recipe, self.noise, self.places = recipe, noise, places(bank.model)
         self.limit = recipe.dp.max_grad_norm if recipe.dp is not None else math.inf
         self.per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
