@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.metrics import _pairs, competition_on_pairs
+from unlearning_audit.metrics import _pairs, competition, competition_on_pairs
 from unlearning_audit.metrics.competition_on_pairs import NO_NULL, Split, estimates
 
 import metric_calls as call
 from held_answers import Held
 
 ONE = (1.0, 1.0)
+NO_SCORE = "the final score needs the accuracy of retrained models on a test part, above 0"
 
 
 def splits(*f: float, null: float = 1.0, test: tuple[float, float] = ONE) -> list[Split]:
@@ -22,35 +23,32 @@ def splits(*f: float, null: float = 1.0, test: tuple[float, float] = ONE) -> lis
     return [Split(block, np.full(4, point), np.full(4, null), ONE, test) for block, point in enumerate(f)]
 
 
+def limits(estimate):
+    return estimate.value, estimate.low, estimate.high
+
+
 def test_three_pairs_are_enough_for_students_interval():
-    values = np.array([0.4, 0.5, 0.9])
-    results = estimates(splits(*values))
-    half = student(2).ppf(0.975) * values.std(ddof=1) / math.sqrt(3)
+    results = estimates(splits(0.4, 0.5, 0.9))
+    half = student(2).ppf(0.975) * math.sqrt(0.07 / 3)
     for name, end in (
         ("forgetting_quality", 1.0), ("forgetting_quality_over_null", 0.6 + half), ("score", 0.6 + half)
     ):  # fmt: skip
-        estimate = results[name]
-        assert (estimate.value, estimate.low, estimate.high) == pytest.approx((0.6, max(0.6 - half, 0), end))
-        assert (estimate.n, estimate.note) == (12, "")
-    two = estimates(splits(0.5, 0.5))["forgetting_quality"]
-    assert "too few models for an interval over models" in two.note
-    assert (two.value, two.n) == (0.5, 8)
+        assert limits(results[name]) == pytest.approx((0.6, max(0.6 - half, 0), end))
+        assert (results[name].n, results[name].note) == (12, "")
     narrow = estimates(splits(0.5, 0.6, 0.7))["forgetting_quality"]
     assert narrow.low == pytest.approx(0.6 - student(2).ppf(0.975) * 0.1 / math.sqrt(3))
 
 
 def test_two_pairs_have_an_interval_over_samples():
     h, null = np.array([0.0, 1, 0, 1, 0, 1, 0, 1]), np.full(8, 0.5)
-    results = estimates([Split(0, h, null, (0.8, 0.9), (0.6, 0.9))])
+    results = estimates([Split(b, h[4 * b :][:4], null[:4], (0.8, 0.9), (0.6, 0.9)) for b in range(2)])
     half = student(7).ppf(0.975) * math.sqrt(2 / 7 / 8)
     for name, scale in (
         ("forgetting_quality", 1), ("forgetting_quality_over_null", 2), ("score", 0.8 / 0.9 * 0.6 / 0.9)
     ):  # fmt: skip
-        estimate = results[name]
-        assert (estimate.value, estimate.low, estimate.high) == pytest.approx(
-            (0.5 * scale, (0.5 - half) * scale, (0.5 + half) * scale)
-        )
-    assert results["forgetting_quality_null"].value == results["forgetting_quality_null"].low == 0.5
+        assert limits(results[name]) == pytest.approx((0.5 * scale, (0.5 - half) * scale, (0.5 + half) * scale))
+        assert "too few models for an interval over models" in results[name].note
+    assert limits(results["forgetting_quality_null"]) == (0.5, 0.5, 0.5)
     rare = estimates([Split(0, np.eye(8)[0], null, ONE, ONE)])
     assert {rare[name].low for name in ("forgetting_quality", "forgetting_quality_over_null", "score")} == {0}
 
@@ -62,43 +60,29 @@ def test_a_quality_ends_at_one():
     assert results["score"].high > 1
 
 
-def test_a_null_that_rests_on_one_sample_leaves_no_interval_and_says_so():
-    h = np.array([1.0, 0.5, 0.0, 0.0])
-    null = 0.5 * (np.arange(4) == 0)
-    parts = [Split(0, h, null, ONE, ONE), Split(0, h[::-1], 0 * null, ONE, ONE)]
+#: F₀ of two samples, of which one has no points, and of three pairs, of which two have none.
+ONE_SAMPLE = [Split(0, np.array([1.0, 0.5]), np.array([0.5, 0.0]), ONE, ONE)]
+ONE_PAIR = [Split(0, np.full(4, 0.5), np.full(4, 1.0), ONE, ONE), *splits(0.5, 0.5, 0.5, null=0.0)[1:]]
+
+
+@pytest.mark.parametrize(
+    ("some", "name", "value", "note"),
+    [
+        (splits(0.5, 0.5, null=0.0), "forgetting_quality_over_null", math.nan, "F₀ is 0"),
+        (splits(0.5, 0.5, null=math.nan), "forgetting_quality_over_null", math.nan, NO_NULL),
+        (splits(0.5, 0.5, null=math.nan), "forgetting_quality_null", math.nan, NO_NULL),
+        *((splits(0.5, 0.5, 0.5, test=test), "score", math.nan, NO_SCORE) for test in ((0.5, 0.0), (math.nan,) * 2)),
+        (ONE_SAMPLE, "forgetting_quality_over_null", 3, competition.NO_INTERVAL),
+        (ONE_PAIR, "forgetting_quality_over_null", 1.5, "without one of the pairs there is no number, so no interval"),
+    ],
+)
+def test_what_is_missing_is_said(some, name, value, note):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ratio = estimates(parts)["forgetting_quality_over_null"]
-    assert ratio.value == 6
-    assert math.isnan(ratio.low)
-    assert math.isnan(ratio.high)
-    assert ratio.note == "no interval: F₀ is 0 without some samples or some models"
-
-
-def test_what_is_missing_is_said():
-    results = estimates(splits(0.5, 0.5, null=0.0))
-    assert math.isnan(results["forgetting_quality_over_null"].value)
-    assert results["forgetting_quality_over_null"].note == "F₀ is 0"
-    assert results["forgetting_quality_null"].value == 0
-    unknown = estimates(splits(0.5, 0.5, null=math.nan))
-    for name in ("forgetting_quality_null", "forgetting_quality_over_null"):
-        assert unknown[name].note == NO_NULL
-        assert unknown[name].n == 8
-    assert unknown["forgetting_quality"].value == unknown["score"].value == 0.5
-    for test in ((0.5, 0.0), (math.nan, math.nan)):
-        score = estimates(splits(0.5, 0.5, 0.5, test=test))["score"]
-        assert math.isnan(score.value)
-        assert score.note == "the final score needs the accuracy of retrained models on a test part, above 0"
-
-
-def test_a_number_that_rests_on_one_pair_has_no_interval():
-    parts = splits(0.5, 0.5, 0.5, null=0.0)
-    parts[0] = Split(0, np.full(4, 0.5), np.full(4, 1.0), ONE, ONE)
-    estimate = estimates(parts)["forgetting_quality_over_null"]
-    assert estimate.value == 1.5
-    assert math.isnan(estimate.low)
-    assert math.isnan(estimate.high)
-    assert (estimate.n, estimate.note) == (12, "without one of the pairs there is no number, so no interval")
+        results = estimates(some)
+    np.testing.assert_array_equal(limits(results[name]), (value, math.nan, math.nan))
+    assert (results[name].n, results[name].note) == (sum(len(split.h) for split in some), note)
+    assert results["forgetting_quality"].value >= 0.5, "the others are there"
 
 
 # ---------------------------------------------------------------- a case
@@ -139,16 +123,12 @@ def read(example: SimpleNamespace, split: int = 0) -> Split:
     return competition_on_pairs.read_split(example, _pairs.groups(example.membership)[split], "exact")
 
 
-def test_a_split_is_compared_with_models_retrained_for_it():
-    """Two models on a side have no bins (⌈ln 1⌉ = 0); three have, so the pair is doubled."""
-    example = case()
-    result = read(example)
-    assert result.block == 0
-    assert result.retain == (0.5, 1)
-    assert result.test == (0.5, 0.75)
-    assert read(example, 1).retain == (1, 1)
+def test_accuracies_are_those_of_a_split_and_of_models_retrained_for_it():
+    result = read(case())
+    assert (result.block, result.retain, result.test) == (0, (0.5, 1), (0.5, 0.75))
+    assert read(case(), 1).retain == (1, 1)
     assert math.isnan(read(case(test=False)).test[0])
-    assert result.h.tolist() == [0, 0, 0, 0]
+    assert result.h.tolist() == [0, 0, 0, 0], "two models on a side have no bins: ⌈ln 1⌉ = 0"
 
 
 def more(example: SimpleNamespace) -> SimpleNamespace:
@@ -164,22 +144,20 @@ def more(example: SimpleNamespace) -> SimpleNamespace:
     [
         ("own", True, [0, 0, 1, 1], [0, 1, 1, 1]),
         ("retrain", True, [0, 1, 1, 1], [0, 1, 1, 1]),
-        ("retrain", False, [0, 1, 1, 1], None),
+        ("retrain", False, [0, 1, 1, 1], [math.nan] * 4),
     ],
 )
 def test_points_and_their_null(method, control, h, null):
-    example = more(case(method=method, control=control))
     for split in (0, 1):
-        result = read(example, split)
-        assert result.h.tolist() == h
-        assert np.isnan(result.null).all() if null is None else result.null.tolist() == null
+        result = read(more(case(method=method, control=control)), split)
+        np.testing.assert_array_equal([result.h, result.null], [h, null])
 
 
 def test_rows_of_a_case_say_how_many_models_were_compared():
-    rows = call.rows(competition_on_pairs, more(case()), {"metrics": {"competition_on_pairs": {}}})
-    by_name = {row.metric: row for row in rows}
-    assert len(rows) == len(by_name) == 4
-    assert [by_name[name].value for name in ("forgetting_quality", "forgetting_quality_null")] == [0.5, 0.75]
-    assert by_name["score"].value == pytest.approx(0.5 * 0.75 * (0.5 / 0.75))
-    assert by_name["score"].note.startswith("6 against 6 models for each of 2 forget sets; ")
-    assert by_name["score"].n == 8
+    rows = {row.metric: row for row in call.rows(competition_on_pairs, more(case()), {})}
+    assert {name: row.value for name, row in rows.items()} == pytest.approx({
+        "forgetting_quality": 0.5, "forgetting_quality_null": 0.75, "forgetting_quality_over_null": 0.5 / 0.75,
+        "score": 0.5 * 0.75 * (0.5 / 0.75),
+    })  # fmt: skip
+    assert rows["score"].note.startswith("6 against 6 models for each of 2 forget sets; ")
+    assert rows["score"].n == 8
