@@ -65,6 +65,36 @@ def write_log(path: Path, log: dict, summary: bool = True) -> Path:
     return path
 
 
+def write_logs(folder: Path, **models: tuple) -> list[Path]:
+    """Logs of models, name of the folder → what `openunlearning` takes."""
+    return [write_log(folder / name / "TOFU_EVAL.json", openunlearning(*log)) for name, log in models.items()]
+
+
+def save(folder: Path, **arrays: np.ndarray) -> None:
+    """Arrays by name, which may have folders in it."""
+    for name, array in arrays.items():
+        path = folder / f"{name}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, array)
+
+
+def write_config(folder: Path, text: str) -> None:
+    """The configuration of a run that wrote a log into the folder."""
+    (folder / ".hydra").mkdir()
+    (folder / ".hydra/config.yaml").write_text(text)
+
+
+def shape(group: readers.Group) -> tuple[int, int, dict[str, int]]:
+    """How many models before unlearning, how many retrained ones, and how many models of each method there are."""
+    methods = {name: len(models) for name, models in group.methods.items()}
+    return len(group.none), len(group.retrain) + len(group.control), methods
+
+
+def checks(imported: readers.Imported) -> list[readers.Agreement]:
+    """The printed numbers of all files."""
+    return [agreement for agreements in imported.agreements.values() for agreement in agreements]
+
+
 def against(log: dict, retrained: dict) -> dict:
     """The log with what its tool computes from that of a retrained model."""
     ratios = [
@@ -134,10 +164,6 @@ def easydub(root: Path, sets: tuple[int, ...] = (2,), models: int = 8, epochs: i
     sizes, parts = {"retain": 250, "forget": 50, "val": 80}, ("retain", "forget", "val")
     base = root / "data/margins/cifar10"
 
-    def save(place: str, number: int, value: np.ndarray) -> None:
-        (base / place).mkdir(parents=True, exist_ok=True)
-        np.save(base / place / f"id_{number}_epoch_23.npy", value.astype(np.float32))
-
     def margins(level: float) -> dict[str, np.ndarray]:
         levels = {"retain": 4, "forget": level, "val": 2}
         return {part: rng.normal(levels[part], 1, (models, sizes[part])).astype(np.float32) for part in parts}
@@ -146,10 +172,9 @@ def easydub(root: Path, sets: tuple[int, ...] = (2,), models: int = 8, epochs: i
         oracle, before = margins(2), margins(4)
         for model in range(models):
             for part in parts:
-                save(f"oracle/forget_{number}/{part}/resnet9", model, oracle[part][model])
-            save(f"pretrain/forget_{number}/resnet9", model, before["forget"][model])
-            for part in ("retain", "val"):
-                save(f"pretrain/{part}/resnet9", model, before[part][model])
+                place = f"pretrain/forget_{number}" if part == "forget" else f"pretrain/{part}"
+                for folder, value in ((f"oracle/forget_{number}/{part}", oracle), (place, before)):
+                    save(base / folder, **{f"resnet9/id_{model}_epoch_23": value[part][model]})
     steps = [margins(2 - (epochs - 1 - epoch)) for epoch in range(epochs)]
     content = {f"margins_{part}": np.stack([step[part] for step in steps]) for part in parts}
     for part in parts:
@@ -184,6 +209,14 @@ def read_one(path, frame, **options):
     frame.to_csv(path, index=False)
     (group,) = readers.imported([path], **options).groups
     return group
+
+
+def write_three(folder):
+    """Files of three models in csv: the models of a study that compares them."""
+    frames = three(folder)
+    for path, frame in frames.items():
+        frame.to_csv(path, index=False)
+    return frames
 
 
 def three(folder, suffix=".csv"):

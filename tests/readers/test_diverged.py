@@ -9,23 +9,21 @@ from unlearning_audit.stages import here
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
-import reader_cases
+import reader_cases as cases
 
 
 def logs(folder, diverged):
     models = {"full": (1, 2.5), "retain90_seed1": (2, 0.0), "retain90_seed2": (3, 0.0), "NPO": (4, 1.0)}
-    for name, (seed, memory) in models.items():
-        log = reader_cases.openunlearning(seed, memory)
-        reader_cases.write_log(folder / f"forget10_{name}" / "TOFU_EVAL.json", log, summary=False)
+    cases.write_logs(folder, **{f"forget10_{name}": model for name, model in models.items()})
     if diverged:
-        log = reader_cases.openunlearning(5, 1.0)
+        log = cases.openunlearning(5, 1.0)
         for row in log["forget_Q_A_Prob"]["value_by_index"].values():
             row |= {"prob": float("nan"), "avg_loss": float("inf")}
-        reader_cases.write_log(folder / "forget10_GradAscent" / "TOFU_EVAL.json", log, summary=False)
+        cases.write_log(folder / "forget10_GradAscent/TOFU_EVAL.json", log)
 
 
 def tables(folder, diverged):
-    frame = reader_cases.study_table()
+    frame = cases.study_table()
     if diverged:
         other = frame[frame["kind"] == "unlearned"].assign(method="gradascent")
         frame = pandas.concat([frame, other, other.assign(seed=1, loss=np.nan)])
@@ -37,14 +35,15 @@ def judged(folder, monkeypatch, write, diverged):
     (folder / "given").mkdir(parents=True)
     write(folder / "given", diverged)
     monkeypatch.chdir(folder)
-    file = read.write_study(
-        ["given"], retrain=[], none=[], alone=False, reader="", columns=[], roles="", study="audit.yaml"
-    )
-    made = plan.make(reading.read(*reading.load([file])))
+    nothing = {"retrain": [], "none": [], "alone": False, "reader": "", "columns": [], "roles": ""}
+    made = plan.make(reading.read(*reading.load([read.write_study(["given"], **nothing, study="audit.yaml")])))
     here.judge(made)
     (path,) = folder.glob("results/comparisons/*/verdicts.csv")
     said = {row["method"]: row for row in verdicts.read(path, verdicts.VERDICTS)}
-    return said, {case.method: rows.read(case.metrics) for case in made.cases}
+    numbers = {case.method: rows.read(case.metrics) for case in made.cases}
+    return said, {
+        method: [row for row in part if getattr(row, "metric", "") != "remark"] for method, part in numbers.items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -56,16 +55,8 @@ def judged(folder, monkeypatch, write, diverged):
     ],
 )  # fmt: skip
 def test_a_method_that_diverged_is_damaged_and_the_others_have_their_numbers(tmp_path, monkeypatch, write, note):
-    with_it, numbers = judged(tmp_path / "a", monkeypatch, write, True)
-    without, same = judged(tmp_path / "b", monkeypatch, write, False)
-    damaged = with_it.pop("gradascent")
-    assert damaged["verdict"] == "broken"
+    verdicts_with, numbers = judged(tmp_path / "a", monkeypatch, write, True)
+    damaged, (failure,) = verdicts_with.pop("gradascent"), numbers.pop("gradascent")
+    assert (damaged["verdict"], failure.kind) == ("broken", "diverged")
     assert note in damaged["note"]
-    assert list(with_it) == list(without)
-    for method, row in with_it.items():
-        np.testing.assert_equal(row, without[method])
-    (failure,) = numbers.pop("gradascent")
-    assert failure.kind == "diverged"
-    assert list(numbers) == list(same)
-    for method, lines in numbers.items():
-        np.testing.assert_equal(*([line for line in of if line.metric != "remark"] for of in (lines, same[method])))
+    np.testing.assert_equal((verdicts_with, numbers), judged(tmp_path / "b", monkeypatch, write, False))

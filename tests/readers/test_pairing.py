@@ -10,120 +10,204 @@ import pytest
 from unlearning_audit import readers
 from unlearning_audit.store import tables
 
-import reader_cases
+import reader_cases as cases
+from reader_cases import shape, write_logs
+
+#: Names of folders of models of one benchmark.
+TINY, FORGET10 = "tofu_Tiny-1B_{}", "tofu_Tiny-1B_forget10_{}"
 
 
-def write(folder: Path, seed: int, memory: float, texts: bool = True) -> Path:
-    """A log, with the texts of its samples or without."""
-    log = reader_cases.openunlearning(seed, memory)
-    for entry in log.values() if not texts else ():
-        for row in entry.get("value_by_index", {}).values():
-            row.pop("ground_truth", None)
-    return reader_cases.write_log(folder / "TOFU_EVAL.json", log)
+def shapes(*paths, **options):
+    """What `shape` says of each group."""
+    return [shape(group) for group in readers.imported(paths, **options).groups]
 
 
-def shape(group: readers.Group) -> tuple[int, dict[str, int]]:
-    """How many retrained models there are, and models of each method."""
-    return len(group.retrain) + len(group.control), {name: len(runs) for name, runs in group.methods.items()}
+# ---------------------------------------------------------------- what names say
 
 
 def test_names_that_differ_otherwise_are_no_replicates_and_it_is_said(tmp_path):
     for number in range(1, 3):
-        write(tmp_path / f"tofu_Tiny-1B_retain90_v{number}", number, 0.0)
-        write(tmp_path / f"tofu_Tiny-1B_forget10_NPO_v{number}", 5 + number, 1.0)
+        write_logs(tmp_path, **{TINY.format(f"retain90_v{number}"): (number, 0.0),
+                                FORGET10.format(f"NPO_v{number}"): (5 + number, 1.0)})  # fmt: skip
     groups = readers.imported([tmp_path]).groups
-    assert [shape(group) for group in groups] == [(1, {"npo": 1})] * 2
+    assert [*map(shape, groups)] == [(0, 1, {"npo": 1})] * 2
     assert any("because their names differ: v" in note for note in groups[0].notes)
 
 
 @pytest.mark.parametrize("name", ["gold", "oracle", "from_scratch", "retrained-from-scratch", "retrain-model"])
 def test_a_retrained_model_has_many_names(tmp_path, name):
-    for file, frame in reader_cases.three(tmp_path).items():
+    for file, frame in cases.three(tmp_path).items():
         frame.to_csv(tmp_path / f"{file.stem.replace('retrain', name)}.csv", index=False)
+    assert shapes(tmp_path) == [(1, 1, {"npo": 1})]
+
+
+@pytest.mark.parametrize(("adapter", "methods"), [("", {"npo": 2}), ("lora_", {"npo_rank0": 1, "npo_rank1": 1})])
+def test_a_rank_is_a_replicate_and_beside_an_adapter_a_setting(tmp_path, adapter, methods):
+    runs = {FORGET10.format(f"{adapter}NPO_rank{rank}"): (5 + rank, 1.0) for rank in range(2)}
+    write_logs(tmp_path / "logs", **{TINY.format("retain90"): (2, 0.0)}, **runs)
+    ((_, _, found),) = shapes(tmp_path / "logs")
+    assert {name.removeprefix("lora_"): count for name, count in found.items()} == methods
+
+
+def test_logs_of_one_setting_are_compared_with_each_other(tmp_path):
+    """Evaluated at a temperature, a model is held against the retrained one that was evaluated alike."""
+    models = {"retain90": (2, 0), "full": (1, 2.5), "forget10_NPO": (4, 1)}
+    for setting in ("", "_temp_2"):
+        write_logs(tmp_path, **{TINY.format(name + setting): (seed + len(setting), memory)
+                                for name, (seed, memory) in models.items()})  # fmt: skip
+    groups = readers.imported([tmp_path]).groups
+    assert [*map(shape, groups)] == [(1, 1, {"npo": 1})] * 2
+    assert all(len({"_temp_2" in str(model.file) for model in group.models}) == 1 for group in groups)
+
+
+def test_a_forget_set_that_is_a_part_of_another_has_its_own_retrained_model(tmp_path):
+    models = {
+        "retain90": (2, 0.0, 60),
+        "retain95": (3, 0.0, 30),
+        "forget10_NPO": (5, 1.0, 60),
+        "forget05_NPO": (6, 1.0, 30),
+    }
+    write_logs(tmp_path, **{TINY.format(name): model for name, model in models.items()})
+    groups = readers.imported([tmp_path]).groups
+    assert [(len(group.samples), *shape(group)) for group in groups] == [(30, 0, 1, {"npo": 1}), (60, 0, 1, {"npo": 1})]
+
+
+def test_models_of_one_trainer_in_runs_of_other_names_are_not_pooled(tmp_path):
+    write_logs(tmp_path / "eval", **{TINY.format("retain90"): (2, 0.0)})
+    for number, name in enumerate(("first_seed1", "first_seed2", "second")):
+        write_logs(tmp_path / "unlearn" / name, evals=(5 + number, 1.0))
+        cases.write_config(tmp_path / "unlearn" / name, "mode: unlearn\ntrainer: {handler: GradDiff}\n")
     (group,) = readers.imported([tmp_path]).groups
-    assert (len(group.none), shape(group)) == (1, (1, {"npo": 1}))
+    assert sorted(map(len, group.methods.values())) == [1, 2]
+    assert any("are separate methods" in note for note in group.notes)
+
+
+def test_a_log_whose_yardstick_is_not_there_is_left_out_where_others_can_be_compared(tmp_path):
+    cases.tree(tmp_path, steps=(10,))
+    (stray,) = write_logs(tmp_path / "saves/unlearn", tofu_Tiny_1B_forget05_NPO=(4, 1.0, 60, "other"))
+    imported = readers.imported([tmp_path])
+    assert list(imported.groups[0].methods) == ["npo_step10"]
+    assert [result.file for result in imported.out] == [stray]
+    assert "--retrain FILE" in imported.out[0].sentence
+
+
+def test_logs_without_texts_are_paired_by_position_and_it_is_said(tmp_path):
+    """The retrained log lies elsewhere and has no texts; the counts agree."""
+    first, _ = write_logs(tmp_path / "eval", retain90_seed0=(2, 0.0), forget10_NPO=(5, 1.0))
+    log = cases.openunlearning(3, 0.0)
+    for row in [row for entry in log.values() for row in entry.get("value_by_index", {}).values()]:
+        row.pop("ground_truth", None)
+    second = cases.write_log(tmp_path / "elsewhere/retain90_seed1/TOFU_EVAL.json", log)
+    (group,) = readers.imported([tmp_path / "eval"], retrain=[first, second]).groups
+    assert shape(group) == (0, 2, {"npo": 1})
+    assert set(group.retrain[0].ids) == set(group.retrain[1].ids)
+    assert any("are paired by position" in note for note in group.notes)
+
+
+# ---------------------------------------------------------------- what the command says
+
+
+def test_any_layout_is_read_with_a_word_from_the_user(tmp_path):
+    """Nothing in these names tells a role."""
+    write_logs(tmp_path, a17=(1, 2.5), b03=(2, 0.0))
+    with pytest.raises(ValueError, match=r"a17.* \(.*b03.*\): no model is known to be retrained"):
+        readers.imported([tmp_path])
+    assert shapes(tmp_path, retrain=[tmp_path / "b03"], none=[tmp_path / "a17"]) == [(1, 1, {})]
+    ((none, retrain, _),) = shapes(tmp_path, none=[tmp_path / "a17"], alone=True)
+    assert (none, retrain) == (1, 0)
+
+
+def test_models_that_are_named_as_retrained_are_replicates_wherever_they_lie(tmp_path):
+    named = write_logs(tmp_path, **{"hub/a17": (0, 0.0), "mine/b03": (1, 0.0)})
+    write_logs(tmp_path / "mine", forget10_NPO=(5, 1.0))
+    assert shapes(tmp_path / "mine", retrain=named) == [(0, 2, {"npo": 1})]
+
+
+def test_retrained_models_of_two_sizes_are_never_one_kind(tmp_path):
+    named = write_logs(tmp_path, **{"tofu_Tiny-1B_retain90": (0, 0.0), "tofu_Huge-8B_retain90": (1, 0.0)})
+    write_logs(tmp_path, **{FORGET10.format("NPO"): (5, 1.0)})
+    sentence = f"{named[1]}: --retrain has no effect: models of its forget set are compared with {named[0]}"
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        readers.imported([tmp_path], retrain=named)
 
 
 def test_one_model_of_a_file_is_named_as_retrained(tmp_path):
-    logs = {"a": (2, 0.0), "b": (3, 0.0), "npo": (20, 1.0)}
     path = tmp_path / "all.json"
-    path.write_text(json.dumps({name: reader_cases.openunlearning(*log) for name, log in logs.items()}))
-    named = [tmp_path / "all.json:a", tmp_path / "all.json:b"]
-    (group,) = readers.imported([path], retrain=named).groups
-    assert shape(group) == (2, {"npo": 1})
+    logs = {"a": (2, 0.0), "b": (3, 0.0), "npo": (20, 1.0)}
+    path.write_text(json.dumps({name: cases.openunlearning(*log) for name, log in logs.items()}))
+    assert shapes(path, retrain=[Path(f"{path}:a"), Path(f"{path}:b")]) == [(0, 2, {"npo": 1})]
     with pytest.raises(ValueError, match=re.escape(f"{path}: this file has no model 'c'; it holds a, b, npo")):
-        readers.imported([path], retrain=[tmp_path / "all.json:c"])
+        readers.imported([path], retrain=[Path(f"{path}:c")])
+
+
+def test_a_log_that_is_called_retrained_and_reads_otherwise_is_asked_about(tmp_path):
+    cases.tree(tmp_path)
+    named, _ = write_logs(tmp_path / "saves/eval", **{TINY.format("ft_retain90"): (7, 2.5),
+                                                      TINY.format("pretrained_retain90"): (8, 0.0)})  # fmt: skip
+    imported = readers.imported([tmp_path])
+    (group,) = imported.groups
+    assert [model.file.parent.name for model in group.retrain] == ["tofu_Tiny-1B_retain90"]
+    assert list(group.methods) == ["pretrained"]
+    (doubtful,) = (left for left in imported.out if left.file == named)
+    assert "say which it is: --retrain FILE, or --none FILE" in doubtful.sentence
+    assert shapes(tmp_path, none=[named]) == [(2, 1, {"pretrained": 1})]
+    assert shapes(tmp_path, retrain=[named]) == [(1, 2, {"pretrained": 1})]
+
+
+# ---------------------------------------------------------------- the table of roles
+
+
+def roles(folder, path, change=lambda rows: None):
+    """The rows of the table of roles, and its file, in which some are changed."""
+    imported = readers.imported([folder])
+    rows = readers.roles(imported.groups, imported.out)
+    said = [(row["role"], row["method"], row["replicate"], row["why"]) for row in rows]
+    change(rows)
+    tables.write_rows(path, rows, readers.ROLE_COLUMNS)
+    return said
+
+
+@pytest.fixture
+def seeds(tmp_path):
+    """Logs of a full model, of three models by NPO and of three retrained ones, which differ by their seed."""
+    models = {"full": (1, 2.5)} | {f"forget10_NPO_seed{seed}": (20 + seed, 1.0) for seed in range(3)}
+    models |= {f"retain90_seed{7 * seed}": (40 + seed, 0.0) for seed in range(3)}
+    write_logs(tmp_path / "logs", **{TINY.format(name): model for name, model in models.items()})
+    return tmp_path / "logs"
+
+
+def test_the_table_of_roles_is_binding_where_it_was_edited(tmp_path, seeds):
+    def edit(rows):
+        rows[4] |= {"method": "other"}
+        rows[5] |= {"role": "left out"}
+
+    assert roles(seeds, tmp_path / "roles.csv", edit) == [
+        ("none", "", "", "'full' in its name"),
+        *(("retrain", "", f"{7 * i}", "'retain90' in its name") for i in (0, 2, 1)),
+        *(("unlearned", "npo", f"{i}", "nothing says otherwise") for i in range(3)),
+    ]
+    (group,) = readers.imported([seeds], roles=tmp_path / "roles.csv").groups
+    assert (group.name, *shape(group)) == ("forget10", 1, 3, {"other": 1, "npo": 1})
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [({"role": "retrained"}, "line 2: the role is 'retrained'; it must be none, retrain, unlearned or left out"),
+     ({"file": "nowhere.json"}, "nowhere.json: no such model was read")],
+)  # fmt: skip
+def test_a_table_of_roles_that_cannot_be_meant_is_refused(tmp_path, seeds, change, sentence):
+    roles(seeds, tmp_path / "roles.csv", lambda rows: rows[0].update(change))
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        readers.imported([seeds], roles=tmp_path / "roles.csv")
 
 
 def test_models_of_a_table_are_named_and_keep_their_roles(tmp_path):
     rng = np.random.default_rng(3)
     path = tmp_path / "losses.csv"
-    parts = [reader_cases.table(rng, shift, model=name) for name, shift in (("x", 0), ("y", 0), ("npo", 1))]
+    parts = [cases.table(rng, shift, model=name) for name, shift in (("x", 0), ("y", 0), ("npo", 1))]
     pandas.concat(parts).to_csv(path, index=False)
     imported = readers.imported([path], retrain=[Path(f"{path}:x"), Path(f"{path}:y")])
-    assert shape(imported.groups[0]) == (2, {"npo": 1})
     rows = readers.roles(imported.groups, imported.out)
     assert [(row["entry"], row["role"]) for row in rows] == [("x", "retrain"), ("y", "retrain"), ("npo", "unlearned")]
     tables.write_rows(tmp_path / "roles.csv", rows, readers.ROLE_COLUMNS)
-    (group,) = readers.imported([path], roles=tmp_path / "roles.csv").groups
-    assert shape(group) == (2, {"npo": 1})
-
-
-@pytest.mark.parametrize(("adapter", "methods"), [("", {"npo": 2}), ("lora_", {"npo_rank0": 1, "npo_rank1": 1})])
-def test_a_rank_is_a_replicate_and_beside_an_adapter_a_setting(tmp_path, adapter, methods):
-    write(tmp_path / "logs/tofu_Tiny-1B_retain90", 2, 0.0)
-    for rank in range(2):
-        write(tmp_path / f"logs/tofu_Tiny-1B_forget10_{adapter}NPO_rank{rank}", 5 + rank, 1.0)
-    (group,) = readers.imported([tmp_path / "logs"]).groups
-    assert {name.removeprefix("lora_"): len(runs) for name, runs in group.methods.items()} == methods
-
-
-def test_logs_without_texts_are_paired_by_position_and_it_is_said(tmp_path):
-    """The retrained log lies elsewhere and has no texts; the counts agree."""
-    first = write(tmp_path / "eval/retain90_seed0", 2, 0.0)
-    second = write(tmp_path / "elsewhere/retain90_seed1", 3, 0.0, texts=False)
-    write(tmp_path / "eval/forget10_NPO", 5, 1.0)
-    (group,) = readers.imported([tmp_path / "eval"], retrain=[first, second]).groups
-    assert shape(group) == (2, {"npo": 1})
-    assert set(group.retrain[0].ids) == set(group.retrain[1].ids)
-    assert any("are paired by position" in note for note in group.notes)
-
-
-def test_models_that_are_named_as_retrained_are_replicates_wherever_they_lie(tmp_path):
-    named = [write(tmp_path / place, seed, 0.0) for seed, place in enumerate(("hub/a17", "mine/b03"))]
-    write(tmp_path / "mine/forget10_NPO", 5, 1.0)
-    (group,) = readers.imported([tmp_path / "mine"], retrain=named).groups
-    assert shape(group) == (2, {"npo": 1})
-
-
-def test_retrained_models_of_two_sizes_are_never_one_kind(tmp_path):
-    named = [
-        write(tmp_path / f"logs/tofu_{size}_retain90", seed, 0.0) for seed, size in enumerate(("Tiny-1B", "Huge-8B"))
-    ]
-    write(tmp_path / "logs/tofu_Tiny-1B_forget10_NPO", 5, 1.0)
-    sentence = f"{named[1]}: --retrain has no effect: models of its forget set are compared with {named[0]}"
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        readers.imported([tmp_path / "logs"], retrain=named)
-
-
-def test_models_of_one_trainer_in_runs_of_other_names_are_not_pooled(tmp_path):
-    write(tmp_path / "eval/tofu_Tiny-1B_retain90", 2, 0.0)
-    for number, name in enumerate(("first_seed1", "first_seed2", "second")):
-        folder = tmp_path / f"unlearn/{name}"
-        write(folder / "evals", 5 + number, 1.0)
-        (folder / ".hydra").mkdir()
-        (folder / ".hydra/config.yaml").write_text("mode: unlearn\ntrainer: {handler: GradDiff}\n")
-    (group,) = readers.imported([tmp_path]).groups
-    methods = {name: len(runs) for name, runs in group.methods.items()}
-    assert sorted(methods.values()) == [1, 2]
-    assert any("are separate methods" in note for note in group.notes)
-
-
-def test_a_forget_set_that_is_a_part_of_another_has_its_own_retrained_model(tmp_path):
-    for name, samples, seed, memory in (
-        ("retain90", 60, 2, 0.0), ("retain95", 30, 3, 0.0), ("forget10_NPO", 60, 5, 1.0), ("forget05_NPO", 30, 6, 1.0),
-    ):  # fmt: skip
-        log = reader_cases.openunlearning(seed, memory, samples)
-        reader_cases.write_log(tmp_path / f"tofu_Tiny-1B_{name}/TOFU_EVAL.json", log)
-    groups = readers.imported([tmp_path]).groups
-    assert [(len(group.samples), shape(group)) for group in groups] == [(30, (1, {"npo": 1})), (60, (1, {"npo": 1}))]
+    assert [*map(shape, imported.groups)] == shapes(path, roles=tmp_path / "roles.csv") == [(0, 2, {"npo": 1})]
