@@ -131,8 +131,9 @@ CELLS = ["vielleicht", None, "maybe 7", "so", "so", "la", *["yes"] * 57, *["no"]
     [
         (one_model(**{"loss ": 0.5}), "two columns are called 'loss'; rename one of them"),
         (one_model(side="kept"), "column 'side' marks neither forgotten nor held-out samples"),
-        (one_model(member=CELLS).drop(columns="side"), "column 'member' says 'vielleicht', nothing, 'maybe 7' and 2 "
-         "more; it must say forget, heldout, retain or test, or member and nonmember, or yes and no in a column member"),
+        (one_model(member=CELLS).drop(columns="side"), "column 'member' says 'vielleicht', nothing, 'maybe 7' and "
+         "2 more; it must say forget, heldout, retain or test, or member and nonmember, or yes and no in a column "
+         "member"),
     ],
 )  # fmt: skip
 def test_columns_that_cannot_be_meant_are_refused(tmp_path, frame, sentence):
