@@ -9,14 +9,7 @@ from unlearning_audit.evaluation.canaries import unpaired
 from unlearning_audit.evaluation.logits import Logits
 from unlearning_audit.evaluation.samples import Data
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.store.files import (
-    Arrays,
-    ArtifactError,
-    Check,
-    NoAnswerError,
-    NotFiniteError,
-    read_arrays,
-)
+from unlearning_audit.store.files import Arrays, ArtifactError, Check, NoAnswerError, NotFiniteError, read_arrays
 
 __all__ = ["ArtifactError", "Data", "Logits", "Membership", "NoAnswerError", "NotFiniteError"]
 

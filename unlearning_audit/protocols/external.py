@@ -30,11 +30,7 @@ from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.protocols import _formats
 
-PROTOCOL = Protocol(
-    offers=("forgotten", "imported", "same_samples"),
-    attacked=True,
-    figures=("quality",),
-)
+PROTOCOL = Protocol(offers=("forgotten", "imported", "same_samples"), attacked=True, figures=("quality",))
 
 #: Populations that belong to one method, and those that all methods share.
 PER_METHOD = ("target", "shadow")

@@ -19,17 +19,7 @@ from scipy.special import expit
 
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _margins, _words
-from unlearning_audit.readers._model import (
-    FORGET,
-    HELDOUT,
-    NONE,
-    RETAIN,
-    RETRAIN,
-    UNLEARNED,
-    Model,
-    Reading,
-    Unread,
-)
+from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, RETAIN, RETRAIN, UNLEARNED, Model, Reading, Unread
 
 _MODEL = re.compile(r"id_(\d+)(?:_epoch_(\d+))?")
 _SET = re.compile(r"forget(?:_set)?_(\d+)")
