@@ -1,7 +1,10 @@
 """The ordinary way to train one model of a bank, to compare methods with."""
 
+from itertools import chain
+
 import torch
 from torch import nn
+from torch.nn.functional import log_softmax
 
 from bank_cases import batches, rows, unlearned
 
@@ -12,8 +15,8 @@ class Plain:
     def __init__(self, bank, model, kind=torch.optim.SGD, **settings):
         self.bank, self.x, self.y = bank, bank.x.double(), bank.labels
         self.forget, self.retain = rows(bank.seeds)
-        self.seed, self.m, self.model = bank.seeds[model], model, bank.extract(model)
-        self.kind, self.settings = kind, settings
+        self.seed, self.m = bank.seeds[model], model
+        self.model, self.original = bank.extract(model), bank.extract(model)
         self.optimiser = kind(self.model.parameters(), **settings)
 
     def read(self, side, key, size, passes):
@@ -21,8 +24,16 @@ class Plain:
         side = getattr(self, side) if isinstance(side, str) else side
         return batches(side, self.m, self.seed, key, size, passes)
 
+    def all(self, *stream):
+        """The batches of all passes, one after the other."""
+        return [*chain(*self.read(*stream))]
+
     def logits(self, index, model=None):
         return (model or self.model)(self.x[index])
+
+    def taught(self, index, model=None):
+        """What a teacher, the original by default, answers."""
+        return self.logits(index, model or self.original).detach()
 
     def loss(self, index):
         return nn.functional.cross_entropy(self.logits(index), self.y[index])
@@ -34,9 +45,19 @@ class Plain:
         optimiser.step()
 
 
-def assert_plain(bank, name, loop, **options):
-    """The method gives what ``loop(bank, model)`` leaves in its module, for every model."""
+def divergence(teacher, student, temperature):
+    """T²·KL(teacher ‖ student), mean over samples, by its definition."""
+    p, q = log_softmax(teacher / temperature, -1), log_softmax(student / temperature, -1)
+    return temperature**2 * (p.exp() * (p - q)).sum(1).mean()
+
+
+def assert_plain(bank, name, loop, options, kind=torch.optim.SGD):
+    """The method with ``options`` gives what ``loop`` leaves in a `Plain`, for every model. The optimiser of the loop
+    has the learning rate, momentum and weight decay of the options, as far as these give them."""
+    settings = {key: options[key] for key in ("lr", "momentum", "weight_decay") if key in options}
     after = unlearned(bank, name, **options)
     for m in range(len(bank)):
-        for k, v in loop(bank, m).model.state_dict().items():
+        plain = Plain(bank, m, kind, **settings)
+        loop(plain)
+        for k, v in plain.model.state_dict().items():
             assert (after.parameters[k][m] - v).abs().max() < 1e-12, (m, k)

@@ -16,20 +16,26 @@ def scored(x):
 class Written:
     """A second implementation of the losses: one sample after the other, one token after the other."""
 
-    def __init__(self, bank):
+    def __init__(self, bank, original=None):
+        """``original``: the bank whose predictions are the reference, by default ``bank`` itself."""
         self.model = bank.extract(MODEL)
-        self.leaves = {k: v.clone().requires_grad_() for k, v in self.model.named_parameters()}
-        self.reference = {k: v.clone() for k, v in self.model.named_parameters()}
+        self.leaves = dict(self.model.named_parameters())
+        self.reference = dict((original or bank).extract(MODEL).named_parameters())
         forget, retain = rows(bank.seeds)
         self.forget, self.retain = bank.x[forget.index[MODEL]], bank.x[retain.index[MODEL]]
 
     def predictions(self, weights, x):
         """Of each sample the log-probabilities of its scored tokens: [(logp [t, vocabulary], own tokens)]."""
         z = functional_call(self.model, weights, (x,), {"reading": "tokens"})
-        pairs = []
-        for i, (row, places) in enumerate(scored(x)):
-            pairs.append((z[i, [t - 1 for t in places]], torch.tensor([row[t] for t in places])))
-        return pairs
+        return [
+            (z[i, [t - 1 for t in places]], torch.tensor([row[t] for t in places]))
+            for i, (row, places) in enumerate(scored(x))
+        ]
+
+    def rise(self, row):
+        """How much log p of a sample has risen above the reference's."""
+        (now, then) = (self.predictions(weights, row[None])[0] for weights in (self.leaves, self.reference))
+        return nll(*then).sum().detach() - nll(*now).sum()
 
     def per_sample(self, loss, x):
         """Mean over samples of ``loss(z of the model, z of the original, own tokens)``."""
@@ -39,6 +45,13 @@ class Written:
     def gradient(self, loss):
         gradients = torch.autograd.grad(loss, list(self.leaves.values()), allow_unused=True, materialize_grads=True)
         return dict(zip(self.leaves, gradients, strict=True))
+
+
+def assert_step(before, after, gradient, rate=1.0):
+    """One step has moved the weights of `MODEL` by the ``rate`` against the ``gradient``, which is not nothing."""
+    assert max(float(g.abs().max()) for g in gradient.values()) > 1e-4
+    moved = {name: before.parameters[name][MODEL] - value[MODEL] for name, value in after.parameters.items()}
+    torch.testing.assert_close(moved, {name: rate * g for name, g in gradient.items()}, rtol=1e-6, atol=1e-9)
 
 
 def nll(z, tokens):

@@ -15,8 +15,6 @@ from unlearning_audit.training.streams import Rows
 
 from bank_cases import SEEDS, conv, largest_gap, masks, mlp, part, same, state, trained, unlearned
 
-torch.set_num_threads(1)
-
 
 @pytest.fixture
 def user(tmp_path):
@@ -79,26 +77,17 @@ def code(bank, index):
 def test_the_loaders_hold_the_rows_of_the_model_and_nothing_else(user, extra):
     """31 kept and 13 forgotten samples, and 10 more of the kept for validation, fill 54 weights."""
     bank = trained(seeds=SEEDS[:3])
-    after = unlearned(bank, "classic", **user(RECORDER.format(extra=extra), batch_size=7, validation=10 / 31))
-    retain, forget = masks(bank.seeds)
-    for m in range(3):
-        weights = after.parameters["0.weight"][m].flatten()
-        assert torch.equal(weights[:31].sort().values, code(bank, retain[m]).sort().values)
-        assert torch.equal(weights[31:44].sort().values, code(bank, forget[m]).sort().values)
-        if extra:
-            assert set(weights[44:].tolist()) <= set(code(bank, retain[m]).tolist())
-            assert len(set(weights[44:].tolist())) == 10
-        else:
-            assert (weights[44:] == 0).all()
-
-
-def test_the_order_is_shuffled_and_the_model_s_own(user):
-    bank = trained(seeds=SEEDS[:3])
-    options = user(RECORDER.format(extra=""), batch_size=7)
+    options = user(RECORDER.format(extra=extra), batch_size=7, validation=10 / 31)
     after = unlearned(bank, "classic", **options)
-    retain, _ = masks(bank.seeds)
-    orders = after.parameters["0.weight"].flatten(1)
-    assert not torch.equal(orders[0, :31], code(bank, retain[0]))
+    for m, (retain, forget) in enumerate(zip(*masks(bank.seeds), strict=True)):
+        weights = after.parameters["0.weight"][m].flatten()
+        assert torch.equal(weights[:31].sort().values, code(bank, retain).sort().values)
+        assert torch.equal(weights[31:44].sort().values, code(bank, forget).sort().values)
+        assert not torch.equal(weights[:31], code(bank, retain)), "the order is shuffled"
+        validation = set(weights[44:].tolist())
+        assert validation <= set(code(bank, retain).tolist()) if extra else validation == {0.0}
+        assert len(validation) == (10 if extra else 1)
+    # The order is the model's own.
     assert same(unlearned(part(bank, [2, 0]), "classic", **options), after, slots_b=[2, 0])
 
 
@@ -146,35 +135,24 @@ def test_global_generators_are_seeded_for_it_and_put_back(user):
         assert torch.equal(draws[m], torch.tensor([*uniforms, random.Random(key).random()]))
 
 
+SHAPES = "must not change the architecture: tensor"
+MORE = "return torch.nn.Sequential(*model, torch.nn.Linear(7, 7))"
+OTHER = "return torch.nn.Sequential(*model[:2], torch.nn.Linear(9, 2))"
+
+
 @pytest.mark.parametrize(
-    ("source", "message"),
+    ("signature", "last", "message"),
     [
-        (
-            "def unlearn(model, retain, forget):\n    return model[0]\n",
-            r"must not change the architecture: tensor '0\.weight' of shape \(9, 6\) is missing",
-        ),
-        (
-            "def unlearn(model, retain, forget):\n    return model[:2]\n",
-            r"must not change the architecture: tensor '2\.weight' of shape \(7, 9\) is missing",
-        ),
-        (
-            "def unlearn(model, retain, forget):\n    return torch.nn.Sequential(*model[:2], torch.nn.Linear(9, 2))\n",
-            r"must not change the architecture: tensor '2\.weight' has shape \(2, 9\), expected \(7, 9\)",
-        ),
-        (
-            "def unlearn(model, retain, forget):\n    return torch.nn.Sequential(*model, torch.nn.Linear(7, 7))\n",
-            r"must not change the architecture: tensor '5\.weight' of shape \(7, 7\) is new",
-        ),
-        ("def unlearn(model):\n    return model\n", r"must take \(model, retain_loader, forget_loader\)"),
-        (
-            "def unlearn(model, a, b, c, d):\n    return model\n",
-            r"the parameter 'a' is not known; set options.a, or say with",
-        ),
-        ("def other(model, retain, forget):\n    return model\n", "there is no function 'unlearn'"),
+        ("unlearn(model, retain, forget)", "return model[0]", rf"{SHAPES} '0\.weight' of shape \(9, 6\) is missing"),
+        ("unlearn(model, retain, forget)", OTHER, rf"{SHAPES} '2\.weight' has shape \(2, 9\), expected \(7, 9\)"),
+        ("unlearn(model, retain, forget)", MORE, rf"{SHAPES} '5\.weight' of shape \(7, 7\) is new"),
+        ("unlearn(model)", "return model", r"must take \(model, retain_loader, forget_loader\)"),
+        ("unlearn(model, a, b)", "return model", "the parameter 'a' is not known; set options.a, or say with"),
+        ("other(model, retain, forget)", "return model", "there is no function 'unlearn'"),
     ],
 )
-def test_what_cannot_be_used_is_said(user, source, message):
-    options = user(source)
+def test_what_cannot_be_used_is_said(user, signature, last, message):
+    options = user(f"def {signature}:\n    {last}\n")
     with pytest.raises(ValueError, match=message) as error:
         unlearned(trained(seeds=SEEDS[:2]), "classic", **options)
     assert "mine.py" in str(error.value)

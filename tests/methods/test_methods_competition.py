@@ -4,13 +4,10 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import log_softmax
-from unlearning_audit.methods import competition_first, competition_second
-from unlearning_audit.training.bank import Bank
+from unlearning_audit.methods import competition_second
 
-from bank_cases import SEEDS, conv, mlp, rows, same, samples, trained, unlearned
-from plain_loop import Plain, assert_plain
-
-torch.set_num_threads(1)
+from bank_cases import SEEDS, conv, fresh, mlp, rows, same, trained, unlearned
+from plain_loop import assert_plain
 
 
 @pytest.fixture(scope="module")
@@ -18,26 +15,18 @@ def bank():
     return trained(seeds=SEEDS[:2], dtype=torch.float64)
 
 
-FIRST = {
-    "epochs": 3,
-    "temperature": 1.3,
-    "flatten": {"lr": 0.05, "batch_size": 5},
-    "contrast": {"lr": 0.02, "batch_size": 5},
-    "repair": {"lr": 0.03, "batch_size": 8},
-    "contrast_batch_size": 12,
-}
-
-
 def test_first(bank):
     """31 retained rows in batches of 12 for 3 batches of 5 forgotten ones per round: the readers run in step."""
 
-    def loop(bank, m):
-        plain = Plain(bank, m, lr=0.05, momentum=0.9)
-        for index in plain.read("forget", "unlearn/flatten/0.0", 5, 1)[0]:
+    def loop(plain):
+        flat, away, repair = (
+            torch.optim.SGD(plain.model.parameters(), lr=lr, momentum=0.9, weight_decay=decay)
+            for lr, decay in ((0.05, 0.0), (0.02, 0.0), (0.03, 0.01))
+        )
+        for index in plain.all("forget", "unlearn/flatten/0.0", 5, 1):
             uniform = torch.full((len(index), 4), 0.25, dtype=torch.float64)
-            plain.step(nn.functional.kl_div(log_softmax(plain.logits(index), -1), uniform, reduction="batchmean"))
-        away = torch.optim.SGD(plain.model.parameters(), lr=0.02, momentum=0.9)
-        repair = torch.optim.SGD(plain.model.parameters(), lr=0.03, momentum=0.9, weight_decay=0.01)
+            loss = nn.functional.kl_div(log_softmax(plain.logits(index), -1), uniform, reduction="batchmean")
+            plain.step(loss, flat)
         lost, beside = plain.read("forget", "unlearn/0.0", 5, 3), plain.read("retain", "unlearn/0.1", 12, 3)
         repair_batches = plain.read("retain", "unlearn/1.0", 8, 3)
         for epoch, rate in enumerate((1, 0.75, 0.25)):  # (1 + cos(π e/3))/2
@@ -47,29 +36,12 @@ def test_first(bank):
                 plain.step(-log_softmax(similarity, -1).mean(), away)
             for index in repair_batches[epoch]:
                 plain.step(plain.loss(index), repair)
-        return plain
 
-    assert_plain(bank, "competition_first", loop, **FIRST)
-
-
-def test_first_keeps_the_submitted_values_that_a_study_does_not_set():
-    options = competition_first.Options(**FIRST)
-    assert options.contrast.momentum == 0.9
-    assert options.contrast.schedule == "cosine"
-    assert options.repair.weight_decay == 0.01
-    defaults = competition_first.Options()
-    assert (defaults.epochs, defaults.temperature, defaults.contrast_batch_size) == (8, 1.15, 256)
-    assert (defaults.flatten.lr, defaults.flatten.momentum, defaults.flatten.weight_decay) == (0.005, 0.9, 0)
-    assert (defaults.contrast.lr, defaults.contrast.momentum, defaults.contrast.weight_decay) == (3e-4, 0.9, 0)
-    assert (defaults.repair.lr, defaults.repair.momentum, defaults.repair.batch_size) == (0.004, 0.9, 256)
-
-
-def test_flattening_brings_the_forget_set_to_the_uniform_answer(bank):
-    flat = unlearned(bank, "competition_first", epochs=0, flatten={"lr": 0.1, "batch_size": 1})
-    forget, _ = rows(bank.seeds)
-    for m in range(2):
-        before, after = (torch.from_numpy(b.logits(forget.index[m])[m]) for b in (bank, flat))
-        assert log_softmax(after, -1).mean() > log_softmax(before, -1).mean()
+    options = {
+        "epochs": 3, "temperature": 1.3, "flatten": {"lr": 0.05, "batch_size": 5},
+        "contrast": {"lr": 0.02, "batch_size": 5}, "repair": {"lr": 0.03, "batch_size": 8}, "contrast_batch_size": 12,
+    }  # fmt: skip
+    assert_plain(bank, "competition_first", loop, options)
 
 
 # ---------------------------------------------------------------- second place
@@ -113,7 +85,7 @@ def test_second_restarts_the_coldest_weights(build, expected):
 
 
 def test_second_is_refused_where_no_weight_could_start_over():
-    bank = Bank.create(headed, *samples(mlp), SEEDS[:2])
+    bank = fresh(headed, SEEDS[:2])
     with pytest.raises(ValueError, match=r"no trained linear layer except the last.* leave out competition_s"):
         unlearned(bank, "competition_second")
 
@@ -127,24 +99,21 @@ def headed() -> nn.Module:
 def test_second_by_a_plain_loop(bank):
     restarted = unlearned(bank, "competition_second", epochs=0, restart=0.4)
 
-    def loop(_, m):
-        plain = Plain(restarted, m, lr=0.1, momentum=0.9, weight_decay=0.01)
-        fresh = {k: v[m] != bank.parameters[k][m] for k, v in restarted.parameters.items()}
+    def loop(plain):
+        plain.model = restarted.extract(plain.m)
+        plain.optimiser = torch.optim.SGD(plain.model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
+        new = {k: v[plain.m] != bank.parameters[k][plain.m] for k, v in restarted.parameters.items()}
         for rate, epoch in zip((0.5, 1, 2 / 3, 1 / 3), plain.read("retain", "unlearn/0.0", 8, 4), strict=True):
             plain.optimiser.param_groups[0]["lr"] = 0.1 * rate
             for index in epoch:
                 plain.optimiser.zero_grad()
                 plain.loss(index).backward()
                 for name in ("0.weight", "2.weight"):
-                    value = dict(plain.model.named_parameters())[name]
-                    value.grad[~fresh[name]] *= 0.2
+                    plain.model.get_parameter(name).grad[~new[name]] *= 0.2
                 plain.optimiser.step()
-        return plain
 
     options = {"lr": 0.1, "weight_decay": 0.01, "batch_size": 8, "epochs": 4, "restart": 0.4, "kept_rate": 0.2}
-    rates = [competition_second.Options(lr=1).rate(e, 4) for e in range(4)]
-    assert rates == pytest.approx([0.5, 1, 2 / 3, 1 / 3], abs=1e-15)
-    assert_plain(bank, "competition_second", loop, **options)
+    assert_plain(bank, "competition_second", loop, options)
 
 
 def test_second_without_restart_and_with_full_rate_only_finetunes(bank):

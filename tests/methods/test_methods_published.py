@@ -1,4 +1,4 @@
-"""Published code of ten authors runs as it is: what its functions are called with, and what comes out of them."""
+"""Published code of seven authors runs as it is: what its functions are called with, and what comes out of them."""
 
 import sys
 
@@ -12,8 +12,6 @@ from unlearning_audit.plugins.guard import PluginError
 
 from bank_cases import SEEDS, largest_gap, part, same, state, trained, unlearned
 from published_methods import PUBLISHED, write_method
-
-torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -51,8 +49,8 @@ def test_parameters_are_known_by_their_names(name, expected):
     assert role(name) == expected
 
 
-def parameters(*names, **defaults):
-    return [*(Parameter(name, True) for name in names), *(Parameter(name, False) for name in defaults)]
+def parameters(*names):
+    return [Parameter(name, True) for name in names]
 
 
 def exchanged(places: dict[str, str | None], pairs: dict[str, str]) -> bool:
@@ -92,27 +90,22 @@ def test_what_no_name_tells_is_asked(names):
 @pytest.mark.parametrize(
     ("names", "options", "give", "sentence"),
     [
+        ("model forget_loader beta", {}, {}, "the parameter 'beta' is not known; set options.beta, or say with give"),
+        ("model retain forget", {"lr": 1}, {}, "options.lr: there is no parameter 'lr'"),
         (
-            ("model", "forget_loader", "beta"),
-            {},
-            {},
-            "the parameter 'beta' is not known; set options.beta, or say with give",
-        ),
-        (("model", "retain", "forget"), {"lr": 1}, {}, "options.lr: there is no parameter 'lr'"),
-        (
-            ("model", "retain", "forget", "rate"),
+            "model retain forget rate",
             {"rte": 1, "rate": 1},
             {},
             "options.rte: there is no parameter 'rte', did you mean",
         ),
-        (("model", "retain", "x"), {}, {"x": "forget"}, "give.x: there is no thing 'forget' to be given, did you mean"),
-        (("model",), {}, {}, r"it must take (model, retain_loader, forget_loader) or some of these; it takes (model)"),
-        (("retain", "forget"), {}, {}, "it must take (model, retain_loader, forget_loader)"),
+        ("model retain x", {}, {"x": "forget"}, "give.x: there is no thing 'forget' to be given, did you mean"),
+        ("model", {}, {}, r"it must take (model, retain_loader, forget_loader) or some of these; it takes (model)"),
+        ("retain forget", {}, {}, "it must take (model, retain_loader, forget_loader)"),
     ],
 )
 def test_what_is_not_known_is_told(names, options, give, sentence):
     with pytest.raises(ValueError) as error:  # noqa: PT011 (the sentence is compared below)
-        assigned(parameters(*names), options, give, more=False)
+        assigned(parameters(*names.split()), options, give, more=False)
     assert str(error.value).startswith(sentence)
 
 
@@ -212,21 +205,21 @@ def test_what_stands_in_for_a_package_is_no_number():
     assert not isinstance(SVC, _packages.Nothing)
 
 
-def test_a_result_is_taken_in_every_form(tmp_path):
-    bank = trained(seeds=SEEDS[:2])
-    forms = {
-        "in place": "pass", "scores": "return {'accuracy': 0.5}", "first of a pair": "return other, {'loss': 1.0}",
-        "state dict": "return other.state_dict()", "wrapped": "return torch.nn.DataParallel(other)",
-        "prefix": "return {f'module.{k}': v for k, v in other.state_dict().items()}",
-        "named": "return {'accuracy': 0.5, 'model': other}", "checkpoint": "return {'state_dict': other.state_dict()}",
-    }  # fmt: skip
-    for number, (form, last) in enumerate(forms.items()):
-        file = tmp_path / f"mine{number}.py"
-        file.write_text(
-            "import copy\nimport torch\n\n\ndef unlearn(model, retain, forget):\n    other = copy.deepcopy(model)\n"
-            "    with torch.no_grad():\n        model[0].weight.fill_(1.0)\n        other[0].weight.fill_(2.0)\n"
-            f"    {last}\n"
-        )
-        after = unlearned(bank, "classic", file=str(file))
-        expected = 1.0 if form in ("in place", "scores") else 2.0
-        assert (after.parameters["0.weight"] == expected).all(), form
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        ("pass", 1.0), ("return {'accuracy': 0.5}", 1.0), ("return other, {'loss': 1.0}", 2.0),
+        ("return other.state_dict()", 2.0), ("return torch.nn.DataParallel(other)", 2.0),
+        ("return {f'module.{k}': v for k, v in other.state_dict().items()}", 2.0),
+        ("return {'accuracy': 0.5, 'model': other}", 2.0), ("return {'state_dict': other.state_dict()}", 2.0),
+    ],
+)  # fmt: skip
+def test_a_result_is_taken_in_every_form(tmp_path, last, expected):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import copy\nimport torch\n\n\ndef unlearn(model, retain, forget):\n    other = copy.deepcopy(model)\n"
+        "    with torch.no_grad():\n        model[0].weight.fill_(1.0)\n        other[0].weight.fill_(2.0)\n"
+        f"    {last}\n"
+    )
+    after = unlearned(trained(seeds=SEEDS[:2]), "classic", file=str(file))
+    assert (after.parameters["0.weight"] == expected).all()

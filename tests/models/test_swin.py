@@ -33,9 +33,7 @@ def test_swin_takes_weights_from_a_file_and_its_head_only_if_asked(checkpoint):
             assert torch.equal(fresh.swin.state_dict()[name], value.to(fresh.swin.state_dict()[name].dtype)), name
     with_head = build(swin_s, CIFAR, classes=4, weights=str(path), keep_head=True)
     assert torch.equal(with_head.swin.head.weight, state["head.weight"].float())
-    with pytest.raises(
-        ValueError, match=r"swin\.safetensors: these weights do not fit swin_s of these sizes with 7 classes"
-    ):
+    with pytest.raises(ValueError, match=r"swin\.safetensors: these weights do not fit .* with 7 classes"):
         build(swin_s, CIFAR, classes=7, weights=str(path), keep_head=True)
 
 
