@@ -18,53 +18,76 @@ NO = math.nan
 
 def test_truth_ratio_by_hand():
     """TOFU's own: the geometric mean of the wrong answers' probabilities over that of the paraphrase."""
-    p = np.array([[0.5, 0.4, 0.2, 0.1, 0.3, 0.25]])
+    logits = two(np.log(np.array([[0.5, 0.4, 0.2, 0.1, 0.3, 0.25]])))
     perturbed = np.array([[3, 4], [5, -1], *[[-1, -1]] * 4])
     right = np.array([[2], *[[-1]] * 5])
-    log_ratio = truth_ratio.log_ratio(two(np.log(p)), perturbed, right)[0]
-    np.testing.assert_allclose(np.exp(log_ratio[:2]), [math.sqrt(0.1 * 0.3) / 0.2, 0.25 / 0.4], rtol=1e-6)
-    assert np.isnan(log_ratio[2:]).all()
-    np.testing.assert_allclose(truth_ratio.closeness(log_ratio[:2]), [math.sqrt(0.03) / 0.2, 0.625], rtol=1e-6)
-    np.testing.assert_allclose(truth_ratio.true_better(log_ratio[:2]), [1 - math.sqrt(0.03) / 0.2, 0.375], rtol=1e-6)
+    for mean, ratio in (("geometric", math.sqrt(0.1 * 0.3) / 0.2), ("arithmetic", 0.2 / 0.2)):
+        log_ratio = truth_ratio.log_ratio(logits, perturbed, right, mean)[0]
+        np.testing.assert_allclose(np.exp(log_ratio[:2]), [ratio, 0.25 / 0.4], rtol=1e-6)
+        assert np.isnan(log_ratio[2:]).all()
+        np.testing.assert_allclose(truth_ratio.closeness(log_ratio[:2]), [min(ratio, 1 / ratio), 0.625], rtol=1e-6)
+        np.testing.assert_allclose(truth_ratio.true_better(log_ratio[:2]), [1 - ratio, 0.375], rtol=1e-6, atol=1e-6)
     assert truth_ratio.true_better(np.array([0.7])) == 0
 
 
-def distance(a, b) -> float:
-    """Kolmogorov–Smirnov, from its definition."""
-    return max(abs(sum(v <= t for v in a) / len(a) - sum(v <= t for v in b) / len(b)) for t in [*a, *b])
+ONE = {"split": np.zeros(1), "block": np.zeros(1)}
 
 
-def test_forget_quality_is_that_of_the_definition_and_uniform_under_the_null():
+def small(pairs):
+    """How often forget quality falls below .05 for pairs of log R [1, questions]."""
+    qualities = [truth_ratio.compared(*both, np.ones(both[0].shape, bool), **ONE)[1].value for both in pairs]
+    return np.mean(np.array(qualities) < 0.05)
+
+
+def test_forget_quality_is_uniform_under_the_null():
     rng = np.random.default_rng(0)
-    unlearned, retrained = rng.normal(size=(4, 30)), rng.normal(0.5, 1, size=(4, 30))
-    mask = np.ones((4, 30), bool)
-    mask[:, 25:] = False
-    groups = {"split": np.array([0, 0, 1, 1]), "block": np.zeros(4, int)}
-    ks, quality = truth_ratio.compared(unlearned, retrained, mask, **groups)
-    by_hand = [distance(a[:25], b[:25]) for a, b in zip(unlearned, retrained, strict=True)]
-    assert ks.value == pytest.approx(np.mean(by_hand), abs=1e-12)
-    assert ks.n == quality.n == 25
-    assert 0 < quality.value < 1
-    small = 0
-    for _ in range(400):
-        same = rng.normal(size=(2, 1, 40))
-        small += (
-            truth_ratio.compared(*same, np.ones((1, 40), bool), split=np.zeros(1), block=np.zeros(1))[1].value < 0.05
-        )
     # Binomial with at most .05: four standard errors are .044; ties make the exact test a little careful.
-    assert small / 400 < 0.05 + 0.044
+    assert small(rng.normal(size=(400, 2, 1, 40))) < 0.05 + 0.044
 
 
 @pytest.mark.parametrize(("spread", "least", "most"), [(0.0, 0.0, 0.02), (0.2, 0.22, 0.4)])
 def test_forget_quality_takes_retrained_models_that_differ_for_unlearned_ones(spread, least, most):
     """As docs/metrics.md says: the published test knows of questions alone."""
-    rng, audits, questions = np.random.default_rng(5), 300, 400
-    small, groups = 0, {"split": np.zeros(1), "block": np.zeros(1)}
-    for _ in range(audits):
-        question, level = 1.5 * rng.normal(size=questions), spread * rng.normal(size=(2, 1, 1))
-        both = question + level + rng.normal(size=(2, 1, questions))
-        small += truth_ratio.compared(*both, np.ones((1, questions), bool), **groups)[1].value < 0.05
-    assert least <= small / audits <= most
+    rng, shape = np.random.default_rng(5), (300, 2, 1, 400)
+    question, level = 1.5 * rng.normal(size=(300, 1, 1, 400)), spread * rng.normal(size=(300, 2, 1, 1))
+    assert least <= small(question + level + rng.normal(size=shape)) <= most
+
+
+def test_a_model_without_a_question_has_no_forget_quality():
+    value, mask = np.arange(8.0).reshape(2, 4), np.array([[1, 1, 0, 0], [0, 0, 0, 0]], bool)
+    for estimate in truth_ratio.compared(value, value, mask, split=np.arange(2), block=np.zeros(2, int)):
+        assert math.isnan(estimate.value)
+        assert (estimate.n, estimate.note) == (2, "no perturbed answers in the forget set of some model")
+
+
+def test_forget_quality_is_a_geometric_mean_over_splits():
+    """Models of a split repeat each other: p of 1 twice in one split and of ⅓ (three values above three) once."""
+    low, high = np.array([1.0, 2, 3]), np.array([4.0, 5, 6])
+    unlearned, retrained = np.stack([low, low, low]), np.stack([low, low, high])
+    groups = {"split": np.array([0, 0, 1]), "block": np.zeros(3, int)}
+    ks, quality = truth_ratio.compared(unlearned, retrained, np.ones((3, 3), bool), **groups)
+    assert ks.value == 0.5
+    assert quality.value == pytest.approx(math.sqrt(0.1))  # of C(6, 3) = 20 orders, two are as far apart
+    assert (ks.low, ks.high, quality.high) == (0, 1, 1)
+    assert quality.low < 1e-3
+    groups["split"] = np.arange(3)
+    same, _ = truth_ratio.compared(unlearned, unlearned + 10, np.ones((3, 3), bool), **groups)
+    assert (same.value, same.low, same.high) == (1, 1, 1)
+    far = np.arange(5000.0)[None]
+    assert truth_ratio.compared(far, far + 9000, far >= 0, **ONE)[1].value == pytest.approx(1e-300)
+
+
+def test_distances_of_truth_ratios_cover_pairs_that_differ():
+    """Two splits of a pair share their samples, so that pairs are what varies."""
+    rng, read = np.random.default_rng(3), []
+    split, block = np.tile([0, 0, 1, 1], 4), np.repeat(np.arange(4), 4)
+    for _ in range(150):
+        shift = np.repeat(rng.normal(1, 0.4, 4), 4)[:, None]
+        audited, retrained = rng.normal(size=(2, 16, 40))
+        ks, _ = truth_ratio.compared(audited + shift, retrained, np.ones((16, 40), bool), split=split, block=block)
+        read.append((ks.value, (ks.high - ks.low) / 2))
+    values, halves = np.array(read).T
+    assert np.mean(np.abs(values - values.mean()) < halves) > 0.9
 
 
 # ---------------------------------------------------------------- overlap of the data
@@ -77,15 +100,13 @@ def test_overlap_is_counted_as_in_a_loop():
     x[1, :3] = ~0  # looks like padding, and is none
     x[2::3, 6:] = -1
     retained = np.arange(12) < 5
-    runs = [
-        [tuple(int(v) if v >= 0 else ~int(v) for v in row[i : i + 3]) for i in range(4 if number % 3 == 2 else 7)]
-        for number, row in enumerate(x)
-    ]
-    retained_runs = {run for row, keep in zip(runs, retained, strict=True) if keep for run in row}
-    expected = [sum(run in retained_runs for run in row) / len(row) for row in runs]
+    ids = np.where(x < 0, ~x, x).tolist()
+    runs = [[tuple(row[i : i + 3]) for i in range(4 if n % 3 == 2 else 7)] for n, row in enumerate(ids)]
+    known = {run for row in runs[:5] for run in row}
+    expected = [sum(run in known for run in row) / len(row) for row in runs]
     np.testing.assert_allclose(overlap.shared(overlap.numbered(x, 3), retained), expected, rtol=0, atol=1e-15)
-    assert 0 < np.mean(expected[5:]) < 1
     assert expected[:5] == [1.0] * 5
+    assert 0 < np.mean(expected[5:]) < 1
     assert overlap.shared(overlap.numbered(x, 10), retained).tolist() == [0.0] * 12
 
 
@@ -103,10 +124,9 @@ def test_what_forgotten_spans_share_with_held_out_ones_by_hand():
     heldout = np.arange(5) >= 3
     np.testing.assert_allclose(overlap.shared(spans, heldout)[:3], [1, 1 / 2, 0])
     np.testing.assert_allclose(overlap.shared(overlap.whole(spans), heldout)[:3], [1, 0, 0])
-    empty = overlap.scored(np.full((2, 3), -1))
-    assert overlap.shared(overlap.whole(empty), np.array([False, True])).tolist() == [0, 0]
-    one = overlap.scored(np.array([[3, 4], [-1, -1]]))
-    assert overlap.shared(overlap.whole(one), np.array([False, True])).tolist() == [0, 0]
+    for nothing in (np.full((2, 3), -1), np.array([[3, 4], [-1, -1]])):
+        spans = overlap.whole(overlap.scored(nothing))
+        assert overlap.shared(spans, np.array([False, True])).tolist() == [0, 0]
 
 
 # ---------------------------------------------------------------- memorisation
@@ -143,8 +163,8 @@ def groups(models):
 def test_privleak_by_hand():
     forget = np.array([[True, True, False, False]])
     all_above, half = np.array([[4.0, 3.0, 2.0, 1.0]]), np.array([[4.0, 1.0, 2.0, 3.0]])
-    assert privleak.leak(all_above, half, forget, ~forget, **groups(1)).value == pytest.approx(-100)
-    assert privleak.leak(-all_above, half, forget, ~forget, **groups(1)).value == pytest.approx(100)
+    for score, value in ((all_above, -100), (-all_above, 100)):
+        assert privleak.leak(score, half, forget, ~forget, **groups(1)).value == pytest.approx(value)
     with pytest.raises(ValueError, match="check the splits"):
         privleak.leak(half, all_above, forget, ~forget, **groups(1))
 
@@ -152,33 +172,28 @@ def test_privleak_by_hand():
 def test_privleak_ends_where_an_auc_is_one_or_nought():
     rng, forget = np.random.default_rng(6), np.arange(20)[None] < 10
     retrained = rng.normal(size=(1, 20))
-    base = 1 - separation.auc(score=retrained, positive=forget * 1.0, negative=~forget * 1.0).value[0]
-    for way, end in ((1, -100), (-1, 100 * (1 / base - 1))):
-        estimate = privleak.leak(
-            way * (2.0 * forget + rng.normal(size=(1, 20))), retrained, forget, ~forget, **groups(1)
-        )
+    highest = 100 * (1 / (1 - separation.auc(score=retrained, positive=forget * 1.0, negative=~forget * 1.0).value) - 1)
+    for way, end in ((1, -100), (-1, highest)):
+        score = way * (2.0 * forget + rng.normal(size=(1, 20)))
+        estimate = privleak.leak(score, retrained, forget, ~forget, **groups(1))
         assert end in (pytest.approx(estimate.low), pytest.approx(estimate.high))
-        assert -100 <= estimate.low <= estimate.value <= estimate.high <= 100 * (1 / base - 1) + 1e-9
+        assert -100 <= estimate.low <= estimate.value <= estimate.high <= highest + 1e-9
 
 
 @pytest.mark.parametrize("d", [0.5, 0.0])
 def test_intervals_of_privleak_cover(d):
     """d between the sides gives an AUC of Φ(d/√2), retrained models .5, so that another retrained population (d = 0)
     reads 0; 300 studies."""
-    rng, inside, within, studies = np.random.default_rng(4), 0, 0, 300
+    rng, inside, studies = np.random.default_rng(4), np.zeros(2), 300
     auc = stats.normal_probability(d / math.sqrt(2))
     truth = 100 * ((1 - auc) / 0.5 - 1)
-    assert truth == pytest.approx(0) if d == 0 else truth < -20
     for _ in range(studies):
-        both = [simulate(rng, 4, 80, shift) for shift in (d, 0.0)]
-        forget = both[0][1]
-        estimate = privleak.leak(both[0][0], both[1][0], forget, ~forget, **groups(4))
-        inside += estimate.low <= truth <= estimate.high
-        estimate = privleak.auc(both[0][0], forget, ~forget, **groups(4))
-        within += estimate.low <= auc <= estimate.high
+        (audited, forget), (retrained, _) = (simulate(rng, 4, 80, shift) for shift in (d, 0.0))
+        leak = privleak.leak(audited, retrained, forget, ~forget, **groups(4))
+        area = privleak.auc(audited, forget, ~forget, **groups(4))
+        inside += [leak.low <= truth <= leak.high, area.low <= auc <= area.high]
     # Binomial with .95: four standard errors are .05.
-    assert inside / studies >= 0.95 - 0.05
-    assert within / studies >= 0.95 - 0.05
+    assert (inside / studies >= 0.95 - 0.05).all()
 
 
 # ---------------------------------------------------------------- worth
@@ -187,25 +202,19 @@ def test_intervals_of_privleak_cover(d):
 def test_the_worth_of_a_language_model_is_its_loss_on_what_it_keeps_and_on_the_test_part():
     rng = np.random.default_rng(3)
     logits = np.stack([rng.normal(size=(4, 30)), np.zeros((4, 30))], axis=-1)
-    test, forget = np.arange(30) >= 20, np.zeros((4, 30), bool)
+    test, forget, split = np.arange(30) >= 20, np.zeros((4, 30), bool), np.array([0, 0, 1, 1])
     forget[:2, :5], forget[2:, 5:10] = True, True
-    split, none = np.array([0, 0, 1, 1]), np.zeros((4, 30), bool)
-    member = Membership(
-        train=np.tile(~test, (4, 1)), forget=forget, heldout=none, seed=np.arange(4), split=split,
-        block=np.zeros(4, int), shadow=np.zeros(4, bool),
-    )  # fmt: skip
+    none = np.zeros(4, int)
+    member = Membership(np.tile(~test, (4, 1)), forget, np.zeros_like(forget), np.arange(4), split, none, none > 0)
     case = SimpleNamespace(
         unlearned=logits, target=np.ones(4, bool), membership=member, data=SimpleNamespace(part=test.astype(np.uint8))
     )
-    parts = utilities(case, {"unit": np.zeros(4, int), "split": split})
-    loss = nll(logits)
-    for name, rows in (("nll_retain", member.retain), ("nll_test", np.tile(test, (4, 1)))):
-        expected = [loss[m, rows[m]].mean() for m in range(4)]
-        np.testing.assert_allclose(parts[name].value[0], expected)
-        assert (parts[name].standard.direction, parts[name].standard.deciding) == (1, False)
-        assert parts[name].influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
-    forgotten = utilities(case, {"unit": np.zeros(4, int), "split": split}, forgotten=True)
-    assert sorted(forgotten) == ["nll_forget", *sorted(parts)]
-    np.testing.assert_allclose(forgotten["nll_forget"].value[0], [loss[m, forget[m]].mean() for m in range(4)])
-    assert (forgotten["nll_forget"].standard.direction, forgotten["nll_forget"].standard.deciding) == (-1, True)
+    places = {"unit": none, "split": split}
+    parts, loss = utilities(case, places, forgotten=True), nll(logits)
+    assert list(utilities(case, places)) == ["nll_retain", "nll_test"]
+    assert list(parts) == ["nll_retain", "nll_test", "nll_forget"]
+    for part, rows in zip(parts.values(), (member.retain, np.tile(test, (4, 1)), forget), strict=True):
+        np.testing.assert_allclose(part.value[0], [loss[m, rows[m]].mean() for m in range(4)])
+        assert (part.standard.direction, part.standard.deciding) == ((-1, True) if rows is forget else (1, False))
+        assert part.influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
     assert utilities(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target), {}) == {}
