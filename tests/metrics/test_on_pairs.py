@@ -25,11 +25,7 @@ from ruli_cases import SEEN, UNSEEN, Folder, data, retrained, trained
 from swap_games import layout
 
 PAIRS, MODELS = 4, 3
-OPTIONS = {
-    "competition_on_pairs": competition_on_pairs.Options().model_dump(),
-    "ruli_on_pairs": ruli_on_pairs.Options().model_dump(),
-}
-SETTINGS = {"metrics": OPTIONS, "seed": 0, "bootstrap": 200}
+SETTINGS = {"seed": 0, "bootstrap": 200}
 
 
 def memberships(pairs=PAIRS, protocol=swap, **changes):
@@ -137,11 +133,9 @@ def test_few_models_find_less_than_there_is_and_never_more():
 
 
 def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):
-    retrain = call.rows(
-        ruli_on_pairs, folder.case(folder.original, folder.retrained, folder.retrained, folder.control), SETTINGS
-    )
-    none = call.rows(
-        ruli_on_pairs, folder.case(folder.original, folder.original, folder.retrained, folder.control), SETTINGS
+    retrain, none = (
+        call.rows(ruli_on_pairs, folder.case(folder.original, files, folder.retrained, folder.control), SETTINGS)
+        for files in (folder.retrained, folder.original)
     )
     for attack, name in ruli_on_pairs.TESTS:
         assert holds(only_row(retrain, f"{name}_auc", attack=attack), 0.5)
@@ -186,20 +180,19 @@ def test_the_least_number_of_models_that_is_declared_is_the_least_that_can_be_sc
 # ---------------------------------------------------------------- competition
 
 
-def test_retraining_scores_like_its_null_and_doing_nothing_scores_nothing(folder):
-    rows = call.rows(
-        competition_on_pairs, folder.case(folder.original, folder.retrained, folder.retrained, folder.control), SETTINGS
-    )
+def test_retraining_scores_like_its_null_and_what_is_far_from_it_scores_nothing(folder):
+    def scored(files):
+        case = folder.case(folder.original, files, folder.retrained, folder.control)
+        return call.rows(competition_on_pairs, case, SETTINGS)
+
+    rows = scored(folder.retrained)
     assert holds(only_row(rows, "forgetting_quality_over_null"), 1.0)
     f, score = only_row(rows, "forgetting_quality"), only_row(rows, "score")
     # All populations are right on Φ(3) of what they keep, and on half of what they never saw.
     assert score.value == pytest.approx(f.value, rel=0.15)
     pairs = [only_row(rows, "forgetting_quality", f"pair={b}").value for b in range(PAIRS)]
     assert np.mean(pairs) == pytest.approx(f.value)
-    far = folder.add("far", lambda member: np.where(member.forget, 50.0, UNSEEN))
-    rows = call.rows(
-        competition_on_pairs, folder.case(folder.original, far, folder.retrained, folder.control), SETTINGS
-    )
+    rows = scored(folder.add("far", lambda member: np.where(member.forget, 50.0, UNSEEN)))
     for name in ("forgetting_quality", "forgetting_quality_over_null", "score"):
         assert only_row(rows, name).value == 0
     assert only_row(rows, "forgetting_quality_null").value > 0.2
