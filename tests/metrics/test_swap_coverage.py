@@ -1,5 +1,7 @@
 """Intervals of the SWAP test hold what they promise: simulated games with known truth."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
@@ -119,8 +121,8 @@ def test_intervals_cover_what_other_pairs_would_show(pairs):
         masks = layout(rng, samples=400, pairs=pairs, k=K, models=2)
         leak = (LEAK + SPREAD * rng.standard_normal(pairs))[masks["block"]]
         score = rng.standard_normal(masks["forget"].shape) + leak[:, None] * masks["forget"]
-        how = {"weight": None, "sets": {"extended": [key]}, "rng": rng, "fprs": (0.1,), "draws": 200}
-        rows = swap.evaluate(scores={key: (score, score > LEAK / 2)}, **masks, **how)
+        scores, how = {key: (score, score > LEAK / 2)}, {"sets": {"extended": [key]}, "fprs": (0.1,), "draws": 200}
+        rows = swap.evaluate(scores=scores, target=SimpleNamespace(**masks, weight=None), rng=rng, **how)
         for row in rows:
             if row.pair is None and row.metric in truth:
                 hits[row.metric] += row.ci_low <= truth[row.metric] <= row.ci_high

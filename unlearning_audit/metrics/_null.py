@@ -63,15 +63,8 @@ def with_null(
 def epsilons_of(options: Options) -> Statistic:
     """Return the function that computes ε of each sample from phi of unlearned and of retrained models, by these
     options."""
-    return lambda u, r: epsilons(
-        unlearned=u,
-        retrained=r,
-        rule=options.rule,
-        delta=options.delta,
-        buffer=options.buffer,
-        per_unit=options.per_unit,
-        cap=options.cap,
-    )
+    terms = options.model_dump(include={"rule", "delta", "buffer", "per_unit", "cap"})
+    return lambda u, r: epsilons(unlearned=u, retrained=r, **terms)
 
 
 def replicated(statistic: Statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np.ndarray:

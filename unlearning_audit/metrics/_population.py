@@ -34,32 +34,19 @@ class Population:
 
     def _changed(self, change: Callable[[np.ndarray], np.ndarray]) -> "Population":
         """Return the population with ``change`` applied to every array."""
-        retrained = None if self.retrained is None else change(self.retrained)
-        train, forget, heldout = map(change, (self.train, self.forget, self.heldout))
-        return Population(change(self.original), change(self.unlearned), train, forget, heldout, retrained)
+        return Population(**{name: None if of is None else change(of) for name, of in vars(self).items()})
 
 
 def clipped(population: Population, probability: float | None) -> Population:
     """Return the population with phi cut where p_y falls below ``probability`` or exceeds its complement; unchanged if
     ``probability`` is None."""
-    phi = {
-        name: None if value is None else _reference.clip(value, probability)
-        for name, value in vars(population).items()
-        if name in ("original", "unlearned", "retrained")
-    }
-    return Population(**{**vars(population), **phi})
+    return population._changed(lambda of: of if of.dtype == bool else _reference.clip(of, probability))
 
 
 def check(name: str, population: Population) -> None:
-    """Raise ValueError if the arrays of a population differ in shape or hold phi that is not finite; ``name`` is for
-    the message."""
-    shape = population.train.shape
+    """Raise ValueError if a population holds phi that is not finite; ``name`` is for the message."""
     for field, value in vars(population).items():
-        if value is None:
-            continue
-        if value.shape != shape or value.ndim != 2:
-            raise ValueError(f"{name}.{field} has shape {value.shape}, train {shape}: all are [models, samples]")
-        if value.dtype != bool and not np.isfinite(value).all():
+        if value is not None and not np.isfinite(value).all():
             raise ValueError(f"{name}.{field} holds NaN or infinite phi: the models that made them cannot be scored")
 
 

@@ -118,10 +118,10 @@ def evaluate(case: Evaluation, options: Options) -> list[Row]:
     """
     if case.membership.pair is None and case.unpaired:
         raise ValueError("there is no pair.npy that says which canaries a coin chose from")
-    return _one_run.evaluate(
-        scores=_one_run.scores_of(case),
-        tosses=_coins.tossed(case.membership[case.target], case.seed),
-        adaptive=case.sets["adaptive"],
-        delta=options.delta,
-        seed=case.seed,
-    )
+    return audit(case, case.membership[case.target], options.delta)
+
+
+def audit(case: Evaluation, member: Membership, delta: float) -> list[Row]:
+    """Return the rows of the one-run audit of the target models with the memberships ``member``, for this δ."""
+    scores, tosses = _one_run.scores_of(case), _coins.tossed(member, case.seed)
+    return _one_run.evaluate(scores=scores, tosses=tosses, adaptive=case.sets["adaptive"], delta=delta, seed=case.seed)

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from unlearning_audit import stats
 from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
@@ -28,11 +27,11 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         return [nothing(metric, "a model has no heldout samples", "phi") for metric in ("auc", "mia_score")]
     rules, phi, part = _auc(case)
     (auc,) = _game.estimates(rules, [part])
-    mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
-    table = [row(attack="phi", metric="auc", estimate=auc), row(attack="phi", metric="mia_score", estimate=mia)]
-    for fpr in options.fpr:
-        table.append(row(attack="phi", metric="tpr_at_fpr", rate=fpr, estimate=swap.tpr(rules, phi, fpr)))
-    return table
+    return [
+        row(attack="phi", metric="auc", estimate=auc),
+        row(attack="phi", metric="mia_score", estimate=swap.less(auc)),
+        *(row(attack="phi", metric="tpr_at_fpr", rate=fpr, estimate=swap.tpr(rules, phi, fpr)) for fpr in options.fpr),
+    ]
 
 
 #: Which of the drawn samples are forgotten is a random draw, of which retrained models know nothing.

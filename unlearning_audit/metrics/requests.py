@@ -13,7 +13,7 @@ from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.contributions import Contribution
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _coins, _one_run, one_run, row, swap
+from unlearning_audit.metrics import one_run, row, swap
 from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
 from unlearning_audit.metrics.one_run import QUANTITIES as OF_ONE_RUN
 from unlearning_audit.metrics.swap import QUANTITIES as OF_SWAP
@@ -84,27 +84,12 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         if member.pair is None:
             of_request = swap.read(case, part, generator(case.seed, "swap"))
         else:
-            of_request = _audit(case, part) if request <= member.request_count else []
+            # For δ = 0: a coin chose which of the two canaries of a pair the models forgot.
+            of_request = one_run.audit(case, part, 0.0) if request <= member.request_count else []
         of_request = [line for line in of_request if line.metric in METRICS and not line.place]
         of_request = [*of_request, *_accuracies(case, part)]
         table += [replace(line, request=request) for line in of_request]
     return table
-
-
-def _audit(case: Evaluation, part: Membership) -> list[Row]:
-    """Return the rows of the one-run audit of one request: whether attacks guess, for each pair of its canaries, which
-    of the two the models forgot.
-
-    A fair coin chose that (``tosses``). ``part``: memberships in which only the canaries of this request are pairs
-    (`Membership.part`). ε is computed for δ = 0.
-    """
-    return _one_run.evaluate(
-        scores=_one_run.scores_of(case),
-        tosses=_coins.tossed(part, case.seed),
-        adaptive=case.sets["adaptive"],
-        delta=0.0,
-        seed=case.seed,
-    )
 
 
 def _accuracies(case: Evaluation, part: Membership) -> list[Row]:

@@ -205,8 +205,8 @@ def evaluate(
     For the tests in `CURVES`, the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``. ``audited`` bool
     [samples] restricts the audit to some of the target samples (RULI: to the vulnerable ones); by default all that some
     target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the samples and, with two targets or more, the
-    targets. Raises ValueError for targets and shadow models that do not fit each other, and for samples with too few
-    shadow models (`score`).
+    targets. Raises ValueError for models that cannot be compared, and for samples with too few shadow models
+    (`score`).
     """
     rows = []
     for (attack, name), test in score(targets=targets, shadows=shadows, options=options, audited=audited).items():
@@ -259,17 +259,11 @@ def score(
     forgotten and on the retrained one for held-out samples; * trained: Q_i against Q_R, on the original target; *
     remained: Q_r against Q_h, on the unlearned target.
 
-    U-LiRA is the privacy test with Gaussians of Q_u and Q_R, of one spread if RULI's have. Raises ValueError for shapes
-    that do not match, phi that is not finite, a target that is also a shadow model, and samples with too few shadow
-    models in a distribution.
+    U-LiRA is the privacy test with Gaussians of Q_u and Q_R, of one spread if RULI's have. Raises ValueError for phi
+    that is not finite, a target that is also a shadow model, and samples with too few shadow models in a distribution.
     """
     for name, population in (("targets", targets), ("shadows", shadows)):
         check(name, population)
-    if targets.train.shape[1] != shadows.train.shape[1]:
-        raise ValueError(
-            f"targets hold {targets.train.shape[1]} samples, shadows {shadows.train.shape[1]}: a test of single "
-            "samples needs the same ones in both"
-        )
     never_its_own_reference(targets, shadows)
     keep = (targets.forget | targets.heldout).any(axis=0)
     if audited is not None:

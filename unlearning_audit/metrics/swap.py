@@ -177,18 +177,8 @@ def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: S
 
     def table() -> list[Row]:
         """Return the rows of all attacks and of all sets of attacks."""
-        return evaluate(
-            scores=case.scores,
-            forget=target.forget,
-            heldout=target.heldout,
-            split=target.split,
-            block=target.block,
-            weight=target.weight,
-            sets={name: members for name, members in sets.items() if members},
-            rng=rng,
-            fprs=fprs,
-            draws=case.draws,
-        )
+        asked = {name: members for name, members in sets.items() if members}
+        return evaluate(scores=case.scores, target=target, sets=asked, rng=rng, fprs=fprs, draws=case.draws)
 
     return lost + [line for line in or_reason(case, table, "advantage") if line.pair is None or not unpaired]
 
@@ -273,11 +263,7 @@ def advantages(
 def evaluate(
     *,
     scores: dict[Key, tuple[np.ndarray, np.ndarray]],
-    forget: np.ndarray,
-    heldout: np.ndarray,
-    split: np.ndarray,
-    block: np.ndarray,
-    weight: np.ndarray | None,
+    target: Membership,
     sets: dict[str, list[Key]],
     rng: np.random.Generator,
     fprs: Sequence[float] = FPRS,
@@ -286,28 +272,21 @@ def evaluate(
     """Return all rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
 
     ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] of target models.
-    ``forget`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int [models]; ``weight`` float [samples]
-    or None: the sensitivity distribution. ``sets``: name → the adversaries over which Q takes the maximum; ``draws``:
-    bootstrap replicates.
+    ``target``: their memberships, whose ``weight`` is the sensitivity distribution. ``sets``: name → the adversaries,
+    one at least, over which Q takes the maximum; ``draws``: bootstrap replicates.
 
     The attack column holds "attack/form", or the set's name for q; ``pair`` is set where one pair is evaluated alone.
-    ``n`` counts samples, pairs for q_sd. Raises ValueError for arrays that do not fit each other, for a model without
-    forgotten or held-out samples, and for sets that are empty or name unknown adversaries.
+    ``n`` counts samples, pairs for q_sd. Raises ValueError for a model without forgotten or held-out samples.
     """
-    rules = _game.game(forget=forget, heldout=heldout, split=split, block=block, weight=weight)
-    _check(scores, sets, forget.shape)
-    keys = list(scores)
+    rules, keys = _game.of_models(target), list(scores)
     names = ["/".join(key) for key in keys]
     decisions = [decision for _, decision in scores.values()]
     advantages = crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
-    readings: dict[int | None, tuple[crossed.Reading, int]] = {
-        None: (crossed.read(advantages, share=_game.share(rules), unit=rules.block), len(rules.columns))
-    }
-    for pair in np.unique(rules.block):
-        readings[int(pair)] = (
-            crossed.read(advantages, share=_game.share(rules, pair)),
-            _game.samples(rules, pair),
-        )
+    pairs = np.unique(rules.block).tolist()
+    whole = crossed.read(advantages, share=_game.share(rules), unit=rules.block)
+    readings: dict[int | None, tuple[crossed.Reading, int]] = {None: (whole, len(rules.columns))}
+    for pair in pairs:
+        readings[pair] = crossed.read(advantages, share=_game.share(rules, pair)), _game.samples(rules, pair)
     table = [
         row(attack=name, metric="advantage", pair=pair, estimate=estimate)
         for pair, (reading, n) in readings.items()
@@ -320,9 +299,9 @@ def evaluate(
             for pair, (reading, n) in readings.items()
         }
         table += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in qualities.items()]
-        spread = stats.sd_interval(values=np.array([q.value for pair, q in qualities.items() if pair is not None]))
+        spread = stats.sd_interval(values=np.array([qualities[pair].value for pair in pairs]))
         table.append(row(attack=name, metric="q_sd", estimate=spread))
-        fair = _crossfit.quality(rules, [decisions[i] for i in numbers], readings[None][0].only(numbers), rng=rng)
+        fair = _crossfit.quality(rules, [decisions[i] for i in numbers], whole.only(numbers), rng=rng)
         table.append(row(attack=name, metric="q_crossfit", estimate=fair.estimate))
     for name, (score, _) in zip(names, scores.values(), strict=True):
         table += _separate(rules, name, score[:, rules.columns], fprs)
@@ -337,17 +316,18 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
         nothing = stats.empty(n=n, note="the attack's score is NaN for some samples")
         keys = [("auc", None), ("mia_score", None), *(("tpr_at_fpr", fpr) for fpr in fprs)]
         return [row(attack=name, metric=metric, rate=fpr, estimate=nothing) for metric, fpr in keys]
-    sides = {"score": score, "positive": rules.forget, "negative": rules.heldout}
+    part = separation.auc(score=score, positive=rules.forget, negative=rules.heldout)
+    aucs = {pair: _game.estimates(rules, [part], pair)[0] for pair in (None, *np.unique(rules.block).tolist())}
+    return [
+        row(attack=name, metric="auc", estimate=aucs[None]),
+        *(row(attack=name, metric="mia_score", pair=pair, estimate=less(auc)) for pair, auc in aucs.items()),
+        *(row(attack=name, metric="tpr_at_fpr", rate=fpr, estimate=tpr(rules, score, fpr)) for fpr in fprs),
+    ]
 
-    part = separation.auc(**sides)
-    rows = [row(attack=name, metric="auc", estimate=_game.estimates(rules, [part])[0])]
-    for pair in (None, *np.unique(rules.block).tolist()):
-        (auc,) = _game.estimates(rules, [part], pair)
-        mia = stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
-        rows.append(row(attack=name, metric="mia_score", pair=pair, estimate=mia))
-    for fpr in fprs:
-        rows.append(row(attack=name, metric="tpr_at_fpr", rate=fpr, estimate=tpr(rules, score, fpr)))
-    return rows
+
+def less(auc: stats.Estimate) -> stats.Estimate:
+    """Return the MIA score, 1 minus an AUC, with its interval."""
+    return stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
 
 
 def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
@@ -363,16 +343,3 @@ def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, 
     """Return the absolute values of signed advantages, and the limits of their intervals, in [0, 1]."""
     size = np.abs(reading.value)
     return size, np.maximum(size - half, 0.0), np.minimum(size + half, 1.0)
-
-
-def _check(
-    scores: dict[Key, tuple[np.ndarray, np.ndarray]], sets: dict[str, list[Key]], shape: tuple[int, ...]
-) -> None:
-    """Raise ValueError for scores of another shape, and for sets that are empty or name unknown adversaries."""
-    for key, (score, decision) in scores.items():
-        if score.shape != shape or decision.shape != shape or decision.dtype != bool:
-            raise ValueError(f"score and bool decision of {'/'.join(key)} must be {shape}, like the membership")
-    for name, members in sets.items():
-        unknown = [key for key in members if key not in scores]
-        if unknown or not members:
-            raise ValueError(f"set {name} must name adversaries that were scored; it has {unknown or 'none'}")
