@@ -1,5 +1,7 @@
 """Added risk of kept samples: closed forms of Gaussians, coverage, and models that change nothing."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -20,11 +22,11 @@ def simulate(rng, after, before, models=MODELS):
         for name, shift in (("after", after), ("before", before), ("retrained", 0.0))
     }
     units = np.arange(models)
-    return {**phi, "retain": retain, "heldout": ~retain, "split": units % 2, "block": units // 2}
+    return {**phi, "member": SimpleNamespace(retain=retain, heldout=~retain, split=units % 2, block=units // 2)}
 
 
-def rows_by_metric(**arrays):
-    return {row.metric: row for row in retained_risk.evaluate(**arrays)}
+def rows_by_metric(**world):
+    return {row.metric: row for row in retained_risk.evaluate(**world)}
 
 
 def test_areas_and_their_differences_are_the_closed_form():
@@ -75,10 +77,9 @@ def test_kept_samples_that_stand_out_before_and_after_may_differ_in_others(model
     if models == 2:
         for values, model in ((after, 0), (before, 1)):
             values[model, 0] = values[model, ~retain[0]].max() - 1e-6
-    places = {"split": np.zeros(models, int), "block": np.zeros(models, int)}
-    row = rows_by_metric(after=after, before=before, retrained=None, retain=retain, heldout=~retain, **places)[
-        "retained_risk"
-    ]
+    nothing = np.zeros(models, int)
+    member = SimpleNamespace(retain=retain, heldout=~retain, split=nothing, block=nothing)
+    row = rows_by_metric(member=member, after=after, before=before, retrained=None)["retained_risk"]
     assert row.value == 0
     assert row.ci_low < -0.05 < 0.05 < row.ci_high
 
@@ -94,7 +95,8 @@ def test_a_case_is_read_on_its_target_models(tmp_path):
 
 
 def test_without_kept_or_unseen_samples_there_is_no_number():
-    arrays = simulate(np.random.default_rng(4), 1.0, 1.0)
-    (row,) = retained_risk.evaluate(**{**arrays, "heldout": np.zeros_like(arrays["heldout"])})
+    world = simulate(np.random.default_rng(4), 1.0, 1.0)
+    world["member"].heldout[:] = False
+    (row,) = retained_risk.evaluate(**world)
     assert np.isnan(row.value)
     assert "has seen all of them" in row.note

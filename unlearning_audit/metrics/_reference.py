@@ -24,87 +24,37 @@ def log_density(
     kind: Kind = "kde",
     bandwidth: Bandwidth = "silverman",
     minimum: int = 3,
+    audited: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return log p(at | the phi of the models in ``mask``), sample by sample: float64 [evaluated models, samples].
 
     ``phi`` float64 and ``mask`` bool [reference models, samples]; ``at`` float64 [evaluated models, samples]. ``kind``
     "kde": Gaussian kernels of ``bandwidth``, a number in units of phi or Silverman's rule (1986, eq. 3.28) on each
     sample's own spread; "gaussian": mean and standard deviation (divisor n); "pooled": mean, and a standard deviation
-    around the means of all samples (for few models). Finite everywhere. Raises ValueError when a sample has fewer than
-    ``minimum`` models in ``mask``; the message names the ``side``.
+    around the means of all samples (for few models). If the evaluated models are reference models themselves,
+    ``audited`` int [evaluated models] says which: each is left out of its own density and bandwidth.
+
+    Finite everywhere. Raises ValueError when a sample has fewer than ``minimum`` models in ``mask``; the message names
+    the ``side``.
     """
-    per_sample.require(mask, minimum=minimum, side=side)
+    leave_out, rows = audited is not None, slice(None) if audited is None else audited
+    per_sample.require(mask, minimum=minimum, side=side, leave_out=leave_out)
     if kind in SPREADS:
-        return density.gaussian(at, per_sample.mean(phi, mask), per_sample.spread(phi, mask, kind=SPREADS[kind]))
-    count, width = _count_and_bandwidth(phi, mask, bandwidth, leave_out=False)
-    return _kde(phi, mask, at, np.broadcast_to(width, at.shape), np.broadcast_to(count, at.shape), None)
-
-
-def log_density_of_its_own(
-    phi: np.ndarray,
-    mask: np.ndarray,
-    audited: np.ndarray,
-    *,
-    side: str,
-    kind: Kind = "kde",
-    bandwidth: Bandwidth = "silverman",
-    minimum: int = 3,
-) -> np.ndarray:
-    """Return the log density of phi of reference models themselves, each computed without that model: float64 [audited
-    models, samples].
-
-    ``audited`` int: which rows of ``phi`` are evaluated. The bandwidth, too, is that of the other models. Other
-    arguments are those of `log_density`.
-    """
-    per_sample.require(mask, minimum=minimum, side=side, leave_out=True)
-    at = phi[audited]
-    if kind in SPREADS:
-        centre = per_sample.mean(phi, mask, leave_out=True)
-        spread = per_sample.spread(phi, mask, kind=SPREADS[kind], leave_out=True)
-        return density.gaussian(at, centre[audited], spread[audited])
-    count, width = _count_and_bandwidth(phi, mask, bandwidth, leave_out=True)
-    return _kde(phi, mask, at, np.broadcast_to(width, phi.shape)[audited], count[audited], audited)
-
-
-def _count_and_bandwidth(
-    phi: np.ndarray, mask: np.ndarray, rule: Bandwidth, *, leave_out: bool
-) -> tuple[np.ndarray, np.ndarray | float]:
-    """Return the number of models and the bandwidth of each sample, [1, samples] or with ``leave_out`` [models,
-    samples]."""
+        centre = per_sample.mean(phi, mask, leave_out=leave_out)
+        spread = per_sample.spread(phi, mask, kind=SPREADS[kind], leave_out=leave_out)
+        return density.gaussian(at, centre[rows], spread[rows])
     squares, count = per_sample.squares(phi, mask, leave_out=leave_out)
-    if rule != "silverman":
-        return count, float(rule)
-    spread = np.sqrt(squares / (count - 1))
-    return count, np.maximum((4 / (3 * count)) ** 0.2 * spread, density.SMALLEST_SPREAD)
-
-
-def _kde(
-    phi: np.ndarray,
-    mask: np.ndarray,
-    at: np.ndarray,
-    width: np.ndarray,
-    count: np.ndarray,
-    excluded: np.ndarray | None,
-) -> np.ndarray:
-    """Return the log kernel density of reference models' phi at ``at``, float64 [evaluated models, samples].
-
-    ``phi`` float64 and ``mask`` bool [reference models, samples]; ``width`` and ``count``: bandwidth and number of
-    models, of the shape of ``at``. If ``excluded`` int [evaluated models] is given, row k leaves out the reference
-    model ``excluded``[k].
-    """
-    points = np.where(mask, phi, np.inf)
-    result = np.empty(at.shape)
-    columns = max(1, CHUNK // len(phi))
+    if bandwidth == "silverman":
+        width = np.maximum((4 / (3 * count)) ** 0.2 * np.sqrt(squares / (count - 1)), density.SMALLEST_SPREAD)
+    else:
+        width = np.full(count.shape, bandwidth)
+    count, width = (np.broadcast_to(of[rows], at.shape) for of in (count, width))
+    points, result, columns = np.where(mask, phi, np.inf), np.empty(at.shape), max(1, CHUNK // len(phi))
     for start in range(0, at.shape[1], columns):
         block = slice(start, start + columns)
-        chunk = points[:, block].copy()
         for k in range(len(at)):
-            if excluded is not None:
-                column = chunk[excluded[k]].copy()
-                chunk[excluded[k]] = np.inf
-            result[k, block] = _kernels(chunk, at[k, block], width[k, block], count[k, block])
-            if excluded is not None:
-                chunk[excluded[k]] = column
+            others = points[:, block] if audited is None else np.delete(points[:, block], audited[k], axis=0)
+            result[k, block] = _kernels(others, at[k, block], width[k, block], count[k, block])
     return result
 
 

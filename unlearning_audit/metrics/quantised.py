@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.contributions import Contribution, Standard, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.rows import Row
@@ -18,7 +18,6 @@ from unlearning_audit.metrics import relearn, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Distinct, Settings
 from unlearning_audit.stats import crossed, levels, rates, separation
-from unlearning_audit.store.files import NoAnswerError
 
 NEEDS = ("forgotten", "weights", "relearned")
 
@@ -65,12 +64,9 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     weight = member.forget[:, coarse.index].astype(np.float64)
     right = coarse.right_rounded[:, _places(coarse, options)].astype(np.float64)
     parts = [crossed.per_model(value=of_bits, weight=weight) for of_bits in right.swapaxes(0, 1)]
-    stacked: dict[str, Any] = {
-        name: np.stack([getattr(part, name) for part in parts]) for name in ("value", "influence", "imagined")
-    }
-    places: dict[str, Any] = {"unit": member.block, "split": member.split, "index": coarse.index}
-    names = tuple(f"{bits} bits" for bits in options.bits)
-    return {name: Contribution(names, **stacked, **places, standard=standard) for name, standard in DECIDES.items()}
+    places = {"unit": member.block, "split": member.split, "index": coarse.index}
+    names = [f"{bits} bits" for bits in options.bits]
+    return {name: several(names, parts, **places, standard=standard) for name, standard in DECIDES.items()}
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -80,19 +76,16 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     and the accuracies.
     """
     coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]
-    try:
-        retrained = relearn.stacked(case.compared_relearned_files) if case.compared_relearned_files else None
-        why = "there are no other retrained models: add retrain to the methods, with controls: true"
-    except NoAnswerError as error:
-        retrained, why = None, str(error)
+    retrained = relearn.compared(case)
     forget, heldout = member.forget[:, coarse.index], member.heldout[:, coarse.index]
     test = np.tile(case.data.part[coarse.index] == 1, (len(forget), 1))
     groups: dict[str, Any] = {"split": member.split, "block": member.block}
     table = []
     for bits, place in zip(options.bits, _places(coarse, options), strict=True):
         right, name = coarse.right_rounded[:, place], f"{bits} bits"
-        gap = stats.empty(n=0, note=why)
-        if retrained is not None:
+        if isinstance(retrained, str):
+            gap = stats.empty(n=0, note=retrained)
+        else:
             gap = rates.gap(of=right, to=retrained.right_rounded[:, place], rows=forget, **groups)
         back = rates.gap(of=right, to=coarse.right[:, 0], rows=forget, **groups)
         table += [
@@ -100,8 +93,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
             row(metric="quantised_return", rule=name, estimate=back),
         ]
         if heldout.any(axis=1).all():
-            sides = {"positive": forget.astype(np.float64), "negative": heldout.astype(np.float64)}
-            part = separation.auc(score=coarse.phi_rounded[:, place].astype(np.float64), **sides)
+            phi = coarse.phi_rounded[:, place].astype(np.float64)
+            part = separation.auc(score=phi, positive=forget * 1.0, negative=heldout * 1.0)
             auc = levels.of(part, **groups, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
             table.append(row(metric="quantised_auc", rule=name, estimate=auc))
         for role, mask in (("forget", forget), ("test", test)):

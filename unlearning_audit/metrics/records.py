@@ -1,5 +1,6 @@
 """Records: which forgotten samples, and whose, are still recognised, at a false discovery rate."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -176,21 +177,13 @@ def lines_of(case: Evaluation, place: Line, samples: np.ndarray, score: np.ndarr
     person, with Simes' p-value of all records of the person.
     """
     data = case.data
-    of_person: list[Line] = [{}] * len(samples)
+    columns = {"sample": samples, "row": data.index[samples], "label": data.y[samples], "score": score, "p": p}
     if data.subject is not None:
-        persons = data.subject[samples]
-        people, p_people = record_stats.simes(p=p, group=persons)
-        least = dict(zip(people.tolist(), p_people.tolist(), strict=True))
-        of_person = [{"person": person, "p_person": least[person]} for person in persons.tolist()]
-    return [
-        {
-            **place, "sample": sample, "row": int(data.index[sample]), "label": int(data.y[sample]), "score": value,
-            "p": probability, "kind": "", "content": "", **person,
-        }
-        for sample, value, probability, person in zip(
-            samples.tolist(), score.tolist(), p.tolist(), of_person, strict=True
-        )
-    ]  # fmt: skip
+        columns["person"] = data.subject[samples]
+        people, p_people = record_stats.simes(p=p, group=columns["person"])
+        columns["p_person"] = p_people[np.searchsorted(people, columns["person"])]
+    values = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [{**place, "kind": "", "content": "", **dict(zip(columns, line, strict=True))} for line in values]
 
 
 def listed(lines: list[Line], rate: float) -> list[Line]:
@@ -203,30 +196,31 @@ def listed(lines: list[Line], rate: float) -> list[Line]:
     marks = record_stats.discoveries(p=np.array([line["p"] for line in lines]), rate=rate)
     people = {_person(line): line["p_person"] for line in lines if "person" in line}
     of_people = record_stats.discoveries(p=np.array(list(people.values())), rate=rate)
-    recognised = dict(zip(people, of_people.tolist(), strict=True))
+    recognised = {
+        person: {"person_recognised": int(mark)} for person, mark in zip(people, of_people.tolist(), strict=True)
+    }
     return [
-        {
-            **line, "recognised": int(mark), "rate": rate,
-            **({"person_recognised": int(recognised[_person(line)])} if "person" in line else {}),
-        }
+        {**line, "recognised": int(mark), "rate": rate, **recognised.get(_person(line), {})}
         for line, mark in zip(lines, marks.tolist(), strict=True)
-    ]  # fmt: skip
+    ]
 
 
-def _person(line: Line) -> tuple[int, int, int]:
-    """Return the key of a line's person: pair, split and person."""
-    return line["pair"], line["split"], line["person"]
+def _person(line: Line) -> tuple[int, int, int | None]:
+    """Return the key of a line's person: pair, split and person, None if lines name no persons."""
+    return line["pair"], line["split"], line.get("person")
 
 
+@dataclass(eq=False)
 class _Split:
     """One split of a pair: the number of its ``models``, the samples that they ``forget`` and never saw (``heldout``),
     and ``means``, the mean score by attack."""
 
-    def __init__(
-        self, block: int, split: int, models: int, forget: np.ndarray, heldout: np.ndarray, means: Scores
-    ) -> None:
-        self.block, self.split, self.models = block, split, models
-        self.forget, self.heldout, self.means = forget, heldout, means
+    block: int
+    split: int
+    models: int
+    forget: np.ndarray
+    heldout: np.ndarray
+    means: Scores
 
     @cached_property
     def leads(self) -> dict[str, float]:
@@ -247,12 +241,10 @@ def _strongest(part: _Split, splits: list[_Split]) -> tuple[str, int]:
     so the choice does not depend on this pair. The other split of the same pair has forgotten and held-out samples
     exchanged. A chance lean to its forgotten samples leans away from these, so the choice is then cautious.
     """
-    elsewhere = [candidate for candidate in splits if candidate.block != part.block] or [
-        candidate for candidate in splits if candidate is not part
-    ]
+    elsewhere = [of for of in splits if of.block != part.block] or [of for of in splits if of is not part]
     if not elsewhere:
         return PHI, 1
-    leads = {attack: float(np.mean([candidate.leads[attack] for candidate in elsewhere])) for attack in part.means}
+    leads = {attack: float(np.mean([of.leads[attack] for of in elsewhere])) for attack in part.means}
     best = max(leads, key=lambda attack: abs(leads[attack]))
     return best, 1 if leads[best] >= 0 else -1
 
@@ -282,7 +274,7 @@ def _rows(lines: list[Line], rate: float, **place: Any) -> list[Row]:
     table = [row(metric="records_recognised", estimate=estimate, **place)]
     people = {_person(line): line["person_recognised"] for line in lines if "person" in line}
     if people:
-        note = f"{sum(people.values())} of {len(people)}"
-        estimate = Estimate(sum(people.values()) / len(people), np.nan, np.nan, len(people), note)
+        known, everyone = sum(people.values()), len(people)
+        estimate = Estimate(known / everyone, np.nan, np.nan, everyone, f"{known} of {everyone}")
         table.append(row(metric="people_recognised", estimate=estimate, **place))
     return table

@@ -5,8 +5,6 @@ retrained models, in which nothing can come back. Relearning time goes back to G
 of retraining is the anamnesis index of Chundawat et al. (2023).
 """
 
-import functools
-
 import numpy as np
 from pydantic import Field
 
@@ -15,7 +13,7 @@ from unlearning_audit.evaluation.contributions import Contribution, Standard, si
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import row
+from unlearning_audit.metrics import nothing, row
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates
@@ -87,35 +85,38 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     member = case.membership[case.target]
     weighed = member.forget[:, audited.index] & ~audited.taught
     groups = {"split": member.split, "block": member.block}
+    accuracies = [rates.rate(hit=audited.right[:, i], rows=weighed, **groups) for i in range(len(audited.steps))]
     table = [
-        row(
-            metric="relearn_accuracy", step=int(step),
-            estimate=rates.rate(hit=audited.right[:, i], rows=weighed, **groups),
-        )
-        for i, step in enumerate(audited.steps)
-    ]  # fmt: skip
+        row(metric="relearn_accuracy", step=step, estimate=estimate)
+        for step, estimate in zip(audited.steps.tolist(), accuracies, strict=True)
+    ]
     text = case.data.x.dtype.kind == "i" and not case.data.y.any()
     names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")
-    try:
-        if not case.compared_relearned_files:
-            raise NoAnswerError("there are no other retrained models: add retrain to the methods, with controls: true")
-        retrained = stacked(case.compared_relearned_files)
-    except NoAnswerError as error:
-        return [*table, *(row(metric=name, estimate=stats.empty(n=0, note=str(error))) for name in names)]
-    phi = case.answers(case.originals).of(case.target, audited.index)
-    before = phi.argmax(-1) == _labels(case)[:, audited.index]
-    goal = NEAR * _mean(before, weighed)
-    of_nll = []
+    retrained = compared(case)
+    if isinstance(retrained, str):
+        return [*table, *(nothing(name, retrained) for name in names)]
+    before = case.answers(case.originals).of(case.target, audited.index).argmax(-1)
+    goal = NEAR * _mean(before == case.labels_of(case.target)[..., audited.index], weighed)
+    curves = {"relearn_area": (audited.right, retrained.right), "relearn_area_phi": (audited.phi, retrained.phi)}
     if text:
-        nll, retrained_nll = (np.logaddexp(0.0, -curves.phi.astype(np.float64)) for curves in (audited, retrained))
-        of_nll = [row(metric="relearn_area_nll", estimate=area(nll, retrained_nll, audited.steps, weighed, **groups))]
+        nll, retrained_nll = (np.logaddexp(0.0, -phi.astype(np.float64)) for phi in (audited.phi, retrained.phi))
+        curves = {"relearn_area_nll": (nll, retrained_nll), **curves}
+    areas = {name: area(*pair, audited.steps, weighed, **groups) for name, pair in curves.items()}
     return [
-        *of_nll,
-        row(metric="relearn_area", estimate=area(audited.right, retrained.right, audited.steps, weighed, **groups)),
-        row(metric="relearn_area_phi", estimate=area(audited.phi, retrained.phi, audited.steps, weighed, **groups)),
+        *(row(metric=name, estimate=estimate) for name, estimate in areas.items()),
         row(metric="relearn_steps", estimate=index(audited, retrained, weighed, goal, **groups)),
         *table,
     ]
+
+
+def compared(case: Evaluation) -> Relearned | str:
+    """Return the records of the retrained models to compare with, or the reason why there are none."""
+    if not case.compared_relearned_files:
+        return "there are no other retrained models: add retrain to the methods, with controls: true"
+    try:
+        return stacked(case.compared_relearned_files)
+    except NoAnswerError as error:
+        return str(error)
 
 
 def stacked(files: list[str]) -> Relearned:
@@ -155,48 +156,33 @@ def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 def area(
-    audited: np.ndarray,
-    retrained: np.ndarray,
-    steps: np.ndarray,
-    weighed: np.ndarray,
-    *,
-    split: np.ndarray,
-    block: np.ndarray,
+    audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, weighed: np.ndarray, **groups: np.ndarray
 ) -> Estimate:
     """Return how far the curve of ``audited`` lies above that of ``retrained`` on ``weighed`` rows, as a mean over
     log₂(1 + step).
 
     ``audited`` and ``retrained`` [models, points, rows]: right (bool) or phi, of the same samples in paired models;
-    ``weighed`` bool [models, rows]; ``split`` and ``block`` int [models]. The interval covers samples and models; for
-    predictions it lies in [−1, 1].
+    ``weighed`` bool [models, rows]; ``groups``: "split" and "block", int [models]. The interval covers samples and
+    models; for predictions it lies in [−1, 1].
     """
-    means = [_over_steps(values, steps) for values in (audited, retrained)]
-    weight = weighed.astype(np.float64)
+    means, weight = [_over_steps(values, steps) for values in (audited, retrained)], weighed.astype(np.float64)
     if audited.dtype == bool:
-        part = functools.reduce(
-            crossed.difference, (crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means)
-        )
+        shares = [crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means]
+        part, end = crossed.difference(*shares), 1.0
     else:
-        part = levels.per_model(value=means[0] - means[1], weight=weight)
-    end = 1.0 if audited.dtype == bool else np.inf
-    n = int(weighed.any(axis=0).sum())
-    return levels.of(part, split=split, block=block, n=n, bounds=(-end, end))
+        part, end = levels.per_model(value=means[0] - means[1], weight=weight), np.inf
+    return levels.of(part, **groups, n=int(weighed.any(axis=0).sum()), bounds=(-end, end))
 
 
 def index(
-    audited: Relearned,
-    retrained: Relearned,
-    weighed: np.ndarray,
-    goal: np.ndarray,
-    *,
-    split: np.ndarray,
-    block: np.ndarray,
+    audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: np.ndarray, **groups: np.ndarray
 ) -> Estimate:
     """Return the mean number of steps until accuracy reaches the ``goal`` float64 [models], divided by that of
     retrained models.
 
     A model that does not reach it by the last step counts twice as many steps. The interval is a jackknife over splits,
     because models of a split are taught the same samples, or over models where there are fewer than three splits.
+    ``groups``: "split" and "block", int [models].
     """
     back = np.array([first(models, weighed, goal) for models in (audited, retrained)], dtype=np.float64)
     late = ", ".join(
@@ -211,12 +197,11 @@ def index(
     value = float(back[0].mean() / back[1].mean())
     if n < 2:
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, "one model has no interval"])))
-    splits, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
-    number = group.reshape(-1) if splits.shape[1] > 2 else np.arange(n)
+    splits, group = np.unique(np.stack([groups["block"], groups["split"]]), axis=1, return_inverse=True)
+    unit, number = ("split", group.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
     left = number != np.unique(number)[:, None]
     without = back @ left.T / left.sum(axis=1)
     if not without[1].all():
-        unit = "split" if splits.shape[1] > 2 else "model"
         why = f"no interval: but for one {unit}, retrained ones are as right as the originals from the start"
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, why])))
     ratios = without[0] / without[1]
@@ -237,9 +222,3 @@ def _mean(right: np.ndarray, weighed: np.ndarray) -> np.ndarray:
     """Return the share of each model's ``weighed`` rows that are right, float64 [models]."""
     share: np.ndarray = (right & weighed).sum(axis=1) / np.maximum(weighed.sum(axis=1), 1)
     return share
-
-
-def _labels(case: Evaluation) -> np.ndarray:
-    """Return the labels of the target models, int64 [models, samples]."""
-    labels = case.labels_of(case.target)
-    return np.broadcast_to(labels, (int(case.target.sum()), labels.shape[-1]))

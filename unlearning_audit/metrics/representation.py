@@ -68,20 +68,20 @@ def compared(case: Evaluation) -> list[Row]:
     "cka_gap" is left out for retraining itself, and where there is no control. Rows have the reason in place of a
     number where the models to compare with are missing or failed.
     """
-    retrained, gap = case.compared_files, []
+    retrained, table = case.compared_files, []
     if not retrained:
         why = "there are no other retrained models: add retrain to the methods, with controls: true"
         return [nothing("cka_retrained", why, role="forget")]
+    metric = "cka_retrained"
     try:
         near = likeness(case, case.unlearned_files, retrained)
+        table.append(_row(case, metric, near))
+        if case.control_files and case.unlearned_files not in (case.retrained_files, case.control_files):
+            metric = "cka_gap"
+            table.append(_row(case, metric, levels.less(near, likeness(case, case.control_files, retrained))))
     except NoAnswerError as error:
-        return [nothing("cka_retrained", str(error), role="forget")]
-    if case.control_files and case.unlearned_files not in (case.retrained_files, case.control_files):
-        try:
-            gap.append(_row(case, "cka_gap", levels.less(near, likeness(case, case.control_files, retrained))))
-        except NoAnswerError as error:
-            gap.append(nothing("cka_gap", str(error), role="forget"))
-    return [_row(case, "cka_retrained", near), *gap]
+        table.append(nothing(metric, str(error), role="forget"))
+    return table
 
 
 def likeness(case: Evaluation, files: list[str], counterparts: list[str]) -> crossed.PerModel:
@@ -91,20 +91,17 @@ def likeness(case: Evaluation, files: list[str], counterparts: list[str]) -> cro
     ``files`` and ``counterparts``: files of logits, with which hidden layers are found. NaN where CKA is undefined.
     Raises NoAnswerError where target models or counterparts failed.
     """
-    forget, influence = case.membership[case.target].forget, []
-    value: list[float] = []
-    for (index, x), (same, y) in zip(_layers(case, files), _layers(case, counterparts), strict=True):
+    forget = case.membership[case.target].forget
+    value, influence = np.zeros(len(forget)), np.zeros(forget.shape)
+    pairs = zip(_layers(case, files), _layers(case, counterparts), strict=True)
+    for model, ((index, x), (same, y)) in enumerate(pairs):
         if not np.array_equal(index, same):
             raise ArtifactError(
                 f"{files[0]} and {counterparts[0]}: other samples were read; delete both readings and run again"
             )
-        forgotten = forget[len(value), index]
-        alike, moved = alignment.linear(x=x[forgotten], y=y[forgotten])
-        dense = np.zeros(len(case.data.y))
-        dense[index[forgotten]] = moved
-        value.append(alike)
-        influence.append(dense)
-    return crossed.PerModel(np.array(value), np.array(influence), np.zeros((len(value), 2)))
+        forgotten = forget[model, index]
+        value[model], influence[model, index[forgotten]] = alignment.linear(x=x[forgotten], y=y[forgotten])
+    return crossed.PerModel(value, influence, np.zeros((len(value), 2)))
 
 
 def probed(case: Evaluation) -> Row:
@@ -127,7 +124,7 @@ def probed(case: Evaluation) -> Row:
     forget, heldout = member.forget & scored, member.heldout & scored
     if not (forget.any(axis=1) & heldout.any(axis=1)).all():
         return nothing("probe_auc", "a model has no forgotten or no held-out samples with a label that kept ones have")
-    part = separation.auc(score=score, positive=forget.astype(np.float64), negative=heldout.astype(np.float64))
+    part = separation.auc(score=score, positive=forget * 1.0, negative=heldout * 1.0)
     n = int((forget | heldout).any(axis=0).sum())
     estimate = levels.of(part, split=member.split, block=member.block, n=n, bounds=(0, 1), units=True)
     return row(metric="probe_auc", estimate=estimate)

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import NoAnswerError
+from unlearning_audit.evaluation.arrays import Membership, NoAnswerError
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import row
+from unlearning_audit.metrics import nothing, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import levels, separation
@@ -55,40 +54,31 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
             values[name] = None if files is None else case.answers(files).phi(labels, case.target)
         except NoAnswerError:  # retraining failed, which is no fault of this method
             values[name] = None
-    groups = {"split": member.split, "block": member.block}
-    return evaluate(**values, retain=member.retain, heldout=member.heldout, **groups)
+    return evaluate(member, **values)
 
 
 def evaluate(
-    *,
-    after: np.ndarray,
-    before: np.ndarray,
-    retrained: np.ndarray | None,
-    retain: np.ndarray,
-    heldout: np.ndarray,
-    split: np.ndarray,
-    block: np.ndarray,
+    member: Membership, *, after: np.ndarray, before: np.ndarray | None, retrained: np.ndarray | None
 ) -> list[Row]:
     """Return the row "retained_auc", the AUC of retained against held-out samples by φ (confidence in the label) after
     unlearning, and its differences from the AUC before unlearning ("retained_risk") and in retrained models
     ("retained_risk_gap").
 
     ``after``, ``before`` and ``retrained`` float64 [models, samples]: φ of the models after unlearning, before it, and
-    of retrained ones; without one of the latter two, its difference is left out. ``retain`` and ``heldout`` bool
-    [models, samples]; ``split`` and ``block`` int [models]. One row without a number is returned if a model has no
-    retained or no held-out samples.
+    of retrained ones; without one of the latter two, its difference is left out. ``member``: the memberships of the
+    models. One row without a number is returned if a model has no retained or no held-out samples.
 
     Intervals cover models and samples, and differences are paired by both. The variance of an AUC includes imaginary
     samples (field ``imagined``; see `stats.mean_influence`), so that an AUC of 1 has an interval, too. In the
     difference of two equal AUCs they would cancel. So the larger of their influences counts there, unless the scores
     themselves are equal.
     """
+    retain, heldout = member.retain, member.heldout
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():
-        empty = stats.empty(n=0, note="a model keeps no sample, or has seen all of them")
-        return [row(metric="retained_auc", estimate=empty)]
-    sides = {"positive": retain.astype(np.float64), "negative": heldout.astype(np.float64)}
+        return [nothing("retained_auc", "a model keeps no sample, or has seen all of them")]
+    sides = {"positive": retain * 1.0, "negative": heldout * 1.0}
     auc_after = separation.auc(score=after, **sides)
-    groups: dict[str, Any] = {"split": split, "block": block}
+    groups: dict[str, Any] = {"split": member.split, "block": member.block}
     n = int((retain | heldout).any(axis=0).sum())
     table = [row(metric="retained_auc", estimate=levels.of(auc_after, **groups, n=n, bounds=(0, 1), units=True))]
     for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):

@@ -276,14 +276,11 @@ def score(
     def ratio(at: np.ndarray, over: Side, under: Side, kind: _reference.Kind = options.density) -> np.ndarray:
         """Return log p(at | over) − log p(at | under), float64 of the shape of ``at``, φ of target models. ``over`` and
         ``under``: φ of shadow models with the mask and the name of the distribution."""
+        how: dict[str, Any] = {"kind": kind, "bandwidth": options.bandwidth, "minimum": options.minimum}
         numerator, denominator = (
-            _reference.log_density(
-                phi, mask, at, side=side, kind=kind, bandwidth=options.bandwidth, minimum=options.minimum
-            )
-            for phi, mask, side in (over, under)
+            _reference.log_density(phi, mask, at, side=side, **how) for phi, mask, side in (over, under)
         )
-        difference: np.ndarray = numerator - denominator
-        return difference
+        return np.asarray(numerator - denominator)
 
     gaussian: _reference.Kind = "pooled" if options.density == "pooled" else "gaussian"
     q_u = shadows.unlearned, shadows.forget, "forgotten (unlearned)"
