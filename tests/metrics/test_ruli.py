@@ -36,7 +36,7 @@ def draw(rng, *, models, samples, q_u, q_h, q_R=0.0, q_i=3.0, q_r=3.0, offset=0.
 
 
 def rows_of(targets, shadows, **options) -> dict[tuple[str, str], dict]:
-    rows = ruli.evaluate(targets=targets, shadows=shadows, options=ruli.Options(**options))
+    rows = ruli.evaluate(targets, shadows, ruli.Options(**options))
     table = {(r.attack, r.metric): r for r in rows}
     assert len(table) == len(rows)
     return table

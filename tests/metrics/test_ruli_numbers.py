@@ -26,8 +26,8 @@ TARGETS, SHADOWS = population(3, 0), population(12, 1)
 KEPT = SHADOWS.train & ~SHADOWS.forget
 
 
-def asked(targets=TARGETS, shadows=SHADOWS, audited=None, **options):
-    return ruli.score(targets=targets, shadows=shadows, options=ruli.Options(**options), audited=audited)
+def asked(targets=TARGETS, shadows=SHADOWS, **options):
+    return ruli.score(targets, shadows, ruli.Options(**options))
 
 
 def aucs(targets=TARGETS, shadows=SHADOWS):
@@ -84,18 +84,18 @@ def test_what_was_kept_is_read_where_enough_shadow_models_kept_it():
 
 
 def test_samples_that_are_audited_or_asked_about_are_all_there_is():
-    audited = np.arange(SAMPLES) % 2 == 0
-    whole, subset = (asked(audited=some)["ruli", "privacy"].score for some in (None, audited))
-    np.testing.assert_allclose(subset, whole[:, audited])
+    some = np.arange(SAMPLES) % 2 == 0
+    whole, subset = (asked(*of)["ruli", "privacy"].score for of in ((), (TARGETS.columns(some), SHADOWS.columns(some))))
+    np.testing.assert_allclose(subset, whole[:, some])
     never = np.arange(SAMPLES) == 4  # neither forgotten nor held out by any target
     targets = replace(TARGETS, forget=TARGETS.forget & ~never, heldout=TARGETS.heldout & ~never)
     np.testing.assert_allclose(asked(targets)["ruli", "privacy"].score, whole[:, ~never])
     with pytest.raises(ValueError, match="no audited sample is forgotten or held out by any target"):
-        asked(targets, audited=never)
+        asked(targets.columns(never), SHADOWS.columns(never))
 
 
 def test_curves_are_those_of_the_two_main_questions():
-    rows = ruli.evaluate(targets=TARGETS, shadows=SHADOWS, options=ruli.Options(fpr=(0.5,)), curve=(0.4, 0.5))
+    rows = ruli.evaluate(TARGETS, SHADOWS, ruli.Options(fpr=(0.5,)), curve=(0.4, 0.5))
     curves = [(row.attack, row.metric, row.rate) for row in rows if row.metric.endswith("_roc")]
     assert curves == [("ruli", f"{name}_roc", fpr) for name in ruli.CURVES for fpr in (0.4, 0.5)]
     values = {(row.attack, row.metric): row.value for row in rows if row.rate != 0.4}

@@ -5,7 +5,7 @@ In a pair, split s forgets F and never sees T, split s′ forgets T and never se
 retrained for either split were trained on the same R.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,10 +44,10 @@ def groups(member: Membership) -> list[Group]:
     return group_list
 
 
-def by_pair(all_groups: list[Group], rows: Callable[[list[Group]], list[Row]]) -> Iterator[Row]:
-    """Yield the rows of all groups, then those of each pair by itself, with the pair's number in the field ``pair``."""
-    yield from rows(all_groups)
-    blocks = sorted({group.block for group in all_groups})
+def by_pair(all_groups: list[Group], rows: Callable[[list[Group]], list[Row]]) -> list[Row]:
+    """Return the rows of all groups, then those of each pair by itself if there are several, with the pair's number in
+    the field ``pair``."""
+    table, blocks = rows(all_groups), sorted({group.block for group in all_groups})
     for block in blocks if len(blocks) > 1 else ():
-        for row in rows([group for group in all_groups if group.block == block]):
-            yield replace(row, pair=block)
+        table += [replace(row, pair=block) for row in rows([group for group in all_groups if group.block == block])]
+    return table

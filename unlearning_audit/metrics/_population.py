@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,8 @@ class Population:
 
     def _changed(self, change: Callable[[np.ndarray], np.ndarray]) -> "Population":
         """Return the population with ``change`` applied to every array."""
-        return Population(**{name: None if of is None else change(of) for name, of in vars(self).items()})
+        arrays: dict[str, Any] = {name: None if of is None else change(of) for name, of in vars(self).items()}
+        return Population(**arrays)
 
 
 def clipped(population: Population, probability: float | None) -> Population:

@@ -1,6 +1,6 @@
 """Functions that metrics of language models share."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -21,21 +21,21 @@ UTILITY = Standard(1, "perplexity", scale="log", deciding=False)
 FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
 
 
-def by_pair(case: Evaluation, rows: Callable[[np.ndarray], list[Row]]) -> Iterator[Row]:
-    """Yield the rows of all target models. Then, if these are several swapped pairs, yield the rows of each pair, with
-    its number in the field ``pair``.
+def by_pair(case: Evaluation, rows: Callable[[np.ndarray], list[Row]]) -> list[Row]:
+    """Return the rows of all target models, then, if these are several swapped pairs, the rows of each pair, with its
+    number in the field ``pair``.
 
     In a swapped pair, the models of one split forget the samples that those of the other never saw. ``rows`` computes
     rows from ``models`` bool [models].
     """
-    yield from rows(case.target)
+    member = case.membership
     try:
-        blocks = sorted({group.block for group in _pairs.groups(case.membership)})
+        groups = _pairs.groups(member)
     except ValueError:
-        return
-    for block in blocks if len(blocks) > 1 else ():
-        for of_pair in rows(case.target & (case.membership.block == block)):
-            yield replace(of_pair, pair=block)
+        return rows(case.target)
+    return _pairs.by_pair(
+        groups, lambda some: rows(case.target & np.isin(member.block, [group.block for group in some]))
+    )
 
 
 def roles(test: np.ndarray, member: Membership | Published) -> dict[str, np.ndarray]:
@@ -147,7 +147,7 @@ def shares(
                     table.append(row(metric=gap, **place, estimate=levels.of(apart, **groups, n=n, bounds=(-1, 1))))
         return table
 
-    return list(by_pair(case, of_models))
+    return by_pair(case, of_models)
 
 
 def of_forgotten(case: Evaluation, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:

@@ -21,18 +21,10 @@ NOTE = "retrained models are not at chance: compare with them"
 def rows(case: Evaluation, target: Membership) -> list[Row]:
     """Return ``update_auc`` of every attack of the form "both". An attack whose scores are NaN for some sample has no
     row."""
-    if not case.updates or not _game.sided(target):
-        return []
-    rules, (names, parts) = _game.of_models(target), _parts(case, target)
-    if not parts:
-        return []
-    return [
-        row(
-            attack=name, metric="update_auc",
-            estimate=replace(estimate, note="; ".join(filter(None, (estimate.note, NOTE)))),
-        )
-        for name, estimate in zip(names, _game.estimates(rules, parts), strict=True)
-    ]  # fmt: skip
+    names, parts = _parts(case, target)
+    numbers = _game.estimates(_game.of_models(target), parts) if parts else []
+    noted = [replace(number, note="; ".join(filter(None, (number.note, NOTE)))) for number in numbers]
+    return [row(attack=name, metric="update_auc", estimate=of) for name, of in zip(names, noted, strict=True)]
 
 
 def contributions(case: Evaluation, target: Membership) -> dict[str, Contribution]:
@@ -41,7 +33,7 @@ def contributions(case: Evaluation, target: Membership) -> dict[str, Contributio
     Empty if no attack of the form "both" scored every forgotten and held-out sample, or if a model has samples on one
     side only.
     """
-    names, parts = _parts(case, target) if case.updates and _game.sided(target) else ([], [])
+    names, parts = _parts(case, target)
     if not names:
         return {}
     places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
@@ -52,8 +44,11 @@ def _parts(case: Evaluation, target: Membership) -> tuple[list[str], list[crosse
     """Return the names of the attacks on the update (form "both"), and the AUC of each per model, forgotten against
     held-out.
 
-    Attacks whose scores are not finite on all forgotten and held-out samples are left out.
+    Attacks whose scores are not finite on all forgotten and held-out samples are left out; nothing is returned if a
+    model has samples on one side only.
     """
+    if not case.updates or not _game.sided(target):
+        return [], []
     rules, sides = _game.of_models(target), target.forget | target.heldout
     scores = {name: score for name, score in case.updates.items() if not np.isnan(score[sides]).any()}
     parts = [

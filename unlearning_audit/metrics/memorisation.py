@@ -45,11 +45,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     "extraction_strength" is the share of the text's end that greedy decoding reproduces without an error from the text
     before it (Carlini et al. 2021). With retrained models, "…_gap" is the difference from theirs: 0 = as if retrained.
     """
-
-    def read(four: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
-        return {(name, ""): value for name, value in both(four[..., RANK]).items()}
-
-    return _text.of_tokens(case, read)
+    return _text.of_tokens(case, lambda four: {(name, ""): value for name, value in both(four[..., RANK]).items()})
 
 
 #: How many tokens of an unseen text a model guesses is known from retrained models only. Extraction strength uses the
@@ -81,10 +77,7 @@ def exact(rank: np.ndarray) -> np.ndarray:
 
     ``rank`` [..., samples, tokens]: the rank of each token from 0, NaN where it is not scored.
     """
-    scored = ~np.isnan(rank)
-    with np.errstate(invalid="ignore"):
-        share: np.ndarray = (rank == 0).sum(-1) / scored.sum(-1)
-        return share
+    return _share(rank == 0, rank)
 
 
 def strength(rank: np.ndarray) -> np.ndarray:
@@ -93,8 +86,12 @@ def strength(rank: np.ndarray) -> np.ndarray:
     ``rank`` [..., samples, tokens]: the rank of each token, 0 if right, NaN where it is not scored. 0 if the last token
     is wrong, NaN for a sample without a scored token.
     """
+    right = (rank == 0) | np.isnan(rank)
+    return _share(np.logical_and.accumulate(right[..., ::-1], axis=-1)[..., ::-1], rank)
+
+
+def _share(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """Return the share of scored tokens that are ``counted``, bool of the shape of ``rank``."""
     scored = ~np.isnan(rank)
-    unbroken = np.cumprod(((rank == 0) | ~scored)[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(invalid="ignore"):
-        share: np.ndarray = (unbroken * scored).sum(-1) / scored.sum(-1)
-        return share
+        return np.asarray((counted & scored).sum(-1) / scored.sum(-1))

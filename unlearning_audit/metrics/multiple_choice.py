@@ -65,7 +65,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         return table
 
     own = _text.shares(case, audited, retrained, gaps={"choice_accuracy": "choice_gap"})
-    return own + list(_text.by_pair(case, by_chance))
+    return own + _text.by_pair(case, by_chance)
 
 
 #: How often a model chooses well on unseen questions is known from retrained models only.

@@ -65,7 +65,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         of_retrained = None if retrained is None else retrained[models]
         return of_losses(audited[models], of_retrained, masks, split=member.split[models], block=member.block[models])
 
-    return list(_text.by_pair(case, read))
+    return _text.by_pair(case, read)
 
 
 def of_losses(

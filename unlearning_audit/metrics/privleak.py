@@ -1,5 +1,7 @@
 """PrivLeak: relative difference of the AUC of Min-K % from that on retrained models, in per cent (Shi et al. 2024)."""
 
+from typing import Any
+
 import numpy as np
 from pydantic import Field
 
@@ -66,7 +68,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
             row(metric="min_k_auc", estimate=auc(audited, forget, heldout, **place)),
         ]
 
-    return list(_text.by_pair(case, read))
+    return _text.by_pair(case, read)
 
 
 #: The AUC of PrivLeak, compared with that of retrained models, as in PrivLeak itself.
@@ -79,55 +81,39 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     target, share = case.membership[case.target], options.share
     columns = np.flatnonzero((target.forget | target.heldout).any(0))
     score = of_tokens.lowest(case.signal("tokens", case.unlearned_files, case.target, columns)[..., LOGP], share)
-    both = sides(target.forget[:, columns], target.heldout[:, columns])
-    if not all(side.any(1).all() for side in both.values()):
+    forget, heldout = target.forget[:, columns], target.heldout[:, columns]
+    if not (forget.any(1) & heldout.any(1)).all():
         return {}
-    part = separation.auc(score=score, **both)
+    part = of_models(score, forget, heldout)
     return {"min_k_auc": single(**vars(part), **_units.of(target), index=columns, standard=DECIDES["min_k_auc"])}
 
 
-def sides(forget: np.ndarray, heldout: np.ndarray) -> dict[str, np.ndarray]:
-    """Return forgotten samples as the positive side of the AUC and held-out ones as the negative, as float64
-    weights."""
-    return {"positive": forget * 1.0, "negative": heldout * 1.0}
-
-
-def _auc_of_models(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:
+def of_models(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:
     """Return the AUC of forgotten against held-out samples for each model."""
-    return separation.auc(score=score, **sides(forget, heldout))
+    return separation.auc(score=score, positive=forget * 1.0, negative=heldout * 1.0)
 
 
-def auc(
-    score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, *, split: np.ndarray, block: np.ndarray
-) -> Estimate:
+def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **groups: Any) -> Estimate:
     """Return the mean AUC of ``score``, forgotten against held-out samples, over models, with its interval.
 
     ``score`` float64 [models, samples], larger = more member-like; ``forget`` and ``heldout`` bool [models, samples];
-    ``split`` and ``block`` int [models].
+    ``groups``: "split" and "block", int [models].
     """
     n = int((forget | heldout).any(0).sum())
-    return levels.of(
-        _auc_of_models(score, forget, heldout), split=split, block=block, n=n, bounds=(0.0, 1.0), units=True
-    )
+    return levels.of(of_models(score, forget, heldout), **groups, n=n, bounds=(0.0, 1.0), units=True)
 
 
 def leak(
-    audited: np.ndarray,
-    retrained: np.ndarray,
-    forget: np.ndarray,
-    heldout: np.ndarray,
-    *,
-    split: np.ndarray,
-    block: np.ndarray,
+    audited: np.ndarray, retrained: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **groups: Any
 ) -> Estimate:
     """Return PrivLeak of models ``audited`` against ``retrained`` models of the same memberships, in per cent.
 
     ``audited`` and ``retrained`` float64 [models, samples], larger = more member-like, anything where a sample is
-    neither forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]; ``split`` and ``block`` int
-    [models]. The interval is that of the ratio to first order, with samples and models paired. Raises ValueError where
-    the AUC of retrained models is 1, so that nothing is left to compare.
+    neither forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]; ``groups``: "split" and "block",
+    int [models]. The interval is that of the ratio to first order, with samples and models paired. Raises ValueError
+    where the AUC of retrained models is 1, so that nothing is left to compare.
     """
-    a, r = (_auc_of_models(score, forget, heldout) for score in (audited, retrained))
+    a, r = (of_models(score, forget, heldout) for score in (audited, retrained))
     base = 1 - float(r.value.mean())
     if base <= 0:
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
@@ -139,4 +125,4 @@ def leak(
         100 * (ratio - 1) + scale * (moved.value - moved.value.mean()), scale * moved.influence, scale * moved.imagined
     )
     n, highest = int((forget | heldout).any(0).sum()), 100 * (1 / base - 1)  # AUCs of 1 and of 0
-    return levels.of(centred, split=split, block=block, n=n, bounds=(-100.0, max(highest, 100 * (ratio - 1))))
+    return levels.of(centred, **groups, n=n, bounds=(-100.0, max(highest, 100 * (ratio - 1))))

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES, Contribution, Standard, several
+from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, row
+from unlearning_audit.metrics import _text, nothing, row
 from unlearning_audit.metrics.accuracy import UTILITY
 from unlearning_audit.plugins.declarations import Column, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
@@ -82,11 +82,15 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
     for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
         forget, heldout = _sides(published, score)
-        if not (forget.any(axis=1).all() and heldout.any(axis=1).all()):
-            why = stats.empty(n=0, note="some model has no score on one of the two sides")
-            lines.append(row(metric=f"auc_{name}", estimate=why))
+        part = _auc(score, forget, heldout)
+        if part is None:
+            lines.append(nothing(f"auc_{name}", "some model has no score on one of the two sides"))
             continue
-        lines.append(row(metric=f"auc_{name}", estimate=_auc(score, forget, heldout, published)))
+        split = published.table()[1].split  # each group of models with one forget set
+        splits = len(np.unique(split))
+        reading = crossed.mean([part], split=split, share=np.full(splits, 1 / splits))
+        (auc,) = crossed.estimates(reading, n=int((forget | heldout).any(axis=0).sum()))
+        lines.append(row(metric=f"auc_{name}", estimate=auc))
         lines += [row(metric=f"tpr_at_fpr_{name}", rate=rate, estimate=_tpr(score, forget, heldout, rate))
                  for rate in fpr]  # fmt: skip
     for name, value, share in zip(published.readings.tolist(), published.values, published.share, strict=True):
@@ -105,13 +109,12 @@ def _sides(published: Published, score: np.ndarray) -> tuple[np.ndarray, np.ndar
     return published.forget & finite, published.heldout & finite
 
 
-def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, published: Published) -> stats.Estimate:
-    """Return the mean AUC over models; each group of models with one forget set is a split."""
-    part = separation.auc(score=_filled(score), positive=_weights(forget), negative=_weights(heldout))
-    split = published.table()[1].split
-    share = np.full(len(np.unique(split)), 1 / len(np.unique(split)))
-    reading = crossed.mean([part], split=split, share=share)
-    return crossed.estimates(reading, n=int((forget | heldout).any(axis=0).sum()))[0]
+def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel | None:
+    """Return the AUC of each model, forgotten against held-out samples; None if a model has none on one of the two
+    sides."""
+    if not (forget.any(axis=1).all() and heldout.any(axis=1).all()):
+        return None
+    return separation.auc(score=_filled(score), positive=_weights(forget), negative=_weights(heldout))
 
 
 def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float) -> stats.Estimate:
@@ -120,10 +123,10 @@ def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float
     least = int(heldout.sum(axis=1).min())
     if rate * least < 1:
         return stats.empty(n=least, note=f"{least} held-out samples do not resolve a false positive rate of {rate:g}")
-    values = []
-    for scores, member, unseen in zip(score, forget, heldout, strict=True):
-        cut = stats.cut_at_fpr(negative_score=scores[unseen], fpr=rate)
-        values.append(float((scores[member] > cut).mean()))
+    values = [
+        float((scores[member] > stats.cut_at_fpr(negative_score=scores[unseen], fpr=rate)).mean())
+        for scores, member, unseen in zip(score, forget, heldout, strict=True)
+    ]
     note = "no interval: the threshold is that of these held-out samples"
     return stats.Estimate(float(np.mean(values)), np.nan, np.nan, int(forget.any(axis=0).sum()), note)
 
@@ -164,8 +167,8 @@ def _agreements(published: Published) -> list[Row]:
     numbers = [number for number in json.loads(published.agreements) if number["agrees"] is not None]
     if not numbers:
         return []
-    wrong = [f"{number['quantity']} is {number['printed']:.6g}, recomputed {number['recomputed']:.6g}"
-             for number in numbers if not number["agrees"]]  # fmt: skip
+    words = "{quantity} is {printed:.6g}, recomputed {recomputed:.6g}"
+    wrong = [words.format_map(number) for number in numbers if not number["agrees"]]
     note = "; ".join(wrong[:5]) + (f"; and {len(wrong) - 5} more" if len(wrong) > 5 else "")
     estimate = stats.Estimate(1 - len(wrong) / len(numbers), np.nan, np.nan, len(numbers), note)
     return [row(metric="printed_numbers", estimate=estimate)]
@@ -195,60 +198,47 @@ def parts(published: Published) -> dict[str, Contribution]:
     more is remembered; ``kept`` and ``elsewhere``: means of values of retained and of test samples, which measure
     utility. A part without values is left out.
     """
-    comparable = set(published.comparable.tolist())
-    _, member = published.table()
-    places = {"unit": member.block, "split": np.zeros(len(member.split), np.int64)}
-    lines = {}
-    attacks = [(name, score) for name, score in zip(published.attacks.tolist(), published.scores, strict=True)
-               if name in comparable]  # fmt: skip
-    if attacks:
-        chance = OF_SAMPLES if published.fair else OF_ITSELF
-        standard = replace(DECIDES["auc"], ideal=0.5 if published.fair else np.nan, chance=chance)
-        if part := _of_attacks(published, attacks, places, standard):
-            lines["auc"] = part
-    for metric, role, standard in (
-        ("memory", "forget", DECIDES["memory"]),
-        ("kept", "retain", UTILITY),
-        ("elsewhere", "test", UTILITY),
-    ):
-        if part := _of_readings(published, comparable, _text.roles(published.test, published)[role], places, standard):
-            lines[metric] = part
-    return lines
+    comparable, unit = set(published.comparable.tolist()), published.table()[1].block
+    by_fair_draw = replace(DECIDES["auc"], ideal=0.5, chance=OF_SAMPLES)
+    roles = _text.roles(published.test, published)
+    metrics: dict[str, tuple[dict[str, crossed.PerModel], Standard]] = {
+        "auc": (_of_attacks(published, comparable), by_fair_draw if published.fair else DECIDES["auc"]),
+        "memory": (_of_readings(published, comparable, roles["forget"]), DECIDES["memory"]),
+        "kept": (_of_readings(published, comparable, roles["retain"]), UTILITY),
+        "elsewhere": (_of_readings(published, comparable, roles["test"]), UTILITY),
+    }
+    split = np.zeros(len(unit), np.int64)
+    return {
+        metric: several([*numbers], [*numbers.values()], unit=unit, split=split, standard=standard)
+        for metric, (numbers, standard) in metrics.items()
+        if numbers
+    }
 
 
-def _of_attacks(
-    published: Published, attacks: list[tuple[str, np.ndarray]], places: dict[str, np.ndarray], standard: Standard
-) -> Contribution | None:
-    """Return the AUC of each attack for each model, forgotten against held-out samples; None if an attack has no score
-    of forgotten or of held-out samples of some model.
-
-    ``attacks``: name and scores float64 [models, samples]; ``places``: the unit and the split of each model.
-    """
-    sides = [_sides(published, score) for _, score in attacks]
-    if not all(side.any(axis=1).all() for pair in sides for side in pair):
-        return None
-    parts = [
-        separation.auc(score=_filled(score), positive=_weights(forget), negative=_weights(heldout))
-        for (_, score), (forget, heldout) in zip(attacks, sides, strict=True)
-    ]
-    return several([name for name, _ in attacks], parts, **places, standard=standard)
+def _of_attacks(published: Published, comparable: set[str]) -> dict[str, crossed.PerModel]:
+    """Return the AUC of each attack for each model, forgotten against held-out samples; {} if an attack has no score of
+    forgotten or of held-out samples of some model. ``comparable``: names of the attacks that all populations have."""
+    parts = {}
+    for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
+        if name in comparable:
+            part = _auc(score, *_sides(published, score))
+            if part is None:
+                return {}
+            parts[name] = part
+    return parts
 
 
-def _of_readings(
-    published: Published, comparable: set[str], mask: np.ndarray, places: dict[str, np.ndarray], standard: Standard
-) -> Contribution | None:
-    """Return for each model the mean of each value in [0, 1] over the samples in ``mask`` bool [models, samples]; None
-    if there are no such values.
+def _of_readings(published: Published, comparable: set[str], mask: np.ndarray) -> dict[str, crossed.PerModel]:
+    """Return for each model the mean of each value in [0, 1] over the samples in ``mask`` bool [models, samples].
 
     ``comparable``: names of the values that all populations have. A value that falls as more is remembered is replaced
-    by 1 minus it. ``places``: the unit and the split of each model.
+    by 1 minus it.
     """
-    names, parts = [], []
+    parts = {}
     columns = (published.readings.tolist(), published.values, published.direction, published.share)
     for name, value, direction, share in zip(*columns, strict=True):
         weight = mask & np.isfinite(value)
         if share and direction and name in comparable and weight.any(axis=1).all():
-            names.append(name)
             value = _filled(value) if direction > 0 else 1 - _filled(value)
-            parts.append(crossed.per_model(value=value, weight=weight.astype(np.float64)))
-    return several(names, parts, **places, standard=standard) if names else None
+            parts[name] = crossed.per_model(value=value, weight=weight.astype(np.float64))
+    return parts

@@ -5,6 +5,8 @@ retrained models, in which nothing can come back. Relearning time goes back to G
 of retraining is the anamnesis index of Chundawat et al. (2023).
 """
 
+from typing import Any
+
 import numpy as np
 from pydantic import Field
 
@@ -155,9 +157,7 @@ def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return area
 
 
-def area(
-    audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, weighed: np.ndarray, **groups: np.ndarray
-) -> Estimate:
+def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, weighed: np.ndarray, **groups: Any) -> Estimate:
     """Return how far the curve of ``audited`` lies above that of ``retrained`` on ``weighed`` rows, as a mean over
     log₂(1 + step).
 
@@ -167,16 +167,14 @@ def area(
     """
     means, weight = [_over_steps(values, steps) for values in (audited, retrained)], weighed.astype(np.float64)
     if audited.dtype == bool:
-        shares = [crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means]
-        part, end = crossed.difference(*shares), 1.0
+        own, others = (crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means)
+        part, end = crossed.difference(own, others), 1.0
     else:
         part, end = levels.per_model(value=means[0] - means[1], weight=weight), np.inf
     return levels.of(part, **groups, n=int(weighed.any(axis=0).sum()), bounds=(-end, end))
 
 
-def index(
-    audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: np.ndarray, **groups: np.ndarray
-) -> Estimate:
+def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: np.ndarray, **groups: Any) -> Estimate:
     """Return the mean number of steps until accuracy reaches the ``goal`` float64 [models], divided by that of
     retrained models.
 

@@ -60,7 +60,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
         part = member.part(request)
         if member.pair is None:
             of_request = swap.advantages(case.scores, phi, part)  # nothing where only the control was asked
-            of_request = {name: contribution for name, contribution in of_request.items() if name == "advantage"}
+            of_request.pop("tail_advantage", None)
         else:
             of_request = one_run.guessed(case, part)
         parts |= {f"{name}_request_{request}": contribution for name, contribution in of_request.items()}
@@ -97,11 +97,8 @@ def _accuracies(case: Evaluation, part: Membership) -> list[Row]:
     ``part``."""
     guess = case.answers(case.unlearned_files).predicted(case.target)
     right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
-    return [
-        row(
-            metric="accuracy",
-            role=name,
-            estimate=rates.rate(hit=right, rows=getattr(part, name), split=part.split, block=part.block),
-        )
-        for name in ("forget", "heldout")
-    ]
+    sides = {"forget": part.forget, "heldout": part.heldout}
+    accuracies = {
+        role: rates.rate(hit=right, rows=of, split=part.split, block=part.block) for role, of in sides.items()
+    }
+    return [row(metric="accuracy", role=role, estimate=estimate) for role, estimate in accuracies.items()]

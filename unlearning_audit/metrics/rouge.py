@@ -51,13 +51,17 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     """
     audited, retrained = _answers.with_retrained(case, lambda files: _answers.overlap(case, files))
 
-    def forms(overlap: np.ndarray) -> _text.Shares:
-        """Return the three forms of ROUGE-L by name, float64 [models, samples] each."""
-        names = ("rouge_recall", "rouge_f1", "rouge_f1_unstemmed")
-        return {(name, ""): overlap[..., form] for form, name in enumerate(names)}
+    def named(overlap: np.ndarray) -> _text.Shares:
+        return {(name, ""): values for name, values in forms(overlap).items()}
 
-    of_retrained = None if retrained is None else forms(retrained)
-    return _text.shares(case, forms(audited), of_retrained, gaps={"rouge_recall": "rouge_gap"})
+    of_retrained = None if retrained is None else named(retrained)
+    return _text.shares(case, named(audited), of_retrained, gaps={"rouge_recall": "rouge_gap"})
+
+
+def forms(overlap: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the three forms of ROUGE-L by name, float64 [models, samples] each, from ``overlap`` [models, samples,
+    3]."""
+    return dict(zip(("rouge_recall", "rouge_f1", "rouge_f1_unstemmed"), np.moveaxis(overlap, -1, 0), strict=True))
 
 
 def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -65,8 +69,7 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
 
     ``answers``: for each model the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new].
     """
-    recall, f1, unstemmed = np.moveaxis(_answers.overlap_of(data, answers), -1, 0)
-    return {"rouge_recall": recall, "rouge_f1": f1, "rouge_f1_unstemmed": unstemmed}
+    return forms(_answers.overlap_of(data, answers))
 
 
 #: How much a model reproduces of an answer that it never saw is known from retrained models only.

@@ -106,7 +106,7 @@ def _rows(case: Evaluation, options: Options) -> list[Row]:
     table = []
     for kind, audited in kinds.items():
         if audited.any() and (not kind or not audited.all()):
-            tests = evaluate(targets=targets, shadows=shadows, options=options, audited=audited, curve=CURVE)
+            tests = evaluate(targets.columns(audited), shadows.columns(audited), options, curve=CURVE)
             table += [replace(test, target=kind) for test in tests]
     vulnerable = columns & case.selection.vulnerable if case.selection is not None else ~columns & columns
     return table + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else table
@@ -145,14 +145,14 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     forgot, unseen = (shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout))
     way = 1 if forgot >= unseen else -1
     parts = {}
-    for (attack, name), test in score(targets=targets, shadows=shadows, options=options).items():
+    for (attack, name), test in score(targets, shadows, options).items():
         metric = f"{name}_auc"
         if attack != "ruli" or metric not in DECIDES or test.missing:
             continue
         usable = test.positive.any(axis=1) & test.negative.any(axis=1)
         if usable.any():
-            sides = {name: getattr(test, name)[usable] * 1.0 for name in ("positive", "negative")}
-            part = separation.auc(score=test.score[usable], **sides)
+            positive, negative = test.positive[usable] * 1.0, test.negative[usable] * 1.0
+            part = separation.auc(score=test.score[usable], positive=positive, negative=negative)
             parts[metric] = single(
                 value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
                 unit=np.flatnonzero(usable), index=index[keep], standard=DECIDES[metric],
@@ -183,33 +183,21 @@ def _kept_and_vulnerable(case: Evaluation, vulnerable: np.ndarray) -> list[Row]:
     """Return the accuracy of the unlearned targets on vulnerable target samples that they retain, as one row.
     ``vulnerable`` bool [samples]."""
     member, logits = case.membership[case.target], case.answers(case.unlearned_files).of(case.target, vulnerable)
-    estimate = rates.rate(
-        hit=rates.predicted(logits) == case.data.y[vulnerable],
-        rows=member.retain[:, vulnerable],
-        split=member.split,
-        block=member.block,
-    )
+    hit, kept = rates.predicted(logits) == case.data.y[vulnerable], member.retain[:, vulnerable]
+    estimate = rates.rate(hit=hit, rows=kept, split=member.split, block=member.block)
     return [row(metric="accuracy", role="retain", target="vulnerable", estimate=estimate)]
 
 
-def evaluate(
-    *,
-    targets: Population,
-    shadows: Population,
-    options: Options,
-    audited: np.ndarray | None = None,
-    curve: tuple[float, ...] = (),
-) -> list[Row]:
+def evaluate(targets: Population, shadows: Population, options: Options, *, curve: tuple[float, ...] = ()) -> list[Row]:
     """Return rows of every test: accuracy at ratio 1, AUC and TPR at each FPR, as means over targets with intervals.
 
-    For the tests in `CURVES`, the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``. ``audited`` bool
-    [samples] restricts the audit to some of the target samples (RULI: to the vulnerable ones); by default all that some
-    target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the samples and, with two targets or more, the
-    targets. Raises ValueError for models that cannot be compared, and for samples with too few shadow models
-    (`score`).
+    For the tests in `CURVES`, the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``. The audit is of
+    all samples that some target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the samples and, with two
+    targets or more, the targets. Raises ValueError for models that cannot be compared, and for samples with too few
+    shadow models (`score`).
     """
     rows = []
-    for (attack, name), test in score(targets=targets, shadows=shadows, options=options, audited=audited).items():
+    for (attack, name), test in score(targets, shadows, options).items():
         rows += [
             row(attack=attack, metric=f"{name}_{metric}", estimate=estimate)
             for metric, estimate in readings(test, fpr=options.fpr).items()
@@ -246,9 +234,7 @@ def over_population(rows: list[Row]) -> list[Row]:
     return ratios
 
 
-def score(
-    *, targets: Population, shadows: Population, options: Options, audited: np.ndarray | None = None
-) -> dict[tuple[str, str], Question]:
+def score(targets: Population, shadows: Population, options: Options) -> dict[tuple[str, str], Question]:
     """Score all tests of RULI's table 1, U-LiRA and the attack on all samples together. Return (attack, test) → the
     scores of target models, with which samples are positives and negatives.
 
@@ -266,8 +252,6 @@ def score(
         check(name, population)
     never_its_own_reference(targets, shadows)
     keep = (targets.forget | targets.heldout).any(axis=0)
-    if audited is not None:
-        keep &= audited
     if not keep.any():
         raise ValueError("no audited sample is forgotten or held out by any target")
     targets, shadows = (clipped(p.columns(keep), options.clip) for p in (targets, shadows))
@@ -288,14 +272,12 @@ def score(
     q_r = shadows.unlearned, remained, "kept (unlearned)"
     q_i = shadows.original, shadows.train, "trained on (original)"
     q_R = shadows.original, shadows.heldout, "held out (original)"
-    forgot, out = targets.forget, targets.heldout
+    forgot, out, unknown = targets.forget, targets.heldout, np.full(targets.forget.shape, np.nan)
     result = {
         ("ruli", "privacy"): Question(ratio(targets.unlearned, q_u, q_h), forgot, out),
-        ("ruli", "efficacy"): Question(
-            np.full(out.shape, np.nan), forgot, out, "no retrained target models were given"
-        ),
+        ("ruli", "efficacy"): Question(unknown, forgot, out, "no retrained target models were given"),
         ("ruli", "trained"): Question(ratio(targets.original, q_i, q_R), targets.train, out),
-        ("ruli", "remained"): Question(np.full(out.shape, np.nan), retain, out, "no audited sample was kept"),
+        ("ruli", "remained"): Question(unknown, retain, out, "no audited sample was kept"),
         ("u_lira", "privacy"): Question(ratio(targets.unlearned, q_u, q_R, gaussian), forgot, out),
         ("population", "privacy"): Question(_pooled(targets, shadows, options), forgot, out),
     }
@@ -305,7 +287,7 @@ def score(
         result["ruli", "efficacy"] = Question(score, forgot, out)
     if retain.any():
         used = (retain | out).any(axis=0) & (remained.sum(axis=0) >= options.minimum)
-        score = np.full(out.shape, np.nan)
+        score = unknown.copy()
         over, under = ((phi[:, used], mask[:, used], name) for phi, mask, name in (q_r, q_h))
         score[:, used] = ratio(targets.unlearned[:, used], over, under)
         result["ruli", "remained"] = Question(score, retain & used, out & used)

@@ -64,7 +64,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
             for metric, estimate in readings(only(tests[attack, name], inside, block), fpr=options.fpr).items()
         ]
 
-    return list(_pairs.by_pair(groups, read))
+    return _pairs.by_pair(groups, read)
 
 
 def leave_pair_out(
@@ -85,7 +85,7 @@ def leave_pair_out(
         inside = np.isin(np.arange(models), pair)
         targets = population.models(inside)
         columns = (targets.forget | targets.heldout).any(axis=0)
-        tests = ruli.score(targets=targets, shadows=population.models(~inside), options=options)
+        tests = ruli.score(targets, population.models(~inside), options)
         for test in TESTS:
             scores[test][np.ix_(inside, columns)] = tests[test].score
             missing[test] = tests[test].missing

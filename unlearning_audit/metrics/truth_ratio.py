@@ -90,7 +90,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         names = ("truth_ratio_ks", "forget_quality")
         return [row(metric=name, role="forget", estimate=of) for name, of in zip(names, both, strict=True)]
 
-    return table + list(_text.by_pair(case, distances))
+    return table + _text.by_pair(case, distances)
 
 
 #: A verdict rests on the mean of 1/(1 + R), which falls as the right answer is forgotten. min(R, 1/R) does not: it is
@@ -172,21 +172,17 @@ def compared(
     """
     from scipy.stats import ks_2samp
 
-    distance, log_p = [], []
-    for audited_values, retrained_values, mask in zip(audited, retrained, weighed, strict=True):
-        if mask.any():
-            test = ks_2samp(audited_values[mask], retrained_values[mask])
-            distance.append(float(test.statistic))
-            log_p.append(float(np.log(max(test.pvalue, 1e-300))))
     samples = int(weighed.any(0).sum())
-    if len(distance) < len(audited):
+    if not weighed.any(axis=1).all():
         nothing = empty(n=samples, note="no perturbed answers in the forget set of some model")
         return nothing, nothing
+    tests = [ks_2samp(a[mask], r[mask]) for a, r, mask in zip(audited, retrained, weighed, strict=True)]
+    distance, p = (np.array([getattr(test, name) for test in tests]) for name in ("statistic", "pvalue"))
     group = block if len(np.unique(block)) > 1 else split
-    mean = [
-        mean_interval(values=np.array([np.mean(np.array(value)[group == g]) for g in np.unique(group)]))
-        for value in (distance, log_p)
-    ]
-    value, low, high = np.clip([mean[0].value, mean[0].low, mean[0].high], 0, 1).tolist()
-    quality, least, most = (float(np.exp(min(v, 0.0))) for v in (mean[1].value, mean[1].low, mean[1].high))
-    return Estimate(value, low, high, samples, mean[0].note), Estimate(quality, least, most, samples, mean[1].note)
+    of_distance, of_p = (
+        mean_interval(values=np.array([value[group == g].mean() for g in np.unique(group)]))
+        for value in (distance, np.log(np.maximum(p, 1e-300)))
+    )
+    value, low, high = np.clip([of_distance.value, of_distance.low, of_distance.high], 0, 1).tolist()
+    quality, least, most = np.exp(np.minimum([of_p.value, of_p.low, of_p.high], 0.0)).tolist()
+    return Estimate(value, low, high, samples, of_distance.note), Estimate(quality, least, most, samples, of_p.note)

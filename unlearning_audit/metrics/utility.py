@@ -58,7 +58,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
             whole = Estimate(whole.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
         return [row(metric="model_utility", estimate=whole)]
 
-    return list(_text.by_pair(case, read))
+    return _text.by_pair(case, read)
 
 
 def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
