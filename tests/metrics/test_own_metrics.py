@@ -79,25 +79,16 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
             '{"": 1, "x": single(',
             "mine.py: contributions must map names to Contribution, it returned dict",
         ),
-        (
-            "Standard(1,",
-            "Standard(2,",
-            "mine.py: contributions: field 'mine.direction' is 2, but must be one of 1, -1",
-        ),
+        ("Standard(1,", "Standard(2,", "mine.py: contributions: field 'mine.direction' is 2, but must be one of 1, -1"),
         ('row(metric="draw"', 'row(metric="q"', "mine.py: rows may not be called 'q', a name of the library's own"),
         ('row(metric="draw"', 'row(metric="new"', "mine.py: rows are called 'new', but QUANTITIES declares"),
         (
             "options.shift",
             "options.shaft",
-            "mine.py line 15, in rows: AttributeError: 'Options' object has no attribute",
+            "mine.py line 15, in rows: AttributeError: 'Options' object has no attribut",
         ),
-        (
-            "estimate=draw",
-            "estimate=0.5",
-            "mine.py line 17, in rows: ValueError: row: estimate must be an Estimate of unlearning_audit.stats, such "
-            "as stats.mean_interval(values=…), or stats.Estimate(value, low, high, n) with nan for limits that are not "
-            "known; found 0.5",
-        ),
+        ("estimate=draw", "estimate=0.5", "mine.py line 17, in rows: ValueError: row: estimate must be an Estimate of"),
+        ("estimate=draw", "estimate=0.5", "with nan for limits that are not known; found 0.5"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_no_number(tmp_path, old, new, sentence):
@@ -106,13 +97,9 @@ def test_what_is_wrong_is_one_sentence_and_no_number(tmp_path, old, new, sentenc
     assert isinstance(failure, Failure)
     assert (failure.kind, failure.name, parts) == ("metric", "mine", {})
     assert sentence in failure.sentence
-
-
-def test_a_raise_is_kept_with_its_file_line_and_calls(tmp_path):
-    (failure,), _ = evaluated(tmp_path / "mine.py", OWN.replace("options.shift", "options.shaft"))
-    assert failure.file.endswith("mine.py")
-    assert failure.line == 15
-    assert "shaft" in failure.traceback
+    if new == "options.shaft":  # a raise is kept with its file, line and calls
+        assert failure.file.endswith("mine.py")
+        assert (failure.line, "shaft" in failure.traceback) == (15, True)
 
 
 def test_names_stand_before_quantities_only_where_the_file_is_called_otherwise():

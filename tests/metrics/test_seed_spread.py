@@ -35,29 +35,27 @@ def test_copies_that_leave_an_original_incomplete_are_refused():
 )
 def test_copies_of_an_original_are_left_out_together(originals, copies, groups):
     """What they share would else look like the spread of models that are independent of each other."""
+
+    def limited(numbers, options):
+        member = SimpleNamespace(originals=lambda: (np.unique(numbers), numbers))
+        return score._with_whole_originals(SimpleNamespace(membership=member), options)
+
     numbers = np.repeat(np.arange(originals), copies)
-    case = SimpleNamespace(membership=SimpleNamespace(originals=lambda: (np.arange(originals), numbers)))
-    options = score._with_whole_originals(case, score.Options(groups=groups))
+    options = limited(numbers, score.Options(groups=groups))
     subsets = _null.subsets(len(numbers), len(numbers), options)[1:]
     assert len(subsets) >= 3
     for stay, _ in subsets:
         by_original = stay.reshape(originals, copies)
         assert (by_original.all(axis=1) | ~by_original.any(axis=1)).all()
-    assert score._with_whole_originals(
-        SimpleNamespace(membership=SimpleNamespace(originals=lambda: (np.arange(8), np.arange(8)))), options
-    ) is options  # fmt: skip
+    assert limited(np.arange(8), options) is options
 
 
 def test_the_rows_are_those_of_the_mean_confidence():
-    member = competition.draw(
-        0, "all", data(), competition.Options(share=0.05, originals="many", copies=2, models_per_block=6), 3
-    )
-    forget = np.flatnonzero(member.forget.any(axis=0))
-    phi = np.tile(np.array([0.0, 2.0, 2.0, 4.0, 6.0, 10.0])[:, None], (1, len(forget)))
-    phi[:, 0] += 1.0
-    phi[:, 1] -= 1.0
-    case = SimpleNamespace(
-        membership=member, data=data(), unlearned_files=[], answers=lambda _: SimpleNamespace(phi=lambda y, rows: phi)
-    )
+    options = competition.Options(share=0.05, originals="many", copies=2, models_per_block=6)
+    member = competition.draw(0, "all", data(), options, 3)
+    phi = np.tile(np.array([0.0, 2.0, 2.0, 4.0, 6.0, 10.0])[:, None], (1, member.forget.any(axis=0).sum()))
+    phi[:, :2] += [1.0, -1.0]
+    answers = SimpleNamespace(phi=lambda y, rows: phi)
+    case = SimpleNamespace(membership=member, data=data(), unlearned_files=[], answers=lambda _: answers)
     rows = {row.metric: row.value for row in seed_spread.rows(case, seed_spread.Options(), None)}
     assert rows == {"sd_of_training": pytest.approx(np.sqrt(11)), "sd_of_unlearning": pytest.approx(2.0)}

@@ -20,9 +20,9 @@ DIFFICULTY, MEMORY = 8.0, 1.0
 FORGET, HELDOUT = 150, 150
 
 
-def phi(rng, easy, *, trace):
-    """φ float64 [samples] of one model: what it knows of the forgotten samples, the first of all, is ``trace``."""
-    return easy + trace * (np.arange(len(easy)) < FORGET) + rng.standard_normal(len(easy))
+def phi(rng, easy, *, trace, models=1):
+    """φ float64 [models, samples]: what models know of the forgotten samples, the first of all, is ``trace``."""
+    return easy + trace * (np.arange(len(easy)) < FORGET) + rng.standard_normal((models, len(easy)))
 
 
 def population(rng, easy, before, *, models, trace) -> SimpleNamespace:
@@ -30,12 +30,9 @@ def population(rng, easy, before, *, models, trace) -> SimpleNamespace:
     forget = np.tile(np.arange(len(easy)) < FORGET, (models, 1))
     nothing = np.zeros(models, np.int64)
     member = Membership(forget, forget, ~forget, np.arange(models), nothing, nothing, nothing > 0)
-    after = np.array([phi(rng, easy, trace=trace) for _ in range(models)])
-    y = np.zeros(len(easy), np.int64)
-    reference = SimpleNamespace(signals={})
-    score, _ = update.score(
-        logits_of(after, y), y, reference, update.Options(), rng, before=np.tile(before, (models, 1))
-    )
+    y, after = np.zeros(len(easy), np.int64), logits_of(phi(rng, easy, trace=trace, models=models), y=0)
+    reference, before = SimpleNamespace(signals={}), np.tile(before, (models, 1))
+    score, _ = update.score(after, y, reference, update.Options(), rng, before=before)
     return SimpleNamespace(updates={"update": score}, membership=member)
 
 
