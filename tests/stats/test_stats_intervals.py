@@ -1,66 +1,100 @@
-"""Intervals, influences, phi and cuts of the ROC curve by hand, at their smallest sizes and exactly at their bounds."""
+"""Quantiles, intervals of means, deviations and rates, influences, and the logit-scaled confidence."""
 
 import numpy as np
 import pytest
+import scipy.stats
 from scipy import special
 from unlearning_audit import stats
+from unlearning_audit.stats.logits import lead
+
+from stat_cases import at_least, three
 
 
-def test_an_estimate_says_nothing_unless_it_is_told():
-    assert stats.Estimate(1.0, 0.0, 2.0, 3).note == ""
-    estimate = stats.empty(n=4, note="why")
-    assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
-    assert (estimate.n, estimate.note) == (4, "why")
+def test_quantiles():
+    assert stats.normal_quantile(0.975) == pytest.approx(1.959963984540054, rel=1e-12)
+    assert stats.normal_probability(stats.normal_quantile(0.31)) == pytest.approx(0.31, rel=1e-12)
+    assert stats.t_quantile(p=0.975, dof=np.array([4, np.inf])) == pytest.approx([2.7764451051978, 1.9599639845401])
 
 
-def test_the_level_of_intervals_is_95_percent_unless_another_is_asked_for():
-    values = np.array([1.0, 3.0])
-    estimate, wider = stats.mean_interval(values=values), stats.mean_interval(values=values, level=0.99)
-    # one degree of freedom is the distribution of Cauchy
-    np.testing.assert_allclose([estimate.low, estimate.high], 2 + np.tan(np.pi * 0.475) * np.array([-1, 1]))
-    np.testing.assert_allclose([wider.low, wider.high], 2 + np.tan(np.pi * 0.495) * np.array([-1, 1]))
-    assert estimate.n == 2
-    assert stats.LEVEL == 0.95
-
-
-def test_the_interval_of_a_standard_deviation_of_two_values():
-    estimate = stats.sd_interval(values=np.array([0.0, 2.0]), level=0.4)
-    assert estimate.value == pytest.approx(np.sqrt(2))
-    assert estimate.n == 2
-    # χ² with one degree of freedom is a squared normal variable
-    limits = np.sqrt(2) / np.abs(special.ndtri([0.85, 0.65]))
-    np.testing.assert_allclose([estimate.low, estimate.high], limits)
+def test_mean_and_sd_intervals_are_the_textbook_ones():
+    values = np.random.default_rng(5).normal(3, 2, 9)
+    for level in (0.95, 0.4):
+        tails = (1 - level) / 2, (1 + level) / 2
+        mean, sd = (how(values=values, level=level) for how in (stats.mean_interval, stats.sd_interval))
+        limits = values.mean() + special.stdtrit(8, tails) * values.std(ddof=1) / 3
+        np.testing.assert_allclose(three(mean), [values.mean(), *limits])
+        limits = np.sqrt(8 * values.var(ddof=1) / scipy.stats.chi2.ppf(tails[::-1], 8))
+        np.testing.assert_allclose(three(sd), [values.std(ddof=1), *limits])
+        assert (mean.n, sd.n, mean.note, sd.note) == (9, 9, "", "")
+    assert stats.mean_interval(values=values) == stats.mean_interval(values=values, level=0.95)
+    assert stats.sd_interval(values=values) == stats.sd_interval(values=values, level=0.95)
 
 
 def test_too_few_values_say_how_many_there_were():
-    none, single = stats.mean_interval(values=np.array([])), stats.mean_interval(values=np.array([2.0]))
-    assert (none.n, none.note) == (0, "no values")
-    assert (single.value, single.n, single.note) == (2, 1, "one value has no interval")
-    assert np.isnan([none.value, single.low, single.high]).all()
-    for values in ([], [2.0]):
-        estimate = stats.sd_interval(values=np.array(values))
-        assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
-        assert (estimate.n, estimate.note) == (len(values), "a standard deviation needs at least two values")
+    for values, how, expected in (
+        ([], stats.mean_interval, (np.nan, 0, "no values")),
+        ([2.0], stats.mean_interval, (2.0, 1, "one value has no interval")),
+        ([], stats.sd_interval, (np.nan, 0, "a standard deviation needs at least two values")),
+        ([2.0], stats.sd_interval, (np.nan, 1, "a standard deviation needs at least two values")),
+    ):
+        estimate = how(values=np.array(values))
+        np.testing.assert_equal((estimate.value, estimate.n, estimate.note), expected)
+        assert np.isnan([estimate.low, estimate.high]).all()
 
 
-def test_the_exact_interval_of_one_trial():
-    none, all_ = (stats.clopper_pearson(successes=k, n=1, level=0.4) for k in (0, 1))
-    np.testing.assert_allclose([none.value, none.low, none.high], [0, 0, 0.7])
-    np.testing.assert_allclose([all_.value, all_.low, all_.high], [1, 0.3, 1], rtol=1e-12)
-    assert (none.n, all_.n) == (1, 1)
+@pytest.mark.parametrize(("successes", "n"), [(0, 10), (3, 10), (10, 10), (1, 1000), (1, 1)])
+def test_clopper_pearson_is_exact(successes, n):
+    """Each limit leaves exactly so much beyond the observed count."""
+    for level in (0.95, 0.4):
+        interval, tail = stats.clopper_pearson(successes=successes, n=n, level=level), (1 - level) / 2
+        assert (interval.value, interval.n) == (successes / n, n)
+        beyond = (
+            scipy.stats.binom.sf(successes - 1, n, interval.low),
+            scipy.stats.binom.cdf(successes, n, interval.high),
+        )
+        assert beyond[0] == pytest.approx(tail, rel=1e-9) if successes else interval.low == 0
+        assert beyond[1] == pytest.approx(tail, rel=1e-9) if successes < n else interval.high == 1
+
+
+def test_clopper_pearson_refuses_impossible_counts():
+    for successes, n in ((-1, 3), (4, 3), (0, 0)):
+        with pytest.raises(ValueError, match=f"not {successes} of {n}"):
+            stats.clopper_pearson(successes=successes, n=n)
+
+
+def test_the_interval_of_a_quantile_covers_it():
+    rng, audits = np.random.default_rng(4), 500
+    intervals = [stats.quantile_interval(values=rng.standard_exponential(200), share=0.95) for _ in range(audits)]
+    inside = np.mean([interval.low <= -np.log(0.05) <= interval.high for interval in intervals])
+    assert inside >= at_least(0.95, audits)
+    assert {interval.note for interval in intervals} == {""}
+
+
+@pytest.mark.parametrize(("count", "low", "high"), [(5, np.nan, np.nan), (6, 1.0, 6.0), (8, 1.0, 8.0), (20, 6.0, 15.0)])
+def test_the_interval_of_a_median_is_that_of_order_statistics(count, low, high):
+    """As tables of the sign test have it, and the same from either end."""
+    values = 1.0 + np.arange(count)
+    interval, turned = (stats.quantile_interval(values=sign * values, share=0.5) for sign in (1, -1))
+    np.testing.assert_equal(three(interval), [(1 + count) / 2, low, high])
+    np.testing.assert_equal([-turned.high, -turned.low], [low, high])
+    assert interval.note == ("5 values are too few for a limit on one side" if count == 5 else "")
+
+
+def test_mean_influence_is_the_variance_of_agresti_and_caffo():
+    mean, influence, imagined = stats.mean_influence(value=np.array([1.0, 1, 0, 1, 1, 1, 0]), weight=np.ones(7))
+    assert mean == pytest.approx(5 / 7)
+    assert influence.sum() + imagined.sum() == pytest.approx(0, abs=1e-15)
+    assert (influence**2).sum() + (imagined**2).sum() == pytest.approx(6 / 9 * 3 / 9 / 9, rel=1e-12)
 
 
 def test_influences_of_weighted_values_by_hand():
     """Weights 1 and 3: an average one weighs 10/4, in all 4 + 2·2.5 = 9; two of them lie at 0 and at 1."""
     value, weight = np.array([[1.0, 0.0], [0.5, 0.75]]), np.array([[1.0, 3.0], [1.0, 1.0]])
     mean, influence, imagined = stats.mean_influence(value=value, weight=weight)
-    centre = (0.25 * 4 + 2.5) / 9
+    centre = np.array([(0.25 * 4 + 2.5) / 9, (0.625 * 2 + 1) / 4])[:, None]
     np.testing.assert_allclose(mean, [0.25, 0.625])
-    np.testing.assert_allclose(influence[0], [(1 - centre) / 9, -3 * centre / 9])
-    np.testing.assert_allclose(imagined[0], [-2.5 * centre / 9, 2.5 * (1 - centre) / 9])
-    centre = (0.625 * 2 + 1) / 4
-    np.testing.assert_allclose(influence[1], [(0.5 - centre) / 4, (0.75 - centre) / 4])
-    np.testing.assert_allclose(imagined[1], [-centre / 4, (1 - centre) / 4])
+    np.testing.assert_allclose(influence, weight / [[9], [4]] * (value - centre))
+    np.testing.assert_allclose(imagined, [[2.5 / 9], [1 / 4]] * (np.array([0, 1]) - centre))
 
 
 def test_degrees_of_freedom_of_squares_by_hand():
@@ -68,63 +102,30 @@ def test_degrees_of_freedom_of_squares_by_hand():
     np.testing.assert_allclose(stats.squares_dof(influence), [2 * 25 / 17, 2, np.inf])
 
 
-def test_an_auc_keeps_its_level_and_counts_rows_that_weigh():
-    score, positive = np.array([0.1, 0.4, 0.35, 0.8, 0.9]), np.array([False, False, True, True, True])
-    weight = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
-    estimate = stats.auc(score=score, positive=positive, weight=weight, level=0.5)
-    assert (estimate.value, estimate.n) == (0.75, 4)
-    # placements ½ and 1 of either side: centre (1.5 + 1)/4, two imaginary rows at 0 and 1 on each
-    squares = np.array([0.5, 1.0, 0.0, 1.0] * 2) - 0.625
-    variance, fourth = (squares**2).sum() / 16, (squares**4).sum() / 256
-    half = special.stdtrit(2 * variance**2 / fourth, 0.75) * np.sqrt(variance)
-    np.testing.assert_allclose([estimate.low, estimate.high], [0.75 - half, 0.75 + half])
+def test_phi_is_the_log_odds_of_softmax():
+    rng = np.random.default_rng(0)
+    logits, y = rng.normal(0, 3, (4, 7, 5)), rng.integers(0, 5, 7)
+    before, p = logits.copy(), np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    p_label = np.take_along_axis(p, np.broadcast_to(y, (4, 7))[..., None], -1)[..., 0]
+    np.testing.assert_allclose(stats.phi(logits=logits, y=y), np.log(p_label / (1 - p_label)), rtol=1e-10)
+    np.testing.assert_array_equal(logits, before)
+    of_models = np.array([[[1.0, 2.0], [3.0, 0.5]], [[0.0, 4.0], [1.0, 1.0]]])
+    np.testing.assert_array_equal(stats.phi(logits=of_models, y=np.array([[0, 1], [1, 0]])), [[-1.0, -2.5], [4.0, 0.0]])
+    assert stats.phi(logits=of_models[0, 0], y=1) == 1.0
+    assert stats.phi(logits=np.zeros((0, 3)), y=np.zeros(0, int)).shape == (0,)
 
 
-def test_placements_by_hand():
-    score, positive = np.array([3.0, 1.0, 2.0, 2.0, 0.0]), np.array([True, True, False, True, False])
-    np.testing.assert_allclose(stats.placements(score=score, positive=positive), [1, 0.5, 0.5, 0.75, 1])
-    weight = np.array([1.0, 1.0, 3.0, 2.0, 1.0])
-    placements = stats.placements(score=score, positive=positive, weight=weight)
-    np.testing.assert_allclose(placements, [1, 0.25, 0.5, 0.25 + 0.375, 1])
+def test_phi_is_exact_where_softmax_saturates():
+    logits = [[1000, 0, 0], [-800, 900, -900], [60, 20, 20], [-900, -800, -800], [0, -np.inf, -np.inf], [-np.inf, 0, 0]]
+    expected = [1000 - np.log(2), -1700.0, 40 - np.log(2), -100 - np.log(2), np.inf, -np.inf]
+    value = stats.phi(logits=np.array(logits, np.float32), y=np.zeros(6, int))
+    assert value.dtype == np.float64
+    np.testing.assert_allclose(value, expected, rtol=1e-15)
 
 
-@pytest.mark.parametrize(("fpr", "cut"), [(0.0, 4.0), (0.19, 4.0), (0.2, 3.0), (0.39, 3.0), (0.4, 2.0), (0.99, 0.0)])
-def test_a_cut_accepts_as_many_negatives_as_it_may(fpr, cut):
-    assert stats.cut_at_fpr(negative_score=np.arange(5.0), fpr=fpr) == cut
-
-
-def test_one_negative_may_be_accepted_where_the_rate_says_exactly_one():
-    assert stats.unresolved(negatives=1 / 3 * 30, fpr=0.1) == ""
-    assert stats.unresolved(negatives=3, fpr=1 / 3) == ""
-    assert stats.unresolved(negatives=9.99, fpr=0.1) == "10 negatives cannot resolve a false positive rate of 0.1"
-    assert stats.unresolved(negatives=1, fpr=1.0) == ""
-
-
-def test_a_weighted_threshold_by_hand():
-    """Values 3 (positive), 2 (negative), 1 (positive): what the negative weighs decides between 3 and 1."""
-    value, positive = np.array([2.0, 3.0, 1.0]), np.array([False, True, True])
-    assert stats.best_threshold(value=value, positive=positive, weight=np.array([1.0, 1.0, 3.0])) == 3
-    value, positive = np.array([2.0, 3.0, 1.0, 0.0]), np.array([False, True, True, False])
-    assert stats.best_threshold(value=value, positive=positive, weight=np.array([1.0, 1.0, 3.0, 3.0])) == 1
-    assert stats.best_threshold(value=value, positive=positive, weight=np.array([3.0, 1.0, 3.0, 1.0])) == 3
-
-
-@pytest.mark.parametrize("weight", [[np.nan, 1.0], [np.inf, 1.0], [1.0], [-1.0, 2.0]])
-def test_weights_that_are_none_are_refused(weight):
-    with pytest.raises(ValueError, match="finite, at least 0, and one per score"):
-        stats.auc(score=np.arange(2.0), positive=np.array([True, False]), weight=np.array(weight))
-
-
-@pytest.mark.parametrize("weight", [[0.0, 1.0], [1.0, 0.0]])
-def test_both_sides_have_to_weigh_something(weight):
-    with pytest.raises(ValueError, match="both sides"):
-        stats.auc(score=np.arange(2.0), positive=np.array([True, False]), weight=np.array(weight))
-
-
-@pytest.mark.parametrize("shape", [(), (2, 2)])
-def test_scores_are_one_list(shape):
-    with pytest.raises(ValueError, match="two lists of one length"):
-        stats.auc(score=np.zeros(shape), positive=np.zeros(shape, dtype=bool))
+def test_the_lead_is_that_over_the_next_class():
+    logits = np.array([[2.0, 0.5, 1.0], [2.0, 0.5, 1.0], [-3.0, -1.0, -1.5]])
+    np.testing.assert_array_equal(lead(logits=logits, y=np.array([0, 1, 2])), [1, -1.5, -0.5])
 
 
 def test_phi_says_which_labels_there_may_be():
@@ -133,10 +134,3 @@ def test_phi_says_which_labels_there_may_be():
             stats.phi(logits=np.zeros((2, 3)), y=np.array([0, label]))
     with pytest.raises(ValueError, match="not 1"):
         stats.phi(logits=np.zeros((2, 1)), y=np.array([0, 0]))
-    assert stats.phi(logits=np.zeros((0, 3)), y=np.zeros(0, int)).shape == (0,)
-    np.testing.assert_allclose(stats.phi(logits=np.array([[1.0, 3.0]]), y=np.array([1])), [2.0])
-
-
-def test_phi_of_a_label_that_is_certain_is_infinite_of_either_sign():
-    logits = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
-    np.testing.assert_array_equal(stats.phi(logits=logits, y=np.array([0, 0])), [np.inf, -np.inf])

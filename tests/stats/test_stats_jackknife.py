@@ -1,24 +1,22 @@
-"""The two-way jackknife by hand: tables of groups and samples whose variances are those of textbooks."""
+"""The two-way jackknife: tables of groups and samples whose variances are those of textbooks, and pseudo-values."""
 
 import numpy as np
 import pytest
 from scipy import special
-from unlearning_audit.stats import jackknife, pseudo
+from unlearning_audit.stats import jackknife, paired, pseudo
+
+from stat_cases import at_least, three
 
 
 def left_out(cells):
     """Means from all groups, then without each: [1 + groups, 1, samples]."""
-    groups = len(cells)
-    return np.stack([cells.mean(axis=0), *(np.delete(cells, g, axis=0).mean(axis=0) for g in range(groups))])[:, None]
+    return np.stack([cells.mean(axis=0), *(np.delete(cells, g, axis=0).mean(axis=0) for g in range(len(cells)))])[
+        :, None
+    ]
 
 
-def textbook(cells):
-    """Variances of the mean of a table: over samples, over groups, and the noise that both hold."""
-    groups, samples = cells.shape
-    over_samples = cells.mean(axis=0).var(ddof=1) / samples
-    over_groups = cells.mean(axis=1).var(ddof=1) / groups
-    shared = ((cells.var(axis=0, ddof=1) / groups).mean() - over_groups) / (samples - 1)
-    return over_samples, over_groups, shared
+def same(x):
+    return x
 
 
 TABLES = {
@@ -33,17 +31,17 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_mean_has_the_interval_of_a_two_way_table(name):
+    """Variances over samples, over groups, and the noise that both hold."""
     cells = np.array(TABLES[name])
-    a, b, shared = textbook(cells)
+    groups, samples = cells.shape
+    a, b = cells.mean(axis=0).var(ddof=1) / samples, cells.mean(axis=1).var(ddof=1) / groups
+    shared = ((cells.var(axis=0, ddof=1) / groups).mean() - b) / (samples - 1)
     variance = {"samples beyond noise": a, "groups beyond noise": b, "noise beyond both": a}.get(name, a + b - shared)
     np.testing.assert_allclose(max(a, b, a + b - shared), variance)
-    groups, samples = cells.shape
     dof = (a + b) ** 2 / (a**2 / (samples - 1) + b**2 / (groups - 1))
-    estimate = jackknife.estimate(per_sample=left_out(cells), combine=lambda x: x, n=9, level=0.9)
-    half = special.stdtrit(dof, 0.95) * np.sqrt(variance)
-    np.testing.assert_allclose(
-        [estimate.value, estimate.low, estimate.high], cells.mean() + half * np.array([0, -1, 1])
-    )
+    estimate = jackknife.estimate(per_sample=left_out(cells), combine=same, n=9)
+    half = special.stdtrit(dof, 0.975) * np.sqrt(variance)
+    np.testing.assert_allclose(three(estimate), cells.mean() + half * np.array([0, -1, 1]))
     assert (estimate.n, estimate.note) == (9, "")
 
 
@@ -57,59 +55,49 @@ def test_what_samples_and_groups_share_adds_no_variance():
     def points(table):
         return 2 * combine(table.mean()) - combine(table.mean(axis=0)[::-1])
 
-    rows, columns = combine(cells.mean(axis=1)), points(cells)
-    over_groups, over_samples = rows.var(), columns.var(ddof=1) / 2
-    shared = np.array([points(row[None]) for row in cells]).var(axis=0).mean() - over_groups
-    assert shared < 0
+    over_groups, over_samples = combine(cells.mean(axis=1)).var(), points(cells).var(ddof=1) / 2
+    assert np.array([points(row[None]) for row in cells]).var(axis=0).mean() < over_groups
     dof = (over_samples + over_groups) ** 2 / (over_samples**2 + over_groups**2)
     half = special.stdtrit(dof, 0.975) * np.sqrt(over_samples + over_groups)
     estimate = jackknife.estimate(per_sample=left_out(cells), combine=combine, n=2)
-    np.testing.assert_allclose([estimate.low, estimate.high], combine(cells.mean()) + half * np.array([-1, 1]))
+    np.testing.assert_allclose(three(estimate), combine(cells.mean()) + half * np.array([0, -1, 1]))
 
 
-def test_one_sample_leaves_the_groups():
-    cells = np.array([[1.0], [2.0], [6.0]])
-    estimate = jackknife.estimate(per_sample=left_out(cells), combine=lambda x: x, n=1)
-    half = special.stdtrit(2, 0.975) * cells.std(ddof=1) / np.sqrt(3)
-    np.testing.assert_allclose([estimate.low, estimate.high], [3 - half, 3 + half])
-
-
-@pytest.mark.parametrize("rows", [1, 2])
-def test_one_group_leaves_the_samples_and_says_so(rows):
-    cells = np.array([1.0, 2.0, 6.0])
-    estimate = jackknife.estimate(per_sample=np.tile(cells, (rows, 1))[:, None], combine=lambda x: x, n=3, note="phi")
-    half = special.stdtrit(2, 0.975) * cells.std(ddof=1) / np.sqrt(3)
-    np.testing.assert_allclose([estimate.value, estimate.low, estimate.high], [3, 3 - half, 3 + half])
-    assert estimate.note == "phi; too few models for an interval over models"
+@pytest.mark.parametrize("groups", [0, 1, 3])
+def test_one_sample_leaves_the_groups_and_one_group_the_samples(groups):
+    values = np.array([1.0, 2.0, 6.0])
+    several = groups > 1
+    cells = left_out(values[:, None]) if several else np.tile(values, (1 + groups, 1))[:, None]
+    estimate = jackknife.estimate(per_sample=cells, combine=same, n=3, note="phi")
+    half = special.stdtrit(2, 0.975) * values.std(ddof=1) / np.sqrt(3)
+    np.testing.assert_allclose(three(estimate), [3, 3 - half, 3 + half])
+    assert estimate.note == "phi" + "; too few models for an interval over models" * (not several)
 
 
 def test_one_sample_and_one_group_have_no_interval():
-    estimate = jackknife.estimate(per_sample=np.full((2, 1, 1), 3.0), combine=lambda x: x, n=5)
-    assert estimate.value == 3
-    assert np.isnan([estimate.low, estimate.high]).all()
+    estimate = jackknife.estimate(per_sample=np.full((2, 1, 1), 3.0), combine=same, n=5)
+    np.testing.assert_equal(three(estimate), [3, np.nan, np.nan])
     assert (estimate.n, estimate.note) == (5, "too few models for an interval over models")
 
 
 def test_numbers_without_samples_vary_with_groups_alone():
     means = np.array([[3.0], [2.5], [3.0], [3.5]])
     estimate = jackknife.estimate(per_sample=np.zeros((4, 0, 5)), combine=lambda x: 2 * x, per_model=means, n=0)
-    variance = 4 * (2 / 3) * 0.5
-    half = special.stdtrit(2, 0.975) * np.sqrt(variance)
-    np.testing.assert_allclose([estimate.value, estimate.low, estimate.high], [6, 6 - half, 6 + half])
+    half = special.stdtrit(2, 0.975) * np.sqrt(4 * (2 / 3) * 0.5)
+    np.testing.assert_allclose(three(estimate), [6, 6 - half, 6 + half])
 
 
 def test_what_never_varies_has_no_width_and_bounds_cut_what_does():
-    same = jackknife.estimate(per_sample=np.full((4, 1, 3), 2.0), combine=lambda x: x, n=3)
-    assert (same.value, same.low, same.high) == (2, 2, 2)
+    still = jackknife.estimate(per_sample=np.full((4, 1, 3), 2.0), combine=same, n=3)
+    assert three(still) == [2, 2, 2]
     cells = np.array(TABLES["groups beyond noise"])
-    cut = jackknife.estimate(per_sample=left_out(cells), combine=lambda x: x, n=3, bounds=(4.0, 6.0))
+    cut = jackknife.estimate(per_sample=left_out(cells), combine=same, n=3, bounds=(4.0, 6.0))
     assert (cut.low, cut.high) == (4, 6)
 
 
 def test_groups_are_as_equal_as_they_can_be():
-    assert jackknife.groups_of(5, groups=2).tolist() == [0, 0, 0, 1, 1]
-    assert jackknife.groups_of(7, groups=3).tolist() == [0, 0, 0, 1, 1, 2, 2]
-    assert jackknife.groups_of(3, groups=8).tolist() == [0, 1, 2]
+    groups = [jackknife.groups_of(models, groups=count).tolist() for models, count in ((5, 2), (7, 3), (3, 8))]
+    assert groups == [[0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 2, 2], [0, 1, 2]]
 
 
 def test_the_variance_of_three_replicates_by_hand():
@@ -117,20 +105,25 @@ def test_the_variance_of_three_replicates_by_hand():
     np.testing.assert_allclose(variances, [2 / 3 * 14, 2 / 3 * 6])
 
 
-@pytest.mark.parametrize("samples", [2, 3])
-def test_contributions_of_a_square_are_the_pseudo_values_of_two_jackknives(samples):
-    """The statistic is x²·m for the mean x over samples and a number m of each group; in loops, as it is defined."""
-    rng = np.random.default_rng(0)
-    per_sample, per_model = rng.normal(2, 1, (3, 1, samples)), np.array([[1.0], [0.8], [1.3]])
-    value, influence = pseudo.of_means(per_sample=per_sample, combine=lambda x, m: x**2 * m, per_model=per_model)
+def test_contributions_to_a_mean_are_what_is_averaged():
+    cells = np.random.default_rng(0).normal(size=(5, 30))
+    value, influence = pseudo.of_means(per_sample=left_out(cells), combine=same)
+    np.testing.assert_allclose(value, cells.mean(axis=1))
+    np.testing.assert_allclose(influence, (cells - cells.mean(axis=1, keepdims=True)) / 30, atol=1e-14)
 
-    def statistic(row, without=None):
-        values = np.delete(per_sample[row, 0], [] if without is None else [without])
-        return values.mean() ** 2 * per_model[row, 0]
+
+@pytest.mark.parametrize("samples", [2, 3])
+def test_contributions_to_a_square_are_the_pseudo_values_of_two_jackknives(samples):
+    """In loops, as it is defined."""
+    per_sample = np.random.default_rng(0).normal(2, 1, (3, 1, samples))
+    value, influence = pseudo.of_means(per_sample=per_sample, combine=np.square)
+
+    def statistic(row, without=()):
+        return np.delete(per_sample[row, 0], without).mean() ** 2
 
     at = [statistic(row) for row in range(3)]
     np.testing.assert_allclose(value, [at[0] - (at[g] - (at[1] + at[2]) / 2) for g in (1, 2)])
-    points = np.array([[samples * at[r] - (samples - 1) * statistic(r, i) for i in range(samples)] for r in range(3)])
+    points = np.array([[samples * at[r] - (samples - 1) * statistic(r, [i]) for i in range(samples)] for r in range(3)])
     points -= points.mean(axis=1, keepdims=True)
     expected = [(points[0] - (points[g] - (points[1] + points[2]) / 2)) / samples for g in (1, 2)]
     np.testing.assert_allclose(influence, expected, atol=1e-14)
@@ -139,4 +132,17 @@ def test_contributions_of_a_square_are_the_pseudo_values_of_two_jackknives(sampl
 @pytest.mark.parametrize(("rows", "samples", "words"), [(2, 5, "not 1 and 5"), (3, 1, "not 2 and 1")])
 def test_contributions_need_two_groups_and_two_samples(rows, samples, words):
     with pytest.raises(ValueError, match=words):
-        pseudo.of_means(per_sample=np.ones((rows, 1, samples)), combine=lambda x: x)
+        pseudo.of_means(per_sample=np.ones((rows, 1, samples)), combine=same)
+
+
+def test_differences_of_ratios_cover_the_truth():
+    """F/F₀ of two methods on the same groups and samples: of skewed points that share what samples and groups do."""
+    rng, audits, inside = np.random.default_rng(2), 150, 0
+    for _ in range(audits):
+        shared = rng.exponential(size=(1, 60)) * rng.gamma(20, 1 / 20, (8, 1))
+        *methods, null = (left_out(mean * shared * rng.gamma(4, 1 / 4, (8, 60))) for mean in (0.10, 0.16, 0.20))
+        parts = [pseudo.of_means(per_sample=np.concatenate([x, null], axis=1), combine=np.divide) for x in methods]
+        value, influence = (np.stack([part[i] for part in parts]) for i in (0, 1))
+        gap = paired.distances(value=value, influence=influence, unit=np.arange(8)).of([[1, -1]])
+        inside += abs(gap.value[0] + 0.3) <= gap.half_widths()[0]
+    assert inside / audits >= at_least(0.93, audits)

@@ -1,11 +1,21 @@
-"""Rates and levels by hand: which models and samples count, and what intervals of one model are."""
+"""Rates and levels by hand: which models and samples count, what intervals of one model are, and coverage."""
 
 import numpy as np
 import pytest
 from scipy import special
+from unlearning_audit import stats
+from unlearning_audit.metrics import perplexity
+from unlearning_audit.metrics._text import nll
 from unlearning_audit.stats import crossed, levels, rates
 
+from stat_cases import at_least, three
+
 ONE = {"split": np.zeros(1, int), "block": np.zeros(1, int)}
+
+
+def student(moved, half):
+    """A half-width with the degrees of freedom of squared influences."""
+    return special.stdtrit(2 * (moved**2).sum() ** 2 / (moved**4).sum(), 0.975) * half
 
 
 def test_predictions_are_the_first_of_the_largest_and_none_of_nan():
@@ -14,30 +24,22 @@ def test_predictions_are_the_first_of_the_largest_and_none_of_nan():
 
 
 def test_labels_are_of_samples_or_of_each_model_s():
-    labels = np.array([4, 5, 6])
+    labels, of_models = np.array([4, 5, 6]), np.array([[1, 2, 3], [4, 5, 6]])
     np.testing.assert_array_equal(rates.per_model(labels, (2, 3), "y"), [labels, labels])
-    labels_of_models = np.array([[1, 2, 3], [4, 5, 6]])
-    np.testing.assert_array_equal(rates.per_model(labels_of_models, (2, 3), "y"), labels_of_models)
+    np.testing.assert_array_equal(rates.per_model(of_models, (2, 3), "y"), of_models)
     for wrong in (np.zeros(2), np.zeros((1, 3)), np.zeros((3, 2))):
         with pytest.raises(ValueError, match="test_y must be"):
             rates.per_model(wrong, (2, 3), "test_y")
 
 
-def test_a_rate_of_one_model_has_the_interval_of_agresti_and_caffo():
+def test_a_rate_of_one_model_has_the_interval_of_agresti_and_caffo_and_ends_at_0_and_1():
     """Three of four, and two imaginary ones: variance p(1 − p)/6 at p = 4/6."""
     hit, rows = np.array([[1, 1, 0, 1, 0]], bool), np.array([[1, 1, 1, 1, 0]], bool)
-    estimate = rates.rate(hit=hit, rows=rows, **ONE)
-    moved = np.array([2, 2, -4, 2, -4, 2]) / 36
-    half = special.stdtrit(2 * (moved**2).sum() ** 2 / (moved**4).sum(), 0.975) * np.sqrt(4 / 6 * 2 / 6 / 6)
-    np.testing.assert_allclose([estimate.value, estimate.low, estimate.high], [0.75, 0.75 - half, 1])
+    estimate, reverse = (rates.rate(hit=outcome, rows=rows, **ONE) for outcome in (hit, ~hit))
+    half = student(np.array([2, 2, -4, 2, -4, 2]), np.sqrt(4 / 6 * 2 / 6 / 6))
+    np.testing.assert_allclose(three(estimate), [0.75, 0.75 - half, 1])
+    np.testing.assert_allclose(three(reverse), [0.25, 0, 0.25 + half])
     assert (estimate.n, estimate.note) == (4, crossed.ONE_MODEL)
-
-
-def test_a_rate_ends_at_0_and_1():
-    hit = np.array([[1, 0, 0]], bool)
-    rare, common = (rates.rate(hit=outcome, rows=np.ones((1, 3), bool), **ONE) for outcome in (hit, ~hit))
-    assert (rare.low, common.high) == (0, 1)
-    assert rare.high == pytest.approx(1 - common.low)
 
 
 def test_models_count_the_same_and_those_without_rows_not_at_all():
@@ -49,36 +51,34 @@ def test_models_count_the_same_and_those_without_rows_not_at_all():
     assert (estimate.n, estimate.note) == (3, "1 of 4 models have no samples in this role")
     none = rates.rate(hit=hit, rows=np.zeros_like(rows), **groups)
     assert (none.n, none.note) == (0, "no model has samples in this role")
-    assert rates.rate(hit=hit[:3], rows=rows[:3], split=np.zeros(3, int), block=np.arange(3)).note == ""
 
 
-def test_models_of_one_split_and_block_repeat_one_another_and_others_do_not():
+@pytest.mark.parametrize(
+    ("split", "block"), [([0, 0, 1, 1], [0, 0, 0, 0]), ([0, 1, 0, 1], [0, 0, 1, 1]), ([0, 0, 0, 0], [0, 1, 1, 0])]
+)
+def test_models_of_one_split_and_block_repeat_one_another_and_others_do_not(split, block):
     """Two models of a split differ by .5; the same two in different blocks or splits are what differs between these."""
-    hit, rows = np.array([[1, 0], [1, 1], [1, 0], [1, 1]], bool), np.ones((4, 2), bool)
-
-    def both_ways(split, block):
-        part = crossed.per_model(value=hit * 1.0, weight=rows * 1.0)
-        _, group = np.unique(10 * np.array(block) + np.array(split), return_inverse=True)
-        return rates.rate(hit=hit, rows=rows, split=np.array(split), block=np.array(block)), levels.of(
-            part, split=group, block=np.zeros(4, int), n=2, bounds=(0.0, 1.0)
-        )
-
-    for split, block in (([0, 0, 1, 1], [0, 0, 0, 0]), ([0, 1, 0, 1], [0, 0, 1, 1]), ([0, 0, 0, 0], [0, 1, 1, 0])):
-        actual, expected = both_ways(split, block)
-        np.testing.assert_allclose([actual.low, actual.value, actual.high], [expected.low, 0.75, expected.high])
+    hit, rows, split, block = (
+        np.array([[1, 0], [1, 1]] * 2, bool),
+        np.ones((4, 2), bool),
+        *map(np.array, (split, block)),
+    )
+    part = crossed.per_model(value=hit * 1.0, weight=rows * 1.0)
+    reading = crossed.mean([part], split=np.unique(10 * block + split, return_inverse=True)[1])
+    (expected,) = crossed.estimates(reading, n=2)
+    actual = rates.rate(hit=hit, rows=rows, split=split, block=block)
+    np.testing.assert_allclose(three(actual), three(expected))
+    assert actual.note == ""
 
 
 def test_a_gap_counts_a_sample_once_and_may_be_negative():
     of, to = np.array([[0, 0, 0, 1]], bool), np.array([[1, 1, 1, 1]], bool)
-    gap = rates.gap(of=of, to=to, rows=np.ones((1, 4), bool), **ONE)
-    assert gap.value == -0.75
-    assert gap.low == -1
+    gap, reverse, same = (
+        rates.gap(of=a, to=b, rows=np.ones((1, 4), bool), **ONE) for a, b in ((of, to), (to, of), (to, to))
+    )
+    assert (gap.value, gap.low, gap.n, same.value) == (-0.75, -1, 4, 0)
     assert -0.75 < gap.high < 1
-    assert gap.n == 4
-    same = rates.gap(of=to, to=to, rows=np.ones((1, 4), bool), **ONE)
-    assert same.value == 0
-    reverse = rates.gap(of=to, to=of, rows=np.ones((1, 4), bool), **ONE)
-    np.testing.assert_allclose([reverse.value, reverse.low, reverse.high], [0.75, -gap.high, 1])
+    np.testing.assert_allclose(three(reverse), [0.75, -gap.high, 1])
 
 
 def test_a_weighted_level_by_hand():
@@ -97,28 +97,70 @@ def test_a_weighted_level_by_hand():
 
 def test_a_level_needs_two_rows_in_a_model_and_counts_the_samples_of_such_models():
     value = np.array([[1.0, 3.0, 9.0, 9.0], [5.0, 9.0, 9.0, 9.0], [9.0, 2.0, 2.0, 9.0]])
-    rows = np.array([[1, 1, 0, 0], [1, 0, 0, 1], [0, 1, 1, 0]], bool)
-    rows[1, 0] = False
+    rows = np.array([[1, 1, 0, 0], [0, 0, 0, 1], [0, 1, 1, 0]], bool)
     estimate = levels.level(value=value, rows=rows, split=np.array([0, 0, 1]), block=np.zeros(3, int))
-    np.testing.assert_allclose(estimate.value, 2.0)
-    assert (estimate.n, estimate.note) == (3, "")
-    none = levels.level(value=value[1:2], rows=rows[1:2], split=np.zeros(1, int), block=np.zeros(1, int))
+    assert (estimate.value, estimate.n, estimate.note) == (pytest.approx(2.0), 3, "")
+    none = levels.level(value=value[1:2], rows=rows[1:2], **ONE)
     assert (none.n, none.note) == (0, "no model has two samples in this role")
 
 
-def test_a_level_of_one_model_has_student_s_interval_with_the_degrees_of_freedom_of_its_squares():
+def test_a_level_of_one_model_has_student_s_interval_which_ends_where_the_mean_cannot_be():
     value = np.array([1.0, 2.0, 6.0])
-    estimate = levels.level(value=value[None], rows=np.ones((1, 3), bool), **ONE)
-    off = value - 3
-    half = special.stdtrit(2 * (off**2).sum() ** 2 / (off**4).sum(), 0.975) * value.std(ddof=1) / np.sqrt(3)
-    np.testing.assert_allclose([estimate.value, estimate.low, estimate.high], [3, 3 - half, 3 + half])
+    free, cut = (levels.level(value=value[None], rows=np.ones((1, 3), bool), **ONE, low=low) for low in (-np.inf, 0.0))
+    half = student(value - 3, value.std(ddof=1) / np.sqrt(3))
+    assert half > 3
+    np.testing.assert_allclose(three(free), [3, 3 - half, 3 + half])
+    assert three(cut) == [free.value, 0, free.high]
+    part = levels.per_model(value=value[None], weight=np.ones((1, 3)))
+    assert three(levels.of(part, **ONE, n=3, bounds=(4, 5))) == [4, 4, 5]
 
 
 def test_splits_count_by_their_models_in_a_level():
     model_levels = levels.per_model(value=np.array([[1.0, 1], [2, 2], [9, 9]]), weight=np.ones((3, 2)))
     estimate = levels.of(model_levels, split=np.array([0, 0, 1]), block=np.zeros(3, int), n=7, note="phi")
-    np.testing.assert_allclose(estimate.value, 4.0)
-    assert (estimate.n, estimate.note) == (7, "phi")
     # deviations ±½ with one degree of freedom, and the share of a split is its share of models
     half = special.stdtrit(1, 0.975) * np.sqrt(0.5 * ((2 / 3) ** 2 / 2 + (1 / 3) ** 2))
-    np.testing.assert_allclose([estimate.low, estimate.high], [4 - half, 4 + half])
+    np.testing.assert_allclose(three(estimate), [4, 4 - half, 4 + half])
+    assert (estimate.n, estimate.note) == (7, "phi")
+
+
+def test_an_interval_over_units_knows_that_they_differ_where_models_of_each_agree():
+    """Two pairs of models, 0.2 and 0.8 on all samples: Student's t with one degree of freedom is tan(0.475·π)."""
+    means = levels.per_model(value=np.repeat([0.2, 0.2, 0.8, 0.8], 5).reshape(4, 5), weight=np.ones((4, 5)))
+    groups = {"split": np.zeros(4, int), "block": np.array([3, 3, 8, 8]), "n": 5}
+    alone, over_units = levels.of(means, **groups), levels.of(means, **groups, units=True)
+    assert three(alone) == pytest.approx([0.5] * 3)
+    assert over_units.high - 0.5 == pytest.approx(0.3 * np.tan(0.475 * np.pi))
+
+
+def test_nll_and_perplexity_of_a_uniform_model():
+    logits = np.zeros((2, 3, 2), np.float32)
+    logits[..., 0] = special.logit(1 / 50)
+    np.testing.assert_allclose(nll(logits), np.log(50), rtol=1e-6)
+    mean = stats.Estimate(*np.log([50, 40, 60]), 7)
+    np.testing.assert_allclose(three(perplexity.exponential(mean)), [50, 40, 60])
+    with pytest.raises(ValueError, match="5 classes"):
+        nll(np.zeros((1, 2, 5)))
+
+
+def covered(models, samples, spread, studies):
+    """How often the mean is covered where samples vary by 1, models by ``spread`` and both together by ½."""
+    rng, inside = np.random.default_rng(2), 0
+    places = {"rows": np.ones((models, samples), bool), "split": np.zeros(models, int), "block": np.zeros(models, int)}
+    for _ in range(studies):
+        value = rng.normal(size=samples) + spread * rng.normal(size=(models, 1))
+        estimate = levels.level(value=value + 0.5 * rng.normal(size=(models, samples)), **places)
+        inside += estimate.low <= 0 <= estimate.high
+    return inside / studies
+
+
+def test_intervals_of_levels_cover_when_samples_and_models_vary():
+    assert at_least(0.95, 300) <= covered(6, 30, 0.3, 300) < 0.99
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("models", [2, 3])
+def test_two_and_three_models_that_differ_more_than_samples_explain_are_covered(models):
+    """Models vary three times as much as the mean over 100 samples. Satterthwaite's degrees of freedom alone, which are
+    many where so few models agree by chance, cover .89 with two models and about .92 with three."""
+    assert covered(models, 100, 0.3, 2000) >= at_least(0.95, 2000)

@@ -1,130 +1,194 @@
-"""Resolution: components of known worlds, predictions against larger studies, and what would decide a case."""
+"""Resolution by hand: components of given variances, half-widths against draws of them; and against larger studies."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
-from unlearning_audit.stats import paired, resolution
+from scipy import special
+from unlearning_audit.stats import resolution
+from unlearning_audit.stats.paired import Design
 from unlearning_audit.stats.resolution import Components
 
 from audit_worlds import World
+from stat_cases import numbers
+
+PARTS = ("pair", "pair_noise", "model", "model_noise", "sample")
+
+
+def components(**settings):
+    """The components of one number with a variance of .25 over samples; layers as (between, shared, dof)."""
+    (of,) = resolution.components(distances=numbers(0, [[0.3, 0.4]], **settings))
+    return of
+
+
+def only(design, events=1e9, of_samples=False, **values):
+    return Components(**dict.fromkeys(PARTS, 0.0) | values, design=design, events=events, of_samples=of_samples)
+
+
+@pytest.mark.parametrize(
+    ("models", "units", "design", "expected"),
+    [
+        # Noise .25 − .2, models .15 − .05; units .25 − .12, of which .08 is no noise; pairs .4 − .13 − .1; samples .12.
+        ((0.15, 0.2, 8), (0.4, 0.12, 3), (4, 2.0, 3.0, 50), [0.17 * 4, 0.08 * 200, 0.1 * 12, 0.05 * 600, 0.12 * 50]),
+        # never below 0
+        ((0.05, 0.3, 8), (0.01, 0.3, 3), (4, 2.0, 3.0, 50), [0, 0, 0.05 * 12, 0, 0.25 * 50]),
+        ((0.1, 0.1, 8), (0.02, 0.2, 3), (4, 2.0, 3.0, 50), [0, 0, 0, 0.15 * 600, 0.1 * 50]),
+        # what nothing shows: pairs of one pair, models of one model; without samples their count is 1
+        ((0.15, 0.2, 8), (0.4, 0.12, 0), (1, 2.0, 3.0, 50), [0, 0, 0.1 * 3, 0.05 * 150, 0.2 * 50]),
+        ((0.15, 0.2, 3), (0.4, 0.12, 3), (4, 1.0, 1.0, 50), [0.27 * 4, 0.13 * 200, 0, 0, 0.12 * 50]),
+        ((0.15, 0.2, 8), (0.4, 0.12, 3), (4, 2.0, 1.5, 0), [0.17 * 4, 0.08 * 4, 0.1 * 6, 0.05 * 6, 0.12]),
+    ],
+)
+def test_components_by_hand(models, units, design, expected):
+    of = components(models=models, units=units, design=design)
+    np.testing.assert_allclose([getattr(of, name) for name in PARTS], expected)
+    assert (of.design, of.of_samples) == (Design(*design), False)
+    np.testing.assert_allclose(of.events, 2 * 0.25**2 / (0.3**4 + 0.4**4))
+
+
+def test_components_are_those_of_the_world():
+    """Units of a world have two splits, so half of what a model adds to a split is left in a pair; 60 numbers."""
+    spreads = {"sample": 0.6, "crossed": 0.4, "noise": 0.5, "model": 0.1, "pair": 0.1}
+    world = World(truth=(0.1,) * 60, common=0.0, pairs=20, models=4, samples=80, asked=20, **spreads)
+    found = resolution.components(distances=world.read(np.random.default_rng(0)))
+    anew = 0.6**2 * (1 / 40 - 1 / 80)
+    expected = [0.1**2, (0.4**2 / 40 + anew) * 80, 0.1**2 / 2, 0.5**2 / 2 / 40 * 80, 0.6**2]
+    means = [np.mean([getattr(of, name) for of in found]) for name in PARTS]
+    np.testing.assert_allclose(means, expected, rtol=0.15)
+    read = world.read(np.random.default_rng(1))
+    of = resolution.components(distances=read)[0]
+    np.testing.assert_allclose(resolution.error(of=of, design=of.design), read.errors[0], rtol=1e-9)
+
+
+def test_the_error_of_a_larger_study_by_hand():
+    of = only(Design(2, 1.0, 2.0, 10), pair=2.0, pair_noise=3.0, model=5.0, model_noise=7.0, sample=11.0)
+    squares = [resolution.error(of=of, design=Design(4, 1.0, 3.0, samples)) ** 2 for samples in (20, 0)]
+    np.testing.assert_allclose(
+        squares, [2 / 4 + 3 / 80 + 5 / 12 + 7 / 240 + 11 / 20, 2 / 4 + 3 / 4 + 5 / 12 + 7 / 12 + 11]
+    )
+
+
+def test_a_larger_study_has_whole_pairs_models_and_samples():
+    design = Design(4, 2.0, 2.5, 100)
+    assert resolution.planned(design, dimension="pairs", times=1.6) == replace(design, units=6)
+    assert resolution.planned(design, dimension="models", times=1.5) == replace(design, models=4)
+    assert resolution.planned(design, dimension="samples", times=0.996) == design
+
+
+def test_a_half_width_of_samples_alone_has_their_degrees_of_freedom():
+    design = Design(2, 1.0, 2.0, 10)
+    of = only(design, events=5, of_samples=True, pair=9.0, pair_noise=2.0, model=9.0, model_noise=4.0, sample=3.0)
+    for samples, dof, level in ((10, 5, 0.8), (30, 15, 0.95), (1, 1, 0.95)):
+        error = np.sqrt((3 + 2 / 2 + 4 / 4) / samples)
+        width = resolution.half_width(of=of, design=replace(design, samples=samples), level=level)
+        np.testing.assert_allclose(width, special.stdtrit(dof, (1 + level) / 2) * error)
+    unknown = only(Design(2, 1.0, 2.0, 0), events=2, of_samples=True, sample=4.0)
+    width = resolution.half_width(of=unknown, design=Design(2, 1.0, 2.0, 3))
+    np.testing.assert_allclose(width, special.stdtrit(6, 0.975) * np.sqrt(4 / 3))
+
+
+@pytest.mark.parametrize(
+    ("design", "part", "units", "square", "dof"),
+    [
+        *(((1, splits, models, 9), "model", True, 4 / models, splits * (models - 1))
+          for splits, models in ((1.0, 3.0), (2.0, 2.0), (2.0, 3.0))),
+        # Two models a split say nothing of pairs; where no split has two, pairs are read from how splits differ.
+        ((3, 1.0, 2.0, 9), "pair", True, 4 / 3, 2),
+        ((3, 1.0, 2.0, 9), "pair", False, 0, 2),
+        ((3, 1.0, 1.0, 9), "pair", False, 4 / 3, 2),
+        ((1, 1.0, 1.0, 9), "pair", True, 0, 1),
+        ((1, 1.0, 2.0, 9), "pair", True, 0, 1),
+        ((2, 1.0, 2.0, 9), "pair", True, 2, 1),
+        ((1, 2.0, 1.0, 9), "pair", True, 4, 1),
+    ],
+)  # fmt: skip
+def test_a_half_width_of_one_component_is_the_mean_of_student_s(design, part, units, square, dof):
+    """The mean of √(χ²/dof) is √(2/dof)·Γ((dof + 1)/2)/Γ(dof/2)."""
+    root = np.sqrt(2 / dof) * special.gamma((dof + 1) / 2) / special.gamma(dof / 2)
+    width = resolution.half_width(of=only(Design(*design), **{part: 4.0}), design=Design(*design), units=units)
+    np.testing.assert_allclose(width, special.stdtrit(dof, 0.975) * np.sqrt(square) * root, rtol=5e-3)
+
+
+MIXED = {"pair": 0.5, "pair_noise": 6.0, "model": 0.6, "model_noise": 20.0, "sample": 8.0}
+
+
+@pytest.mark.parametrize(("models", "units"), [(2.0, True), (2.0, False), (1.0, True), (1.0, False)])
+@pytest.mark.parametrize("scale", MIXED)
+def test_a_half_width_is_the_mean_over_estimated_variances(models, units, scale):
+    """As `paired.Distances` computes it from variances that are χ² around the truth; 20,000 draws of them."""
+    design = Design(3, 2.0, models, 20)
+    of = only(design, events=30, **MIXED | {scale: 3 * MIXED[scale]})
+    sample, crossed = of.sample / 20, of.pair_noise / 60
+    noise, model, pair = of.model_noise / (60 * models), of.model / (3 * models), of.pair / 3
+    dofs = (6 if models > 1 else 5), 2
+    rng, t = np.random.default_rng(0), [special.stdtrit(dof, 0.975) ** 2 for dof in (30, *dofs)]
+    over = [rng.chisquare(dof, 20_000) / dof for dof in dofs]
+    whole = sample + crossed + noise
+    between, shared = (noise + model, sample + crossed) if models > 1 else (crossed + noise + model + pair, sample)
+    square = np.maximum(t[0] * whole, t[0] * shared + t[1] * between * over[0])
+    if units:
+        square = np.maximum(square, t[0] * sample + t[2] * (crossed + noise + model + pair) * over[1])
+    width = resolution.half_width(of=of, design=design, units=units)
+    np.testing.assert_allclose(width, np.sqrt(square).mean(), rtol=0.015)
+
+
+def test_the_least_distance_and_the_room_of_samples_by_hand():
+    design, z = Design(2, 1.0, 2.0, 100), special.ndtri([0.8, 0.9, 0.95, 0.975])
+    of, small, pairs = only(design, sample=4.0), only(design, sample=1.0), only(design, pair=4.0)
+    np.testing.assert_allclose(resolution.least_distance(of=of, design=design), (z[3] + z[0]) * 0.2)
+    np.testing.assert_allclose(resolution.room_needed(of=of, design=design), (z[2] + z[1]) * 0.2)
+    by_chance = resolution.least_distance(of=of, design=design, chance=small)
+    np.testing.assert_allclose(by_chance, z[3] * 0.1 + z[0] * 0.2)
+    np.testing.assert_allclose(resolution.least_distance(of=pairs, design=design), z[0] * np.sqrt(2))
+
+
+def test_a_case_is_decided_from_the_least_distance_and_the_least_room_on():
+    design = Design(2, 1.0, 2.0, 100)
+    of = only(design, sample=4.0)
+    least, room = (how(of=of, design=design) for how in (resolution.least_distance, resolution.room_needed))
+
+    def decides(distance, *margin, **more):
+        return resolution.decides(of=of, design=design, distance=distance, margin=margin, **more)
+
+    assert decides(least, -9, 9) == decides(-least, -9, 9) == "distinguishable"
+    assert decides(0.999 * least, -9, 9) == "equivalent"
+    assert decides(0.1, 0.1 - room, 9.0) == decides(-0.1, -9, room - 0.1) == "equivalent"
+    assert decides(0.1, 0.101 - room, 9.0) == decides(-0.1, -9, room - 0.101) == ""
+    assert decides(0.999 * least, -0.1, 0.1, chance=only(design, sample=3.0)) == "distinguishable"
+
 
 AUDITS = 200
 
 
-def mean_components(world, audits=AUDITS, seed=0):
-    rng = np.random.default_rng(seed)
-    components = [resolution.components(distances=world.read(rng))[0] for _ in range(audits)]
-    names = ("pair", "pair_noise", "model", "model_noise", "sample")
-    return {name: np.mean([getattr(component, name) for component in components]) for name in names}
-
-
-def test_components_are_those_of_the_world():
-    """Units of a world have two splits, so half of what a model adds to a split is left in a pair."""
-    world = World(truth=(0.1,), pairs=20, models=4, sample=0.6, crossed=0.4, noise=0.5, model=0.1, pair=0.1)
-    components = mean_components(world)
-    samples = 2 * world.asked
-    np.testing.assert_allclose(components["pair"], 0.1**2, rtol=0.1)
-    np.testing.assert_allclose(components["model"], 0.1**2 / 2, rtol=0.1)
-    np.testing.assert_allclose(components["model_noise"], 0.5**2 / 2 / samples * 160, rtol=0.05)
-    np.testing.assert_allclose(components["sample"], 0.6**2, rtol=0.1)
-    anew = 0.6**2 * (1 / samples - 1 / 160)
-    np.testing.assert_allclose(components["pair_noise"], (0.4**2 / samples + anew) * 160, rtol=0.1)
-
-
-def test_two_models_of_a_split_tell_the_noise_of_one():
-    world = World(truth=(0.1,), pairs=20, models=2, sample=0.6, crossed=0.4, noise=0.5, model=0.1, pair=0.1)
-    np.testing.assert_allclose(
-        mean_components(world, audits=20)["model_noise"], 0.5**2 / 4 * 160 / world.asked, rtol=0.25
-    )
-
-
-def test_errors_of_components_add_up_to_the_measured_one():
-    read = World(truth=(0.1,), pairs=12, model=0.1, pair=0.2).read(np.random.default_rng(1))
-    of = resolution.components(distances=read)[0]
-    assert min(vars(replace(of, design=0)).values()) >= 0
-    np.testing.assert_allclose(resolution.error(of=of, design=of.design), read.errors[0], rtol=1e-9)
-    p, m, n = of.design.units, of.design.models, of.design.samples
-    pair, model = of.pair + of.pair_noise / n, of.model + of.model_noise / n
-    np.testing.assert_allclose(read.errors[0] ** 2, pair / p + model / (p * m) + of.sample / n)
-
-
-PILOTS = {
-    "noise": World(truth=(0.1,)),
-    "pairs and models": World(truth=(0.1,), pair=0.15, model=0.1),
-    "few samples": World(truth=(0.1,), samples=40, asked=15, sample=0.6, model=0.1),
-    "one model a split": World(truth=(0.1,), models=1, model=0.1),
-}
+def test_the_least_distance_is_told_and_the_room_is_shown_with_the_power_promised():
+    """Of 200 numbers at once, for a study of 4 pairs, by the components that 40 pairs show."""
+    world, rng = World(truth=(0.0,), model=0.05), np.random.default_rng(4)
+    of = resolution.components(distances=replace(world, pairs=40).read(rng))[0]
+    design = replace(of.design, units=4)
+    least, room = (how(of=of, design=design) for how in (resolution.least_distance, resolution.room_needed))
+    read = replace(world, truth=(0.0,) * AUDITS, common=0.0).read(rng)
+    assert 0.7 < (read.minus(-least).p_values() <= 0.05).mean() < 0.92
+    assert 0.7 < (np.abs(read.value) + read.half_widths(level=0.9) < room).mean() < 0.92
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PILOTS)
-def test_a_pilot_predicts_the_half_width_of_four_times_the_pairs(name):
-    pilot = PILOTS[name]
-    large, rng = replace(pilot, pairs=16), np.random.default_rng(2)
+@pytest.mark.parametrize(
+    ("pilot", "dimension", "larger"),
+    [
+        ({}, "pairs", {"pairs": 16}),
+        ({"pair": 0.15, "model": 0.1}, "pairs", {"pairs": 16}),
+        ({"samples": 40, "asked": 15, "sample": 0.6, "model": 0.1}, "pairs", {"pairs": 16}),
+        ({"models": 1, "model": 0.1}, "pairs", {"pairs": 16}),
+        ({"pairs": 8, "model": 0.2, "sample": 0.5}, "models", {"models": 12}),
+        ({"pairs": 8, "model": 0.2, "sample": 0.5}, "samples", {"samples": 640, "asked": 160}),
+    ],
+)
+def test_a_pilot_predicts_the_half_width_of_a_study_that_is_four_times_as_large(pilot, dimension, larger):
+    pilot, rng = World(truth=(0.1,), **pilot), np.random.default_rng(2)
     forecasts = []
     for _ in range(AUDITS):
         of = resolution.components(distances=pilot.read(rng))[0]
-        design = resolution.planned(of.design, dimension="pairs", times=4)
+        design = resolution.planned(of.design, dimension=dimension, times=4)
         forecasts.append(resolution.half_width(of=of, design=design))
-    widths = [large.read(rng).half_widths()[0] for _ in range(AUDITS)]
+    widths = [replace(pilot, **larger).read(rng).half_widths()[0] for _ in range(AUDITS)]
     assert abs(np.median(forecasts) / np.median(widths) - 1) < 0.2
-
-
-def test_a_pilot_predicts_other_models_and_samples():
-    pilot, rng = World(truth=(0.1,), pairs=8, model=0.2, sample=0.5), np.random.default_rng(3)
-    of = [resolution.components(distances=pilot.read(rng))[0] for _ in range(AUDITS)]
-    for dimension, larger in (("models", replace(pilot, models=6)), ("samples", replace(pilot, samples=320, asked=80))):
-        design = resolution.planned(of[0].design, dimension=dimension, times=2)
-        forecast = np.median([resolution.half_width(of=component, design=design) for component in of])
-        width = np.median([larger.read(rng).half_widths()[0] for _ in range(AUDITS)])
-        assert abs(forecast / width - 1) < 0.1, dimension
-
-
-def test_the_least_distance_is_told_with_the_power_promised():
-    world, rng = World(truth=(0.0,), model=0.05), np.random.default_rng(4)
-    of = resolution.components(distances=replace(world, pairs=40).read(rng))[0]
-    least = resolution.least_distance(of=of, design=replace(of.design, units=4))
-    detections = [replace(world, truth=(least,)).read(rng).p_values()[0] <= 0.05 for _ in range(2 * AUDITS)]
-    assert 0.7 < np.mean(detections) < 0.95
-
-
-def test_a_room_as_large_as_needed_is_shown_with_the_power_promised():
-    world, rng = World(truth=(0.0,), model=0.05), np.random.default_rng(5)
-    of = resolution.components(distances=replace(world, pairs=40).read(rng))[0]
-    room = resolution.room_needed(of=of, design=replace(of.design, units=4))
-    inside = []
-    for _ in range(2 * AUDITS):
-        read = world.read(rng)
-        inside.append(abs(read.value[0]) + read.half_widths(level=0.9)[0] < room)
-    assert 0.7 < np.mean(inside) < 0.95
-
-
-def only(design=None, **parts):
-    """Components with just some parts."""
-    design = design or paired.Design(4, 2, 3, 600)
-    return Components(**{**dict.fromkeys(("pair", "pair_noise", "model", "model_noise", "sample"), 0.0), **parts},
-                      design=design, events=1e9)  # fmt: skip
-
-
-def test_samples_alone_decide_from_the_number_of_the_closed_form_on():
-    """Samples alone: told from n = σ²(z + z')²/d² on."""
-    of, distance = only(sample=0.36), 0.05
-    count = int(np.ceil(0.36 * (1.959964 + 0.841621) ** 2 / distance**2))
-    how = [resolution.decides(of=of, design=replace(of.design, samples=n), distance=distance, margin=(-0.01, 0.01))
-           for n in (count - 1, count)]  # fmt: skip
-    assert how == ["", "distinguishable"]
-
-
-def test_what_is_retrained_is_equivalent_with_the_power_that_was_asked_for():
-    of = only(sample=0.36)
-
-    def decides(samples: int) -> str:
-        design = replace(of.design, samples=samples)
-        return resolution.decides(of=of, design=design, distance=0.0, margin=(-0.03, 0.03))
-
-    count = next(n for n in range(600, 100_000) if decides(n))
-    error = 0.6 / np.sqrt(count)
-    power = 2 * ndtr((0.03 - 1.644854 * error) / error) - 1
-    assert 0.799 < power < 0.81

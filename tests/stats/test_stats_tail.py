@@ -1,4 +1,4 @@
-"""Tail advantage: exact means, error rates where sides are a fair draw, and three per cent of samples remembered."""
+"""Tail advantage: by hand, error rates where sides are a fair draw, and three per cent of samples remembered."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _game, swap
 from unlearning_audit.stats import paired, tail
 
-from slow_cases import slow
+from stat_cases import at_most
 from swap_games import layout
 
 
@@ -16,34 +16,68 @@ def advantage(score, forgotten, **options):
     return tail.advantage(score=np.asarray(score)[None], forget=forget, heldout=1 - forget, **options)
 
 
-def test_the_threshold_lies_between_two_held_out_scores():
-    heldout = np.arange(9.0)  # the i-th largest of nine is exceeded by one of the same kind with probability i/10
-    part = advantage([8.5, 7.5, *heldout], 2, share=0.1)
-    np.testing.assert_allclose(part.value, 0.5 - 0.1)
-    half = advantage([8.5, 7.5, *heldout], 2, share=0.05)  # halfway to the largest
-    np.testing.assert_allclose(half.value, 0.25 - 0.05)
-    np.testing.assert_allclose(advantage([1.0] * 4, 2).value, 0.0, atol=1e-15)  # equal scores say nothing
-    tied = advantage([2.0, 2.0, 2.0, 1.0], 1, share=0.5)  # place 2 of 4: one of three equals stands above two of them
-    np.testing.assert_allclose(tied.value, 2 / 3 - 0.5)
+@pytest.mark.parametrize(
+    ("score", "forgotten", "share", "above"),
+    [
+        ([8.5, 7.5, *range(9)], 2, 0.1, 1 / 2),  # of nine the i-th largest is exceeded with probability i/10
+        ([8.5, 7.5, *range(9)], 2, 0.05, 1 / 4),  # halfway to the largest
+        ([1.0] * 4, 2, 0.01, 0.01),  # equal scores say nothing
+        ([2.0, 2.0, 2.0, 1.0], 1, 0.5, 2 / 3),  # place 2 of 4: one of three equals stands above two of them
+    ],
+)
+def test_the_threshold_lies_between_two_held_out_scores(score, forgotten, share, above):
+    np.testing.assert_allclose(advantage(score, forgotten, share=share).value, above - share, atol=1e-15)
 
 
 def test_what_a_sample_adds_by_hand():
     """Nine held-out scores; two forgotten ones above all of them, six below six. From the share 1/3 to 2/3, which is
     the 3⅓rd to the 6⅔th largest, a share of 2/8 grows by ⅔ · 6/8: a slope of 3/2."""
-    part = advantage([9.5] * 2 + [2.5] * 6 + [*range(9)], 8, share=0.5)
+    score = [9.5] * 2 + [2.5] * 6 + [*range(9)]
+    part = advantage(score, 8, share=0.5)
     np.testing.assert_allclose(part.value, 2 / 8 - 0.5)
     np.testing.assert_allclose(part.influence[0, :8], np.array([1 - 2 / 8] * 2 + [-2 / 8] * 6) / 8)
     beside = np.array([0, 0, 0, 0, 0.5, 1, 1, 1, 1])  # whether each is one of the 4½ largest held-out ones
     np.testing.assert_allclose(part.influence[0, 8:], -1.5 * (beside - 0.5) / 9, atol=1e-15)
+    sides = {"forget": np.r_[np.ones(8), np.zeros(10)][None], "heldout": np.r_[np.zeros(8), np.ones(9), 0][None]}
+    wider = tail.advantage(score=np.array([[*score, np.nan]]), **sides, share=0.5)  # a sample on no side
+    np.testing.assert_array_equal(wider.influence, np.pad(part.influence, ((0, 0), (0, 1))))
+
+
+@pytest.mark.parametrize("values", [3, 7, 1000])
+def test_what_samples_of_a_side_add_cancels_out(values):
+    """Of n held-out scores, share · n are the largest, ties shared: none moves the share where all do."""
+    score, forget = np.random.default_rng(8).integers(values, size=(4, 90)) * 1.0, np.arange(90) < 40
+    sides = {"forget": np.tile(forget * 1.0, (4, 1)), "heldout": np.tile(~forget * 1.0, (4, 1))}
+    influence = tail.advantage(score=score, **sides).influence
+    assert np.abs(influence[:, ~forget]).max() > 0
+    for side in (forget, ~forget):
+        np.testing.assert_allclose(influence[:, side].sum(axis=1), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("heldout", "share"), [(3, 0.5), (3, 0.375), (10, 0.05), (40, 0.03), (99, 0.02), (30, 0.1)])
+def test_what_a_fair_draw_varies_by(heldout, share):
+    """Above two new scores lie i and j of n held-out ones with probability 1/((n + 1)(n + 2)), for i = j with twice
+    that; among the share·(n + 1) largest is the first with probability share·(n + 1) − i, cut at 0 and 1."""
+    above = np.clip(share * (heldout + 1) - np.arange(heldout + 1), 0, 1)
+    together = above.sum() ** 2 + (above**2).sum()
+    expected = (above**2).mean() - share**2, together / ((heldout + 1) * (heldout + 2)) - share**2
+    assert tail.by_chance(heldout=heldout, share=share) == pytest.approx(expected)
+
+
+def test_imaginary_samples_add_what_a_fair_draw_varies_by_more():
+    """No forgotten score lies above the threshold, so that what is seen of one of 20 does not vary."""
+    part = advantage([*[-1.0] * 20, *range(30)], 20, share=0.1)
+    variance, shared = tail.by_chance(heldout=30, share=0.1)
+    seen = (part.influence[0, 20:] ** 2).sum()
+    np.testing.assert_allclose(part.imagined[0] ** 2, [(variance - shared) / 20, max(shared - seen, 0)], atol=1e-15)
 
 
 #: Forgotten, held out, values that scores may take (None: all differ).
-FEW = [(3, 4, None), (3, 4, 2), (40, 10, 5), (10, 200, None)]
-MORE = [(3, 4, 5), (40, 10, None), (40, 10, 2), (10, 200, 2), (10, 200, 5)]
+FEW = [(3, 4, None), (3, 4, 2), (3, 4, 5), (40, 10, 2), (40, 10, 5), (10, 200, None), (10, 200, 5)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("forgotten", "heldout", "values"), [*FEW, *slow(*MORE)])
+@pytest.mark.parametrize(("forgotten", "heldout", "values"), FEW)
 def test_the_mean_is_0_where_sides_are_a_fair_draw_however_few(forgotten, heldout, values):
     rng, audits = np.random.default_rng(forgotten), 20_000
     score = rng.standard_exponential((audits, forgotten + heldout))
@@ -70,50 +104,25 @@ def read(rng, *, pairs, models, k, shared=1.0, remembered=0.0):
 def test_a_fair_draw_is_called_a_tail_as_rarely_as_promised(pairs, models, k):
     rng, audits = np.random.default_rng([pairs, models, k]), 300
     wrong = np.mean([read(rng, pairs=pairs, models=models, k=k).p_values()[0] <= 0.05 for _ in range(audits)])
-    assert wrong <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
+    assert wrong <= at_most(0.05, audits)
 
 
 def test_a_sensitive_class_that_looks_familiar_makes_no_tail():
     """Where one class weighs five times as much and is easier for every model, a fair draw shows no tail either."""
-    rng, audits, read = np.random.default_rng(7), 200, []
+    rng, audits, read = np.random.default_rng(7), 80, []
     for _ in range(audits):
         masks = layout(rng, samples=400, pairs=2, k=60, models=2)
         y, shape = rng.integers(10, size=400), masks["forget"].shape
         phi = 2.0 * (y == 0) + rng.standard_normal(400) + 0.5 * rng.standard_normal(shape)
-        seeds, nobody = np.arange(len(phi)), np.zeros(len(phi), bool)
-        places = masks["split"], masks["block"], nobody
-        sides = masks["forget"], masks["forget"], masks["heldout"]
-        member = Membership(*sides, seeds, *places, weight=np.where(y == 0, 5.0, 1.0))
+        places = {"seed": np.arange(len(phi)), "shadow": np.zeros(len(phi), bool), "weight": np.where(y == 0, 5.0, 1.0)}
+        member = Membership(train=masks["forget"], **masks, **places)
         part = swap.advantages({("confidence", "trained"): (phi, phi > 0)}, phi, member)["tail_advantage"]
         fields = {name: getattr(part, name) for name in ("value", "influence", "imagined", "unit", "split")}
         of_draw = paired.distances(**fields).of_samples()
         read.append((of_draw.value[0], of_draw.p_values()[0]))
     value, p = np.array(read).T
     assert abs(value.mean()) < 4 * value.std() / np.sqrt(audits)
-    assert np.mean(p <= 0.05) <= 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
-
-
-@pytest.mark.parametrize(("heldout", "share"), [(10, 0.05), (40, 0.03), (99, 0.02), (30, 0.1)])
-def test_what_a_fair_draw_varies_by_is_known(heldout, share):
-    """In closed form, against a simulation of two samples beside so many held-out ones."""
-    rng, draws = np.random.default_rng(heldout), 12_000
-    above = np.array([
-        tail._above(*tail._places(row[:2], np.sort(row[2:])), share * (heldout + 1), 1)
-        for row in rng.random((draws, heldout + 2))
-    ])  # fmt: skip
-    variance, shared = tail.by_chance(heldout=heldout, share=share)
-    for products, expected in ((above**2, variance + share**2), (above.prod(axis=1), shared + share**2)):
-        means = products.reshape(draws, -1).mean(axis=1)
-        assert abs(means.mean() - expected) < 4 * means.std() / np.sqrt(draws)
-
-
-@pytest.mark.parametrize(
-    ("share", "variance", "shared"),
-    # the second largest of three: 2·3 of 4·5 pairs; halfway between the largest and it: a quarter of 2, ½ of 3, ¼ of 6
-    [(0.5, 2 / 4 - 0.5**2, 2 * 3 / 20 - 0.5**2), (0.375, 1.25 / 4 - 0.375**2, (0.5 + 1.5 + 1.5) / 20 - 0.375**2)],
-)
-def test_what_a_fair_draw_varies_by_beside_three_samples_by_hand(share, variance, shared):
-    assert tail.by_chance(heldout=3, share=share) == pytest.approx((variance, shared))
+    assert np.mean(p <= 0.05) <= at_most(0.05, audits)
 
 
 @pytest.mark.slow
@@ -128,31 +137,8 @@ def test_the_error_is_about_what_it_should_be(pairs, models, k, remembered):
     assert 0.85 < ratio < 1.4
 
 
-@pytest.mark.parametrize("values", [3, 7, 1000])
-def test_what_samples_of_a_side_add_cancels_out(values):
-    """Of n held-out scores, share · n are the largest, ties shared: none moves the share where all do."""
-    rng = np.random.default_rng(8)
-    score, forget = rng.integers(values, size=(4, 90)) * 1.0, np.arange(90) < 40
-    sides = {"forget": np.tile(forget * 1.0, (4, 1)), "heldout": np.tile(~forget * 1.0, (4, 1))}
-    influence = tail.advantage(score=score, **sides).influence
-    assert np.abs(influence[:, ~forget]).max() > 0
-    np.testing.assert_allclose(influence[:, forget].sum(axis=1), 0, atol=1e-12)
-    np.testing.assert_allclose(influence[:, ~forget].sum(axis=1), 0, atol=1e-12)
-
-
 def test_three_per_cent_of_samples_that_are_remembered_are_found():
     rng = np.random.default_rng(3)
-    audits = [read(rng, pairs=6, models=3, k=300, remembered=0.03) for _ in range(20)]
-    assert np.mean([audit.p_values()[0] <= 0.01 for audit in audits]) >= 0.9
-    assert np.mean([audit.value[0] for audit in audits]) == pytest.approx(0.03, abs=0.005)
-
-
-def test_scores_that_are_unknown_are_refused_on_the_sides_alone():
-    for unknown in range(3):
-        with pytest.raises(ValueError, match="NaN"):
-            advantage(np.where(np.arange(3) == unknown, np.nan, [3.0, 1.0, 2.0]), 1)
-    forget, heldout = np.array([[[1.0, 0.0, 0.0, 0.0]], [[0.0, 1.0, 1.0, 0.0]]])
-    part = tail.advantage(score=np.array([[3.0, 1.0, 2.0, np.nan]]), forget=forget, heldout=heldout)
-    alone = advantage([3.0, 1.0, 2.0], 1)
-    np.testing.assert_array_equal(part.value, alone.value)
-    np.testing.assert_array_equal(part.influence, np.pad(alone.influence, ((0, 0), (0, 1))))
+    audits = [read(rng, pairs=6, models=3, k=300, remembered=0.03) for _ in range(5)]
+    assert np.mean([audit.p_values()[0] <= 0.01 for audit in audits]) >= 0.8
+    assert np.mean([audit.value[0] for audit in audits]) == pytest.approx(0.03, abs=0.006)

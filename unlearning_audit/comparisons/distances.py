@@ -12,6 +12,7 @@ from unlearning_audit.stats.decide import ALPHA, Distance
 from unlearning_audit.stats.paired import Distances
 from unlearning_audit.stats.ratio import share_closed
 from unlearning_audit.stats.simultaneous import Together
+from unlearning_audit.stats.unpaired import Models
 
 NONE, RETRAIN, CONTROL = "none", "retrain", "retrain_control"
 
@@ -139,7 +140,7 @@ class Read:
     def disagree(self) -> bool:
         """Return whether the distance of a deciding metric differs from 0 by the test against chance, although its
         interval contains 0."""
-        low, high = self._ends(self.together.half[self.place])
+        low, high = self._hull(self.together.half, [self.place])
         return self.side.audited.standard.deciding and self.differs and low <= 0 <= high
 
     @property
@@ -168,20 +169,17 @@ class Read:
         Its p-value is that of all attacks together; NaN if no two models repeat each other. Its lower limit ``least``
         is −inf where a loss of utility beyond its limit may be chance, so that the method does not count as broken.
         """
-        low, high = self._ends(self.together.half[self.place])
-        least, _ = self._ends(self.together.alone[self.place])
+        low, high = self._hull(self.together.half, [self.place])
+        least, _ = self._hull(self.together.alone, [self.place])
         unsure = (self.unrepeated or not self.outlying) and least > self.broken
         value, design = float(self.numbers.value[self.place]), self.numbers.design
-        alone = (
-            not self.side.paired
-            and len(self.side.audited.unit) == self.numbers.design.units * self.numbers.design.splits
-        )
+        alone = not self.side.paired and len(self.side.audited.unit) == design.units * design.splits
         far, p = self.side.audited.standard.far, np.nan if self.unrepeated else float(self.together.p.min())
         exact = f"{EXACT} {p:.2g}" * self.exact
-        of_models = self.given or LONE * alone
-        notes = of_models, self.saturated, exact, self.numbers.note, DISAGREE * self.disagree, self._doubt * unsure
+        doubt = (UNSURE_UNREPEATED if self.unrepeated else UNSURE) * unsure
+        notes = self.given or LONE * alone, self.saturated, exact, self.numbers.note, DISAGREE * self.disagree, doubt
         estimate = Estimate(value, low, high, design.samples, "; ".join(filter(None, notes)))
-        inner = self._hull(slice(None) if self.blind is None else ~self.blind)
+        inner = self._hull(self.together.inner, slice(None) if self.blind is None else ~self.blind)
         return Distance(self.metric, estimate, inner, self.margin, p, far, self.broken, -np.inf if unsure else least)
 
     @property
@@ -189,23 +187,11 @@ class Read:
         """Return a clause on the given spread of retrained models on which the distance rests; "" if none is given."""
         return "" if self.side.spread is None else f"{GIVEN} {self.side.spread:.3g}"
 
-    @property
-    def _doubt(self) -> str:
-        """Return the remark for a loss of utility that is beyond its limit and does not count as broken."""
-        return UNSURE_UNREPEATED if self.unrepeated else UNSURE
-
-    def _hull(self, places: np.ndarray | slice) -> tuple[float, float]:
-        """Return the smallest interval that contains the 1 − 2α intervals of the distances at ``places`` (indices, or a
-        mask over attacks), cut at the range of possible distances."""
-        value, half = self.numbers.value[places], self.together.inner[places]
+    def _hull(self, half: np.ndarray, places: np.ndarray | list[int] | slice) -> tuple[float, float]:
+        """Return the smallest interval that contains value ± ``half`` (float64 [K]) of the distances at ``places``
+        (indices, or a mask over attacks), cut at the range of possible distances."""
+        value, half = self.numbers.value[places], half[places]
         low, high = np.clip([(value - half).min(), (value + half).max()], *self.side.range)
-        return float(low), float(high)
-
-    def _ends(self, half: float) -> tuple[float, float]:
-        """Return the limits value ± ``half`` of the distance that stands for all attacks, cut at the range of possible
-        distances."""
-        value = self.numbers.value[self.place]
-        low, high = np.clip([value - half, value + half], *self.side.range)
         return float(low), float(high)
 
     @property
@@ -249,8 +235,8 @@ class Read:
 
     @property
     def largest(self) -> float:
-        """Return the largest absolute distance of all attacks."""
-        return float(np.abs(self.numbers.value).max())
+        """Return the distance of the attack whose absolute distance is the largest."""
+        return float(self.numbers.value[np.abs(self.numbers.value).argmax()])
 
     def differing(self, p_holm: float) -> "Read":
         """Return the distance with another attack standing for all: the largest whose number differs significantly from
@@ -286,7 +272,7 @@ class Read:
         for number, name in enumerate(self.side.audited.names):
             if p_values[number] > ALPHA and name in none.side.audited.names:
                 place = none.side.audited.names.index(name)
-                ends = none._hull(np.array([place])), self._hull(np.array([number]))
+                ends = none._hull(none.together.inner, [place]), self._hull(self.together.inner, [number])
                 blind[number] = nothing[place] > ALPHA and all(2 * far < low and high < 2 * near for low, high in ends)
         partly_blind = blind.any() and not blind.all() and not self.side.audited.standard.coarse
         return replace(self, blind=blind) if partly_blind else self
@@ -316,13 +302,12 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     """
     standard = side.audited.standard
     if standard.chance == OF_SAMPLES and side.yardstick is None:
-        numbers_of_samples = numbers.of_samples()
-        return replace(numbers_of_samples, influence=numbers_of_samples.influence * _unshrunk(side.audited))
+        return replace(numbers.of_samples(), influence=numbers.influence * _unshrunk(side.audited))
     if side.yardstick is not None and not side.paired:
         return _unpaired(side, side.yardstick)[1]
     if standard.chance == OF_RETRAINED and side.yardstick is not None:
         count = len(side.audited.names)
-        retrained = _read([side.yardstick], [None]).of(np.sqrt(2) * np.eye(count))
+        retrained = paired.distances(**_combined([side.yardstick])).of(np.sqrt(2) * np.eye(count))
         return replace(retrained, value=numbers.value)
     return numbers
 
@@ -383,21 +368,19 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     if not all(side.corresponds(first) for side, _ in sides):
         return None
     near = [side.audited.standard.direction * weights for side, weights in sides]
+    matrices, yardsticks = [weights[None] for weights in near], [side.yardstick for side, _ in sides if side.yardstick]
     if first.paired:
-        methods = [(side.audited, weights[None]) for (side, _), weights in zip(sides, near, strict=True)]
-        yardsticks = [
-            (side.yardstick, weights[None]) for (side, _), weights in zip(sides, near, strict=True) if side.yardstick
-        ]
-        place = np.flatnonzero([side.yardstick is not None for side, _ in sides])
+        place = [k for k, (side, _) in enumerate(sides) if side.yardstick is not None]
+        parts = [*(side.audited for side, _ in sides), *yardsticks]
         matrix = np.concatenate([np.eye(len(sides)), -np.eye(len(sides))[:, place]], axis=1)
-        numbers = _read(*map(list, zip(*methods, *yardsticks, strict=True))).of(matrix)
+        numbers = paired.distances(**_combined(parts, [*matrices, *(matrices[k] for k in place)])).of(matrix)
     else:
-        matrices, covariance = [weights[None] for weights in near], _known(first, np.array(near))
+        covariance = _known(first, np.array(near))
         # Methods share the retrained model, but no model of their own.
         alone = None if covariance is None else np.diag(np.diag(covariance))
         numbers, _ = unpaired.differences(
-            audited=_models([side.audited for side, _ in sides], matrices, alone),
-            reference=_models([side.yardstick for side, _ in sides if side.yardstick], matrices, covariance),
+            audited=Models(**_combined([side.audited for side, _ in sides], matrices), covariance=alone),
+            reference=Models(**_combined(yardsticks, matrices), covariance=covariance),
         )
     signs = np.array([weights.sum() for _, weights in sides])
     return numbers.minus(np.array([side.constant for side, _ in sides]) * signs)
@@ -409,13 +392,13 @@ def distances_of(side: Side) -> Distances:
 
     Models that forgot nothing have a positive distance.
     """
-    contribution, count = side.audited, len(side.audited.names)
+    near = side.audited.standard.direction * np.eye(len(side.audited.names))
     if side.yardstick is None:
-        return _read([contribution], [None]).of(contribution.standard.direction * np.eye(count)).minus(side.constant)
+        return paired.distances(**_combined([side.audited])).of(near).minus(side.constant)
     if not side.paired:
         return _unpaired(side, side.yardstick)[0]
-    both = _read([contribution, side.yardstick], [None, None])
-    return both.of(contribution.standard.direction * np.concatenate([np.eye(count), -np.eye(count)], axis=1))
+    both = paired.distances(**_combined([side.audited, side.yardstick]))
+    return both.of(np.concatenate([near, -near], axis=1))
 
 
 def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances]:
@@ -425,49 +408,26 @@ def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances
     The first have the errors that both groups of models show. The second have those that hold if both are retrained.
     """
     covariance = _known(side, np.eye(len(side.audited.names)))
-    both = unpaired.differences(
-        audited=_models([side.audited], [None], covariance), reference=_models([yardstick], [None], covariance)
-    )
-    matrix = side.audited.standard.direction * np.eye(len(side.audited.names))
-    return both[0].of(matrix), both[1].of(matrix)
+    models = [Models(**_combined([part]), covariance=covariance) for part in (side.audited, yardstick)]
+    shown, alike = unpaired.differences(audited=models[0], reference=models[1])
+    near = side.audited.standard.direction * np.eye(len(side.audited.names))
+    return shown.of(near), alike.of(near)
 
 
-def _combined(parts: list[Contribution], matrices: Sequence[np.ndarray | None]) -> dict[str, np.ndarray]:
-    """Return "value", "influence" and "imagined" of linear combinations of the numbers of several contributions.
+def _combined(parts: Sequence[Contribution], matrices: Sequence[np.ndarray] | None = None) -> dict[str, np.ndarray]:
+    """Return "value", "influence" and "imagined" of linear combinations of the numbers of several contributions on the
+    same models, one after the other, with the "unit" and "split" of the models.
 
-    ``matrices`` has one matrix float64 [combinations, numbers] for each of ``parts``; None leaves its numbers
-    unchanged. The results are concatenated along the first axis.
+    ``matrices`` has one matrix float64 [combinations, numbers] for each of ``parts``; None leaves all numbers
+    unchanged.
     """
-    return {
-        name: np.concatenate([
-            getattr(part, name) if matrix is None else np.einsum("ck,k...->c...", matrix, getattr(part, name))
-            for part, matrix in zip(parts, matrices, strict=True)
-        ])
-        for name in ("value", "influence", "imagined")
-    }  # fmt: skip
-
-
-def _read(parts: list[Contribution], matrices: list[np.ndarray | None]) -> Distances:
-    """Return means over units of linear combinations of the numbers of ``parts``, with their joint error.
-
-    ``matrices`` has one matrix float64 [combinations, numbers] for each of ``parts``; None leaves its numbers
-    unchanged. All parts are of the same models.
-    """
-    first = parts[0]
-    return paired.distances(**_combined(parts, matrices), unit=first.unit, split=first.split)
-
-
-def _models(
-    parts: list[Contribution], matrices: Sequence[np.ndarray | None], covariance: np.ndarray | None
-) -> unpaired.Models:
-    """Return linear combinations of the numbers of ``parts`` for each model, for comparisons of models without
-    partners.
-
-    ``matrices`` has one matrix float64 [combinations, numbers] for each of ``parts``; None leaves its numbers
-    unchanged. ``covariance``: the known covariance between models, or None.
-    """
-    first = parts[0]
-    return unpaired.Models(**_combined(parts, matrices), unit=first.unit, split=first.split, covariance=covariance)
+    combined = {"unit": parts[0].unit, "split": parts[0].split}
+    for name in ("value", "influence", "imagined"):
+        numbers = [getattr(part, name) for part in parts]
+        if matrices is not None:
+            numbers = [np.einsum("ck,k...->c...", *both) for both in zip(matrices, numbers, strict=True)]
+        combined[name] = np.concatenate(numbers)
+    return combined
 
 
 def _known(side: Side, weights: np.ndarray) -> np.ndarray | None:
@@ -586,7 +546,7 @@ def beside_none(method: Read, none: Read) -> Distances | None:
     Attacks that come close to the largest count in the interval too, so that it is continuous in the scores.
     """
     both = joint([(method.side, method.weights), (none.side, none.weights)])
-    return None if both is None else replace(both, value=np.array([method.largest, none.largest]))
+    return None if both is None else replace(both, value=np.abs([method.largest, none.largest]))
 
 
 def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Estimate:
@@ -607,8 +567,7 @@ def closed(both: Distances, method: Read, none: Read) -> Estimate:
     ``both``: the joint distances of the method and of doing nothing; ``method`` and ``none``: their distances by one
     metric. A note says if the method lies on the far side of retraining, which means that it went too far.
     """
-    near = bool(none.numbers.value[np.abs(none.numbers.value).argmax()] > 0)
-    share = share_closed(distances=both, significant=none.differs and near, factor=method.factor_of_largest)
-    over = method.side.audited.standard.far and method.numbers.value[np.abs(method.numbers.value).argmax()] < 0
-    note = FAR_SIDE if over and share.value < 1 else ""
+    significant = none.differs and none.largest > 0
+    share = share_closed(distances=both, significant=significant, factor=method.factor_of_largest)
+    note = FAR_SIDE if method.side.audited.standard.far and method.largest < 0 and share.value < 1 else ""
     return replace(share, note="; ".join(filter(None, (share.note, note))))

@@ -24,6 +24,7 @@ from unlearning_audit.comparisons.compared import Compared, ModelCounts, metrics
 from unlearning_audit.evaluation.rows import Record, Row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import Estimate, empty
+from unlearning_audit.stats.jackknife import jackknife_variance
 
 #: A record (scenario, method, axes) and its row.
 Numbered = tuple[Record, Row]
@@ -76,10 +77,8 @@ def evaluate(
     lost: dict[str, set[str]] = defaultdict(set)
     for record in records:
         row = record.row
-        if not isinstance(row, Row):
-            continue
-        if row.metric == "accuracy_gap" and row.ci_low > broken and row.role == "test" and row.pair is None:
-            lost[record.scenario].add(record.method)
+        if isinstance(row, Row) and (row.metric, row.role, row.pair) == ("accuracy_gap", "test", None):
+            lost[record.scenario] |= {record.method} if row.ci_low > broken else set()
     for name, metric in compared.items():
         of_scenario: dict[str, list[Numbered]] = defaultdict(list)
         for record in records:
@@ -90,12 +89,15 @@ def evaluate(
             estimates = list(_properties(metric, of_metric, lost[scenario]))
             if counts and scenario in counts:
                 estimates.append(("models", models(metric, counts[scenario])))
-            for label, estimate in estimates:
-                properties.append(
-                    {"metric": name, "property": label, "scenario": scenario, "value": estimate.value,
-                     "ci_low": estimate.low, "ci_high": estimate.high, "n": estimate.n, "note": estimate.note}
-                )  # fmt: skip
+            properties += [_row(name, label, scenario, estimate) for label, estimate in estimates]
     return properties + _between(records, compared, common(properties, "power"))
+
+
+def _row(metric: str, label: str, scenario: str, estimate: Estimate) -> dict[str, Any]:
+    """Return a row of `evaluate`: the ``estimate`` of the property ``label``."""
+    numbers = {"value": estimate.value, "ci_low": estimate.low, "ci_high": estimate.high}
+    place = {"metric": metric, "property": label, "scenario": scenario}
+    return {**place, **numbers, "n": estimate.n, "note": estimate.note}
 
 
 def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -146,11 +148,9 @@ def verdict(row: dict[str, Any]) -> str:
         return ""
     if row["property"] == "grounding":
         return "good" if low <= 0 <= high else "bad"
-    if row["property"] == "monotonicity":
-        return "good" if high < 0 else "bad" if low > 0 else ""
-    if row["property"] == "separation":
-        return "good" if low > 0 else "bad"
-    return "good" if low > 0 else "bad" if high < 0 else ""
+    if row["property"] == "monotonicity":  # it should fall
+        low, high = -high, -low
+    return "good" if low > 0 else "bad" if high < 0 or row["property"] == "separation" else ""
 
 
 def _between(records: list[Record], compared: dict[str, Compared], scenario: str) -> list[dict[str, Any]]:
@@ -170,11 +170,7 @@ def _between(records: list[Record], compared: dict[str, Compared], scenario: str
         both = [m for m in tables[first] if m in tables[second]]
         if len(both) > 2:
             x, y = (np.array([tables[metric][m] for m in both]) for metric in (first, second))
-            tau = stats.kendall(x=x, y=y)
-            taus.append(
-                {"metric": first, "property": WITH + second, "scenario": scenario, "value": tau.value,
-                 "ci_low": tau.low, "ci_high": tau.high, "n": len(both), "note": tau.note}
-            )  # fmt: skip
+            taus.append(_row(first, WITH + second, scenario, stats.kendall(x=x, y=y)))
     return taus
 
 
@@ -250,9 +246,8 @@ def grounding(metric: Compared, table: Table) -> Estimate:
     row = table.get("retrain")
     if row is None or math.isnan(row.value):
         return empty(n=0, note="retrain was not measured")
-    return Estimate(
-        row.value - metric.how.ideal, row.ci_low - metric.how.ideal, row.ci_high - metric.how.ideal, row.n, ""
-    )
+    value, low, high = (number - metric.how.ideal for number in (row.value, row.ci_low, row.ci_high))
+    return Estimate(value, low, high, row.n)
 
 
 def separation(metric: Compared, table: Table) -> Estimate:
@@ -291,9 +286,8 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
             separate.append(not interval.low <= 0 <= interval.high)
         elif not math.isnan(sum(rows[m].ci_low + rows[m].ci_high for m in (first, second))):
             gap, kind = rows[first].value - rows[second].value, "as if methods were independent"
-            separate.append(
-                abs(gap) > float(stats.normal_quantile(0.975)) * math.hypot(_se(rows[first]), _se(rows[second]))
-            )
+            error = math.hypot(_se(rows[first]), _se(rows[second]))
+            separate.append(abs(gap) > float(stats.normal_quantile(0.975)) * error)
         else:
             continue
         kinds.add(kind)
@@ -318,8 +312,7 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     if len(tables) < 2 or len(methods) < 3:
         why = "needs two rankings of at least three methods"
         return empty(n=len(tables), note=f"{why}, but there are {len(tables)} of {note}")
-    good = np.array([[t[m].value for m in methods] for t in tables], dtype=np.float64)
-    good = metric.goodness(good)
+    good = metric.goodness(np.array([[t[m].value for m in methods] for t in tables], dtype=np.float64))
     tau = np.full((len(tables), len(tables)), np.nan)
     for i, j in itertools.combinations(range(len(tables)), 2):
         tau[i, j] = tau[j, i] = stats.kendall(x=good[i], y=good[j]).value
@@ -330,8 +323,7 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
         return Estimate(value, math.nan, math.nan, len(tables), f"two rankings are too few for an interval; {note}")
     indices = np.arange(len(tables))
     left_out = np.array([np.nanmean(tau[np.ix_(indices != i, indices != i)]) for i in indices])
-    error = math.sqrt((len(tables) - 1) / len(tables) * ((left_out - left_out.mean()) ** 2).sum())
-    half = float(stats.t_quantile(p=0.975, dof=len(tables) - 1)) * error
+    half = float(stats.t_quantile(p=0.975, dof=len(tables) - 1) * np.sqrt(jackknife_variance(left_out)))
     return Estimate(value, max(value - half, -1.0), min(value + half, 1.0), len(tables), note)
 
 

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,7 @@ def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrai
          "units": larger.units, "models": larger.models, "samples": 0,
          "half_width": resolution.half_width(of=parts, design=larger),
          "least_distance": resolution.least_distance(of=parts, design=larger), "margin": np.nan, "outcome": "",
-         "assumed": np.nan, "pair": parts.pair, "pair_noise": 0.0, "model": parts.model, "model_noise": 0.0,
-         "sample": 0.0, "chance": OF_ITSELF}
+         "assumed": np.nan, **_variances(parts), "chance": OF_ITSELF}
         for part, times, larger in designs
     ]  # fmt: skip
 
@@ -287,7 +287,7 @@ def _counts(rows: list[dict[str, Any]], metrics: Collection[str], *, most: bool)
     for part in (PAIRS, MODELS, RETRAINED):
         of_part = [row for row in rows if row["what"] == DECIDES + part]
         if of_part and (not most or {row["metric"] for row in of_part} == set(metrics)):
-            clauses.append(count(max(of_part, key=_times) if most else min(of_part, key=_times)))
+            clauses.append(count((max if most else min)(of_part, key=itemgetter("times"))))
     return " or ".join(clauses)
 
 
@@ -322,8 +322,12 @@ def by_chance(read: Read) -> Components:
 def _widened(parts: Components, factor: float) -> Components:
     """Return variance components of errors that are ``factor`` times as large, for intervals that hold for several
     attacks."""
-    variances = {name: getattr(parts, name) * factor**2 for name in COMPONENTS}
-    return replace(parts, **variances)
+    return replace(parts, **{name: variance * factor**2 for name, variance in _variances(parts).items()})
+
+
+def _variances(parts: Components) -> dict[str, Any]:
+    """Return the five variance components by their names."""
+    return {name: getattr(parts, name) for name in COMPONENTS}
 
 
 def _row(
@@ -336,8 +340,7 @@ def _row(
         "what": part, "times": times, "units": design.units, "models": design.models, "samples": design.samples,
         "half_width": resolution.half_width(of=wide, design=design),
         "least_distance": resolution.least_distance(of=parts, design=design, chance=by_chance(read)),
-        "margin": max(map(abs, read.distance.margin)), "outcome": "", "assumed": np.nan, "pair": parts.pair,
-        "pair_noise": parts.pair_noise, "model": parts.model, "model_noise": parts.model_noise, "sample": parts.sample,
+        "margin": max(map(abs, read.distance.margin)), "outcome": "", "assumed": np.nan, **_variances(parts),
         "chance": read.side.audited.standard.chance,
     }  # fmt: skip
 
@@ -345,8 +348,3 @@ def _row(
 def _count(design: Design, part: str) -> float:
     """Return the number of pairs, models or samples (``part``) of a design."""
     return {PAIRS: design.units, MODELS: design.models, SAMPLES: design.samples}[part]
-
-
-def _times(row: dict[str, Any]) -> float:
-    """Return how many times as large as the present one the study of a row is."""
-    return float(row["times"])

@@ -47,22 +47,21 @@ class Yardstick:
         of known spread."""
         return KNOWN if self.known and retrained == 1 else retrained - 1
 
-    def least_distance(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
-        """Return the least distance that is detected with this ``power``, at confidence ``level``, by so many
-        ``retrained`` models.
+    def least_distance(self, retrained: int) -> float:
+        """Return the least distance that is detected with `POWER` by so many ``retrained`` models.
 
         There must be at least two, or one of known spread.
         """
-        return self._reach(retrained, self._dof(retrained), tail=(1 - level) / 2, power=power)
+        return self._reach(retrained, self._dof(retrained), tail=(1 - LEVEL) / 2, power=POWER)
 
-    def room_needed(self, retrained: int, *, level: float = LEVEL, power: float = POWER) -> float:
-        """Return how far inside its margin a distance must lie to be shown equivalent with this ``power`` by so many
+    def room_needed(self, retrained: int) -> float:
+        """Return how far inside its margin a distance must lie to be shown equivalent with `POWER` by so many
         ``retrained`` models.
 
         This is by two one-sided tests, each of which gets half of the missing power.
         """
         dof = self._dof(retrained) if self.audited == 1 else min(self._dof(retrained), self.audited - 1)
-        return self._reach(retrained, dof, tail=1 - level, power=(1 + power) / 2)
+        return self._reach(retrained, dof, tail=1 - LEVEL, power=(1 + POWER) / 2)
 
     def _reach(self, retrained: int, dof: int, *, tail: float, power: float) -> float:
         """Return how far from a bound the true distance must lie for its interval to exclude the bound with probability
@@ -72,7 +71,7 @@ class Yardstick:
         varies too (noncentral t), and by the variation of samples. ``retrained``: the number of retrained models;
         ``tail``: the probability outside one end of the interval.
         """
-        quantile = self.band * float(stats.t_quantile(p=np.array([1 - tail]), dof=np.array([float(dof)]))[0])
+        quantile = self.band * float(stats.t_quantile(p=1 - tail, dof=dof))
         of_models = float(special.nctdtrinc(dof, 1 - power, quantile))
         of_samples = float(self.band * stats.normal_quantile(1 - tail) + stats.normal_quantile(power))
         error = np.sqrt(self.spread * (1 / self.audited + 1 / retrained))
@@ -96,13 +95,12 @@ def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     """
     yardstick = Yardstick.of(read)
     room = min(-read.margin[0], read.margin[1])
-    outcomes = [(decide.EQUIVALENT, 0.0)]
-    outcomes += [(decide.DISTINGUISHABLE, limit) for limit in (read.distance.estimate.low, read.distance.estimate.high)]
+    ends = [(abs(limit), limit) for limit in (read.distance.estimate.low, read.distance.estimate.high)]
+    questions = [(room, yardstick.room_needed, decide.EQUIVALENT, 0.0)]
+    questions += [(size, yardstick.least_distance, decide.DISTINGUISHABLE, limit) for size, limit in ends]
     plans = []
-    for outcome, distance in outcomes:
-        for count in range(present(read), MOST + 1):
-            alike = outcome == decide.EQUIVALENT
-            if room >= yardstick.room_needed(count) if alike else abs(distance) >= yardstick.least_distance(count):
-                plans.append((count, outcome, distance))
-                break
+    for size, needed, outcome, distance in questions:
+        count = next((count for count in range(present(read), MOST + 1) if size >= needed(count)), None)
+        if count is not None:
+            plans.append((count, outcome, distance))
     return plans

@@ -67,20 +67,18 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     least = {metric: limit for metric, limit in least.items() if limit > 0}
     # A lone model cannot show that there is something to find.
     referred = any(not read.unrepeated for read in none.values())
-    if not any(by_metric for by_metric in reads.values()):
-        return Sensitivity(decide.NO_YARDSTICK, "", least, referred)
-    if all(read.unrepeated for by_metric in reads.values() for read in by_metric.values()):
-        return Sensitivity(decide.NO_YARDSTICK, UNREPEATED, least, referred)
+    every = [read for by_metric in reads.values() for read in by_metric.values()]
     controls = [p for method in (RETRAIN, CONTROL) for p in p_holm.get(method, {}).values()]
-    if any(p <= decide.ALPHA for p in controls):
-        return Sensitivity(decide.YARDSTICKS_DISAGREE, DISAGREEING, least, referred)
-    if referred and not least:
-        far = any(
-            read.side.audited.standard.far and p_holm[NONE][m] <= decide.ALPHA
-            for m, read in none.items() if m not in near
-        )  # fmt: skip
-        return Sensitivity(decide.NOTHING_TO_FIND, FAR_NONE if far else why, least, referred)
-    return Sensitivity("", "", least, referred)
+    state, clause = "", ""
+    if all(read.unrepeated for read in every):
+        state, clause = decide.NO_YARDSTICK, UNREPEATED if every else ""
+    elif any(p <= decide.ALPHA for p in controls):
+        state, clause = decide.YARDSTICKS_DISAGREE, DISAGREEING
+    elif referred and not least:
+        beyond = [metric for metric in none if metric not in near and p_holm[NONE][metric] <= decide.ALPHA]
+        far = any(none[metric].side.audited.standard.far for metric in beyond)
+        state, clause = decide.NOTHING_TO_FIND, FAR_NONE if far else why
+    return Sensitivity(state, clause, least, referred)
 
 
 def condition(note: str) -> str:

@@ -59,7 +59,7 @@ def settings(
         return designs
     draws = qmc.Sobol(len(names), scramble=True, seed=seed)
     for _ in range(8):  # a grid repeats itself
-        for point in draws.random(_power(trials)):
+        for point in draws.random(2 ** math.ceil(math.log2(max(trials, 1)))):  # Sobol points come in powers of 2
             options = {**study, **{name: _value(space[name], at) for name, at in zip(names, point, strict=True)}}
             if len(designs) <= trials and options not in designs:
                 designs.append(options)
@@ -103,9 +103,7 @@ def choice(trials: Sequence[Trial]) -> Trial:
     """
     nearest = min(trials, key=_rank)
     study = next((trial for trial in trials if trial.number == 0), nearest)
-    error = math.hypot(study.error, nearest.error)
-    alike = math.isfinite(study.distance) and study.lost <= max(1.0, nearest.lost)
-    return study if alike and study.distance - nearest.distance <= max(error, TIE) else nearest
+    return study if _alike(study, nearest) else nearest
 
 
 def flatness(trials: Sequence[Trial]) -> float:
@@ -115,25 +113,24 @@ def flatness(trials: Sequence[Trial]) -> float:
     ``trials``: the results of the first round, which tries all settings. 1 means that no option matters; a small share
     means that few settings are good. Settings that failed do not count as near; NaN if all failed.
     """
-    best = min(trials, key=_rank)
-    near = [
-        math.isfinite(trial.distance)
-        and trial.lost <= max(1.0, best.lost)
-        and trial.distance - best.distance <= max(math.hypot(trial.error, best.error), TIE)
-        for trial in trials
-    ]
-    return float(np.mean(near)) if any(math.isfinite(trial.distance) for trial in trials) else math.nan
+    nearest = min(trials, key=_rank)
+    if not any(math.isfinite(trial.distance) for trial in trials):
+        return math.nan
+    return float(np.mean([_alike(trial, nearest) for trial in trials]))
+
+
+def _alike(trial: Trial, nearest: Trial) -> bool:
+    """Return whether a setting cannot be distinguished from the ``nearest`` to retraining, by distance or by loss of
+    utility."""
+    error = max(math.hypot(trial.error, nearest.error), TIE)
+    alike = math.isfinite(trial.distance) and trial.lost <= max(1.0, nearest.lost)
+    return alike and trial.distance - nearest.distance <= error
 
 
 def _rank(trial: Trial) -> tuple[float, float, int]:
     """Return the key by which settings are sorted: loss of utility beyond its margin, then distance, then number."""
     steps = trial.distance / TIE
     return max(trial.lost, 1.0), math.inf if math.isinf(steps) else round(steps), trial.number
-
-
-def _power(count: int) -> int:
-    """Return the least power of 2 that is at least ``count``."""
-    return int(2 ** math.ceil(math.log2(max(count, 1))))
 
 
 def _value(axis: Sequence[Any] | Mapping[str, Any], at: float) -> Any:

@@ -1,7 +1,8 @@
 """Verdicts on all methods of one scenario, with error rates: distances, classes, ranks, and what would decide."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,17 +97,9 @@ def compare(
     -------
     Judgement
     """
+    read = partial(distances.read, margins=margins, draws=draws, level=1 - alpha)
     both = {
-        method: _judged(
-            method,
-            contributions,
-            failed.get(method, ""),
-            margins=margins,
-            draws=draws,
-            seed=seed,
-            alpha=alpha,
-            spreads=spreads or {},
-        )
+        method: _judged(method, contributions, failed.get(method, ""), spreads or {}, seed, read)
         for method in contributions
     }
     shams = shams or {}
@@ -147,25 +140,25 @@ def _better(method: _Judged, sham: _Judged) -> bool:
 
 
 def _judged(
-    method: str, contributions: dict[str, Any], failed: str, *, margins: dict[str, float], draws: int, seed: int,
-    alpha: float, spreads: Mapping[str, float],
-) -> _Judged:  # fmt: skip
-    """Compute the distances of one method by all metrics."""
+    method: str,
+    contributions: dict[str, dict[str, Contribution]],
+    failed: str,
+    spreads: Mapping[str, float],
+    seed: int,
+    read: Callable[..., Read],
+) -> _Judged:
+    """Compute the distances of one method by all metrics; ``read`` is `distances.read` with its settings."""
     reads, missing = {}, {}
-    metrics = {
-        name: contribution.standard for by_metric in contributions.values() for name, contribution in by_metric.items()
-    }
+    metrics = {name: part.standard for by_metric in contributions.values() for name, part in by_metric.items()}
     utilities = {name for name, standard in metrics.items() if not standard.deciding}
     for metric, standard in metrics.items():
         spread = next((spreads[name] for name in (metric, standard.margin, decide.EVERY) if name in spreads), None)
         side = distances.against(method, metric, contributions, spread)
         if isinstance(side, str):
             missing[metric] = side
-            continue
-        rng, level = generator(seed, "comparisons", metric), 1 - alpha
-        reads[metric] = distances.read(
-            side, metric, margins=margins, rng=rng, draws=draws, level=level, utilities=len(utilities)
-        )
+        else:
+            rng = generator(seed, "comparisons", metric)
+            reads[metric] = read(side, metric, rng=rng, utilities=len(utilities))
     return _Judged(reads, missing, utilities, failed, {})
 
 
@@ -243,17 +236,14 @@ def _without_blind(judged: dict[str, _Judged]) -> None:
 def _coarse(judged: dict[str, _Judged]) -> set[str]:
     """Return the coarse metrics by which retraining itself is not shown to be equivalent; an empty set if no other
     deciding metric would be left."""
-    reads = [
-        (method, metric, read) for method, judgement in judged.items() for metric, read in judgement.of(True).items()
-    ]
-    narrow: set[str] = set()
-    wide: set[str] = set()
+    reads = [(method, *item) for method, judgement in judged.items() for item in judgement.of(True).items()]
+    shown: dict[str, bool] = {}
     for method, metric, read in reads:
         if method in (CONTROL, RETRAIN):
-            (narrow if decide.within(inner=read.distance.inner, margin=read.margin) else wide).add(metric)
-    metrics = {metric for _, metric, _ in reads}
-    coarse = {metric for _, metric, read in reads if read.side.audited.standard.coarse} - (narrow - wide)
-    return coarse if metrics - coarse else set()
+            alike = decide.within(inner=read.distance.inner, margin=read.margin)
+            shown[metric] = alike and shown.get(metric, True)
+    coarse = {m for _, m, read in reads if read.side.audited.standard.coarse and not shown.get(m, False)}
+    return coarse if {metric for _, metric, _ in reads} - coarse else set()
 
 
 def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Mapping[str, float]) -> set[str]:
@@ -328,9 +318,9 @@ def _verdict(
     scenario can show; ``coarse``: metrics that are too coarse to show equivalence. A method that failed, or has no
     distance by a deciding metric, gets a row without numbers that says why.
     """
-    empty_row = dict.fromkeys(("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm", "share_closed",
-                               "share_low", "share_high"), np.nan)  # fmt: skip
-    nothing = {"method": method, "found_by": "", **empty_row, "against_none": ""}
+    numbers = ("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm",
+               "share_closed", "share_low", "share_high")  # fmt: skip
+    nothing = {"method": method, "found_by": "", **dict.fromkeys(numbers, np.nan), "against_none": ""}
     if judgement.failed:
         return {**nothing, "verdict": decide.FAILED, "note": judgement.failed}, []
     deciding, utility = judgement.of(True), judgement.of(False)
@@ -339,30 +329,24 @@ def _verdict(
         state = scenario.state if scenario.state == decide.NO_YARDSTICK else decide.INCONCLUSIVE
         return {**nothing, "verdict": state, "note": f"{sensitivity.NO_DISTANCE}{why}"}, []
     # An unknown number cannot be shown to be within a margin. The utility of retraining is the reference.
-    unknown = [
-        decide.Distance(metric, replace(NOTHING, note=why), (np.nan, np.nan), (-1.0, 1.0))
-        for metric, why in judgement.missing.items()
-        if metric not in coarse and not (method == RETRAIN and metric in judgement.utilities)
-    ]
+    reference = judgement.utilities if method == RETRAIN else set()
+    unknown = [(metric, why) for metric, why in judgement.missing.items() if metric not in coarse | reference]
     if any(read.given for read in judgement.reads.values()):
-        unknown += [
-            decide.Distance(metric, replace(NOTHING, note=sensitivity.NO_SPREAD), (np.nan, np.nan), (-1.0, 1.0))
-            for metric, read in judgement.reads.items()
-            if read.unrepeated and metric not in coarse
-        ]
+        unrepeated = [metric for metric, read in judgement.reads.items() if read.unrepeated]
+        unknown += [(metric, sensitivity.NO_SPREAD) for metric in unrepeated if metric not in coarse]
     ended = {metric for metric, read in deciding.items() if read.saturated}
     if ended and ended | coarse >= set(deciding):
-        unknown += [decide.Distance(metric, replace(NOTHING, note=deciding[metric].saturated), (np.nan, np.nan),
-                                    (-1.0, 1.0)) for metric in sorted(ended)]  # fmt: skip
-    names, distances = list(deciding), [read.distance for read in deciding.values()]
-    p = [judgement.p_holm[name] for name in names]
+        unknown += [(metric, deciding[metric].saturated) for metric in sorted(ended)]
     decision = decide.classify(
-        deciding=distances,
-        p_holm=p,
-        utility=[*(read.distance for read in utility.values()), *unknown],
+        deciding=[read.distance for read in deciding.values()],
+        p_holm=[judgement.p_holm[metric] for metric in deciding],
+        utility=[
+            *(read.distance for read in utility.values()),
+            *(decide.Distance(metric, NOTHING, (np.nan, np.nan), (-1.0, 1.0)) for metric, _ in unknown),
+        ],
         coarse=coarse | ended,
     )
-    metric = names[decision.number]
+    metric = list(deciding)[decision.number]
     row, read, note = beside[method, metric], deciding[metric], [decision.note]
     needs = []
     if decision.verdict == decide.INCONCLUSIVE:
@@ -372,15 +356,12 @@ def _verdict(
             if k not in coarse and not decide.within(inner=r.distance.inner, margin=r.distance.margin)
         }
         needs = _needs(method, still, scenario)
-        unclear = [f"{d.metric} ({d.estimate.note})" for d in unknown]
+        unclear = [f"{name} ({why})" for name, why in unknown]
         note.append(planning.instruction(needs, metrics=still, unknown=unclear))
     verdict, sentence = _stated(method, decision.verdict, scenario)
     if all(read.unrepeated for read in deciding.values()):
-        verdict, sentence, note = (
-            decide.NO_YARDSTICK,
-            sensitivity.UNREPEATED,
-            [sensitivity.spread_that_explains(row["distance"])],
-        )
+        verdict, sentence = decide.NO_YARDSTICK, sensitivity.UNREPEATED
+        note = [sensitivity.spread_that_explains(row["distance"])]
     significant = decision.verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED) or decision.p_holm <= decide.ALPHA
     ends = row["ci_low"], row["ci_high"]
     if verdict == decide.EQUIVALENT:
@@ -389,7 +370,7 @@ def _verdict(
     note = [sentence, *note, row["note"]]
     same = ("distance", "against_none", "share_closed", "share_low", "share_high")
     return {
-        "method": method, "verdict": verdict, "found_by": _label(metric, read) if significant else "",
+        "method": method, "verdict": verdict, "found_by": f"{metric} {read.attack}".strip() if significant else "",
         **{name: row[name] for name in same}, "ci_low": ends[0], "ci_high": ends[1],
         "margin": max(map(abs, read.distance.margin)), "p_holm": _printed(decision.p_holm, read),
         "retrain_spread": np.nan if read.side.spread is None else read.side.spread,
@@ -439,11 +420,6 @@ def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]
     if alike and not scenario.referred:
         return decide.INCONCLUSIVE, sensitivity.NO_NONE
     return verdict, ""
-
-
-def _label(metric: str, read: Read) -> str:
-    """Return the metric with its attack, as one phrase; only the metric if it has no attacks."""
-    return " ".join(filter(None, (metric, read.attack)))
 
 
 def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: int) -> list[dict[str, Any]]:

@@ -129,7 +129,7 @@ def _together(
     """
     guesses = _guesses(values, tosses)
     ways: Ways = {name: (audit.count(guesses=votes), "") for name, votes in zip(names, guesses, strict=True)}
-    number, best = audit.best_of(guesses=guesses[:1], two_sided=True)
+    number, best = audit.best_of(guesses=guesses[:1])
     ways["phi_two_sided"] = best, "turned round" if number < 0 else ""
     if min(len(toss.forgotten) for toss in tosses) >= LEARNABLE:
         learned = [
@@ -141,7 +141,7 @@ def _together(
         ]  # fmt: skip
         ways["phi_likelihood_ratio"] = audit.pooled(counts=learned), "learned from the other half of the pairs"
     for name, members in sets.items():
-        number, best = audit.best_of(guesses=guesses[members], two_sided=True)
+        number, best = audit.best_of(guesses=guesses[members])
         remark = f"best of {len(members)} attacks in both directions: {_label(number, names, members)}"
         ways[name] = best, remark
     if "extended" in sets and guesses.shape[1] >= LEARNABLE:

@@ -288,21 +288,13 @@ def averaged(
     return imagined * np.sqrt(np.minimum(left, 1.0))[:, None, None]
 
 
-def half_widths(reading: Reading, *, level: float = stats.LEVEL) -> Float[np.ndarray, "statistics"]:
-    """Return the half-width of each statistic's own interval at confidence ``level``, float64 [statistics].
-
-    ``reading``: the estimates, from `read`.
-    """
-    return _widths(reading, (1 + level) / 2)
-
-
-def _widths(reading: Reading, p: float) -> np.ndarray:
-    """Return half-widths of intervals that miss the truth with probability 1 − ``p`` on either side, float64
-    [statistics].
+def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[np.ndarray, "statistics"]:
+    """Return the half-width of each statistic's own interval, which misses the truth with probability 1 − ``p`` on
+    either side, float64 [statistics].
 
     Each is the larger of two half-widths. The first uses Satterthwaite's degrees of freedom. The second is the root of
     a sum of squared half-widths over samples and over units, or over models where units are unknown. The sum holds its
-    level for every ratio of the variances (Banerjee 1960).
+    level for every ratio of the variances (Banerjee 1960). ``reading``: the estimates, from `read`.
     """
     square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
     of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
@@ -318,9 +310,9 @@ def _widths(reading: Reading, p: float) -> np.ndarray:
 
 
 def joint_half_widths(
-    reading: Reading, *, rng: np.random.Generator, level: float = stats.LEVEL, draws: int = DRAWS
+    reading: Reading, *, rng: np.random.Generator, draws: int = DRAWS
 ) -> Float[np.ndarray, "statistics"]:
-    """Return half-widths of intervals that hold for all statistics at once.
+    """Return half-widths of 95 % intervals that hold for all statistics at once.
 
     The largest |deviation|/standard error of all statistics is drawn by the Gaussian multiplier bootstrap. Given the
     data, its replicates are normal with the estimated covariance, so they are drawn from that normal distribution
@@ -332,8 +324,6 @@ def joint_half_widths(
         The estimates, from `read`.
     rng : Generator
         Draws the deviations.
-    level : float
-        The probability that all intervals hold.
     draws : int
         The number of draws.
 
@@ -346,8 +336,8 @@ def joint_half_widths(
     roots, vectors = np.linalg.eigh(reading.covariance / np.outer(safe, safe))
     root = (vectors * np.sqrt(np.maximum(roots, 0))) @ vectors.T
     deviation = np.abs(rng.standard_normal((draws, len(error))) @ root).max(axis=1)
-    critical = max(np.quantile(deviation, level), stats.normal_quantile((1 + level) / 2))
-    return _widths(reading, float(stats.normal_probability(critical)))
+    critical = max(np.quantile(deviation, stats.LEVEL), stats.normal_quantile((1 + stats.LEVEL) / 2))
+    return half_widths(reading, p=float(stats.normal_probability(critical)))
 
 
 def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:

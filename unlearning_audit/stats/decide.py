@@ -127,17 +127,14 @@ def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None
 
 
 def family(
-    *,
-    p: Float[np.ndarray, "tests"],
-    nothing: Bool[np.ndarray, "tests"],
-    retrained: Bool[np.ndarray, "tests"],
-    share: float = CONTROLS,
+    *, p: Float[np.ndarray, "tests"], nothing: Bool[np.ndarray, "tests"], retrained: Bool[np.ndarray, "tests"]
 ) -> Float[np.ndarray, "tests"]:
     """Adjust the p-values of all methods and metrics of a scenario so that any false rejection has probability ≤ α.
 
-    Retraining and its control get ``share`` of α, divided equally among their tests (Bonferroni), because a
-    distinguishable control means that the study is broken. All other tests get the rest, by Holm. At first, half of the
-    rest goes to doing nothing, since the first question is whether there was anything to forget.
+    Retraining and its control get `CONTROLS` of α, divided equally among their tests (Bonferroni), because a
+    distinguishable control means that the study is broken. All other tests get the rest (all of α if there are no such
+    tests), by Holm. At first, half of the rest goes to doing nothing, since the first question is whether there was
+    anything to forget.
 
     Parameters
     ----------
@@ -147,8 +144,6 @@ def family(
         Which tests are of the method that does nothing.
     retrained : bool [tests]
         Which tests are of retraining or of its control.
-    share : float
-        The share of α for ``retrained``. Without such tests the others get all of α.
 
     Returns
     -------
@@ -158,8 +153,8 @@ def family(
     p, corrected = np.asarray(p, dtype=np.float64), np.full(np.shape(p), np.nan)
     finite = ~np.isnan(p)
     sure, ordinary = finite & retrained, finite & ~retrained
-    rest = 1.0 - share * sure.any()
-    corrected[sure] = np.minimum(p[sure] * sure.sum() / share, 1.0)
+    rest = 1.0 - CONTROLS * sure.any()
+    corrected[sure] = np.minimum(p[sure] * sure.sum() / CONTROLS, 1.0)
     first = nothing[ordinary]
     weight = np.where(first, max((~first).sum(), 1) / max(first.sum(), 1), 1.0)
     corrected[ordinary] = np.minimum(holm(p=p[ordinary], weight=weight) / rest, 1.0)
@@ -183,13 +178,10 @@ def classify(
     deciding: Sequence[Distance],
     p_holm: Sequence[float],
     utility: Sequence[Distance],
-    failed: str = "",
     coarse: Collection[str] = (),
-    alpha: float = ALPHA,
 ) -> Decision:
-    """Return the verdict on one method: the first of the following that applies.
+    """Return the verdict on one method that has not failed: the first of the following that applies.
 
-    * *failed*: there is nothing to judge.
     * *broken*: ``least`` of a loss of utility exceeds its ``broken``.
     * *equivalent*: every distance and every loss lies within its margin (an intersection–union test, Berger 1982: each
       at level α, without correction over metrics).
@@ -207,35 +199,21 @@ def classify(
         The p-value of each deciding distance, adjusted over all methods and metrics of the scenario.
     utility : sequence of Distance
         How much utility models lost against retraining, on retained and on test samples.
-    failed : str
-        The reason why there is nothing to judge, or "".
     coarse : collection of str
         Metrics that are too coarse to show equivalence, and only decide whether the method is distinguishable.
-    alpha : float
-        The level α.
 
     Returns
     -------
     Decision
-
-    Raises
-    ------
-    ValueError
-        There is no deciding distance, or not one p-value for each.
     """
-    if not deciding or len(p_holm) != len(deciding):
-        raise ValueError(f"{len(deciding)} deciding distances need as many adjusted p-values, at least one")
-    if failed:
-        return Decision(FAILED, 0, np.nan, failed)
     p = np.asarray(p_holm, dtype=np.float64)
-    significant = [k for k in np.argsort(p, kind="stable").tolist() if p[k] <= alpha]
+    significant = [k for k in np.argsort(p, kind="stable").tolist() if p[k] <= ALPHA]
     widest = int(np.argmax([-1.0 if distance.metric in coarse else _reach(distance) for distance in deciding]))
     speaking = significant[0] if significant else widest
     for gap in utility:
         if gap.least > gap.broken:
-            return Decision(
-                BROKEN, speaking, float(p[speaking]), f"{gap.metric} {gap.estimate.value:.3f} worse than retraining"
-            )
+            note = f"{gap.metric} {gap.estimate.value:.3f} worse than retraining"
+            return Decision(BROKEN, speaking, float(p[speaking]), note)
     decisive = [d for k, d in enumerate(deciding) if d.metric not in coarse or k in significant]
     outside = [d.metric for d in (*decisive, *utility) if not within(inner=d.inner, margin=d.margin)]
     unproven = list(dict.fromkeys(outside))
@@ -244,15 +222,10 @@ def classify(
         note = names and f"{TOO}{names}, within the margin"
         return Decision(EQUIVALENT, widest, float(p[widest]), note)
     if significant:
-        over = deciding[speaking].far and deciding[speaking].estimate.value < 0
-        opposite = [k for k in significant if (deciding[k].far and deciding[k].estimate.value < 0) != over]
-        names = ", ".join(deciding[k].metric for k in opposite)
-        return Decision(
-            OVER_UNLEARNED if over else DISTINGUISHABLE,
-            speaking,
-            float(p[speaking]),
-            names and OTHER_SIDE + names,
-        )
+        over = [distance.far and distance.estimate.value < 0 for distance in deciding]
+        names = ", ".join(deciding[k].metric for k in significant if over[k] != over[speaking])
+        side = OVER_UNLEARNED if over[speaking] else DISTINGUISHABLE
+        return Decision(side, speaking, float(p[speaking]), names and OTHER_SIDE + names)
     return Decision(INCONCLUSIVE, widest, float(p[widest]), f"not shown to be within the margin: {', '.join(unproven)}")
 
 

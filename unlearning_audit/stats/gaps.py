@@ -40,13 +40,10 @@ class Gaps:
     spread: Spread
     of: Distances
 
-    def beyond(self, critical: float, *, units: bool) -> Bool[np.ndarray, "2 K"]:
+    def beyond(self, critical: float) -> Bool[np.ndarray, "2 K"]:
         """Return which differences deviate from 0 by more than ``critical`` standard normal deviations, bool [2, K]:
-        upwards and downwards.
-
-        ``units`` False: under the hypothesis that units differ by their samples and models only. True: without it.
-        """
-        half = np.sqrt(self.spread.squares(stats.normal_probability(-critical), units=units))
+        upwards and downwards."""
+        half = np.sqrt(self.spread.squares(stats.normal_probability(-critical)))
         return np.stack([self.value > half, -self.value > half])
 
     def draw(self, *, rng: np.random.Generator, draws: int) -> Draws | Deviations:
@@ -65,13 +62,14 @@ class Gaps:
     def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> Draws:
         """Draw the J numbers over samples and over models, ``draws`` times each, for joint standard normal deviations
         of all their differences."""
-        samples, models = _root(self.of.influence @ self.of.influence.T), _root(self.of.models.between)
+        roots = [simultaneous.root(x) for x in (self.of.influence @ self.of.influence.T, self.of.models.between)]
         signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))
-        variance = (_between(samples, self) ** 2).sum(axis=1) + signal**2 * (_between(models, self) ** 2).sum(axis=1)
+        samples, models = (((root[self.first] - root[self.second]) ** 2).sum(axis=1) for root in roots)
+        variance = samples + signal**2 * models
         with np.errstate(divide="ignore"):
             scale = np.where(variance > 0, 1 / np.sqrt(variance), 0.0)
-        by_samples, more = (root @ rng.standard_normal((len(root), draws)) for root in (samples, models))
-        return Draws(by_samples, more, scale, signal * scale)
+        of_samples, of_models = (root @ rng.standard_normal((len(root), draws)) for root in roots)
+        return Draws(of_samples, of_models, scale, signal * scale)
 
 
 @dataclass(frozen=True)
@@ -131,47 +129,17 @@ class Draws:
 def between(distances: Distances) -> Gaps:
     """Return all K = J·(J − 1)/2 differences between two of the J numbers of ``distances``, with their errors."""
     first, second = np.triu_indices(len(distances.value), 1)
-    parts = [_spread(distances, first[k : k + AT_A_TIME], second[k : k + AT_A_TIME])
-             for k in range(0, len(first), AT_A_TIME)]  # fmt: skip
-    layers = tuple(
-        (
-            dof,
-            np.concatenate([part.layers[k][1] for part in parts]),
-            np.concatenate([part.layers[k][2] for part in parts]),
-            np.concatenate([part.layers[k][3] for part in parts]),
-        )
-        for k, (dof, *_) in enumerate(parts[0].layers)
-    )
-    sampled, dof = (np.concatenate([getattr(part, name) for part in parts]) for name in ("sampled", "dof"))
-    return Gaps(
-        first, second, distances.value[first] - distances.value[second], Spread(sampled, dof, layers), distances
-    )
-
-
-def _spread(distances: Distances, first: np.ndarray, second: np.ndarray) -> Spread:
-    """Return the errors of K differences between two of the numbers of ``distances``: number ``first`` int [K] minus
-    number ``second`` int [K]."""
-    influence = distances.influence[first] - distances.influence[second]
     layers = []
     for layer in (distances.models, distances.units):
         variances = [
-            np.maximum((x[first, first] - x[second, first]) - (x[first, second] - x[second, second]), 0.0)
+            (x[first, first] - x[second, first]) - (x[first, second] - x[second, second])
             for x in (layer.between, layer.shared, layer.of_known)
         ]
-        layers.append((layer.dof, *variances))
-    dof = np.minimum(stats.squares_dof(influence), 1e9)
-    return Spread((influence**2).sum(axis=1), dof, tuple(layers))
-
-
-def _root(covariance: np.ndarray) -> np.ndarray:
-    """Return a matrix R with R Rᵀ = ``covariance`` float64 [J, J]."""
-    roots, vectors = np.linalg.eigh(covariance)
-    root: np.ndarray = vectors * np.sqrt(np.maximum(roots, 0.0))
-    return root
-
-
-def _between(root: np.ndarray, gaps: Gaps) -> np.ndarray:
-    """Return the differences between rows of ``root`` float64 [J, …], one row for each of the K differences: float64
-    [K, …]."""
-    difference: np.ndarray = root[gaps.first] - root[gaps.second]
-    return difference
+        layers.append((layer.dof, np.maximum(variances, 0.0)))
+    sampled, dof = np.empty(len(first)), np.empty(len(first))
+    for k in range(0, len(first), AT_A_TIME):
+        part = slice(k, k + AT_A_TIME)
+        influence = distances.influence[first[part]] - distances.influence[second[part]]
+        sampled[part], dof[part] = (influence**2).sum(axis=1), np.minimum(stats.squares_dof(influence), 1e9)
+    value = distances.value[first] - distances.value[second]
+    return Gaps(first, second, value, Spread(sampled, dof, tuple(layers)), distances)

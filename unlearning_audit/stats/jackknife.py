@@ -40,9 +40,8 @@ def estimate(
     n: int,
     note: str = "",
     bounds: tuple[float, float] = (-np.inf, np.inf),
-    level: float = LEVEL,
 ) -> Estimate:
-    """Return a statistic of sample means with an interval over samples and over models.
+    """Return a statistic of sample means with a 95 % interval over samples and over models.
 
     The variance is that over samples (delete one) plus that over models (delete a group), minus what both count: the
     noise that is independent for every (model, sample). A bootstrap over models fails where the statistic is a maximum
@@ -55,8 +54,7 @@ def estimate(
         K quantities of every sample: from all models in row 0, then without each group of models.
     combine : callable
         ``combine(k_1, …, k_K, l_1, …, l_L)`` maps the means of the K quantities over samples and the L further numbers
-        to
-        the statistic, elementwise on arrays.
+        to the statistic, elementwise on arrays.
     per_model : float64 [1 + groups, L], optional
         L further numbers that have no samples, in the same rows.
     n : int
@@ -65,8 +63,6 @@ def estimate(
         A remark that goes into the result.
     bounds : (float, float)
         The smallest and the largest possible statistic, at which the limits are cut.
-    level : float
-        Confidence level of the interval.
 
     Returns
     -------
@@ -74,28 +70,43 @@ def estimate(
         With fewer than two groups the interval is over samples only, and the note says so. With fewer than two samples
         besides, the limits are NaN.
     """
-    rows, _, samples = per_sample.shape
-    extra = np.empty((rows, 0)) if per_model is None else per_model
-    total = per_sample.sum(axis=-1)
-    value = combine(*(total / samples).T, *extra.T)
-    groups = rows - 1
-    over_models = jackknife_variance(value[1:]) if groups >= 2 else np.nan
+    samples, groups = per_sample.shape[2], len(per_sample) - 1
+    value, points = pseudo_values(per_sample=per_sample, combine=combine, per_model=per_model)
+    over_models = jackknife_variance(value[1:]) if groups >= 2 else 0.0
     over_samples = shared = 0.0
-    if samples >= 2 and per_sample.shape[1]:
-        without = (total[:, :, None] - per_sample) / (samples - 1)
-        pseudo = samples * value[:, None] - (samples - 1) * combine(*without.swapaxes(0, 1), *extra.T[:, :, None])
-        over_samples = pseudo[0].var(ddof=1) / samples
+    if points is not None:
+        over_samples = points[0].var(ddof=1) / samples
         if groups >= 2:
-            shared = (jackknife_variance(pseudo[1:]).mean() - over_models) / (samples - 1)
-    reasons = [note] if note else []
+            shared = (jackknife_variance(points[1:]).mean() - over_models) / (samples - 1)
     if groups < 2:
-        reasons.append("too few models for an interval over models")
-        over_models = 0.0
+        note = "; ".join(filter(None, (note, "too few models for an interval over models")))
         if samples < 2:
-            return Estimate(float(value[0]), np.nan, np.nan, n, "; ".join(reasons))
+            return Estimate(float(value[0]), np.nan, np.nan, n, note)
     variance = max(over_samples + over_models - max(shared, 0.0), over_samples, over_models)
     pieces = over_samples**2 / max(samples - 1, 1) + over_models**2 / max(groups - 1, 1)
     dof = (over_samples + over_models) ** 2 / pieces if pieces > 0 else np.inf
-    half = float(t_quantile(p=(1 + level) / 2, dof=dof) * np.sqrt(variance))
+    half = float(t_quantile(p=(1 + LEVEL) / 2, dof=dof) * np.sqrt(variance))
     low, high = np.clip([value[0] - half, value[0] + half], *bounds)
-    return Estimate(float(value[0]), float(low), float(high), n, "; ".join(reasons))
+    return Estimate(float(value[0]), float(low), float(high), n, note)
+
+
+def pseudo_values(
+    *,
+    per_sample: Float[np.ndarray, "folds K samples"],
+    combine: Combine,
+    per_model: Float[np.ndarray, "folds L"] | None,
+) -> tuple[Float[np.ndarray, "folds"], Float[np.ndarray, "folds samples"] | None]:
+    """Return a statistic of sample means, float64 [folds], and the pseudo-value of each sample, n times the statistic
+    minus n − 1 times that without the sample: float64 [folds, samples]; None for fewer than two samples, and where the
+    statistic rests on none.
+
+    The arguments are those of `estimate`.
+    """
+    folds, quantities, n = per_sample.shape
+    extra = np.empty((0, folds)) if per_model is None else per_model.T
+    total = per_sample.sum(axis=-1)
+    value = combine(*(total / n).T, *extra)
+    if n < 2 or not quantities:
+        return value, None
+    without = (total[:, :, None] - per_sample) / (n - 1)
+    return value, n * value[:, None] - (n - 1) * combine(*without.swapaxes(0, 1), *extra[:, :, None])

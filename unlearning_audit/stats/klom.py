@@ -43,7 +43,7 @@ def divergence(
     Raises
     ------
     ValueError
-        The two arrays hold different samples, or margins that are not finite.
+        A margin is not finite.
     """
     first, second = _shares(margin, reference, bins, least)
     divergence: np.ndarray = (second * np.log(second / first)).sum(axis=0)
@@ -70,7 +70,7 @@ def of_empty_bins(
     Raises
     ------
     ValueError
-        The two arrays hold different samples, or margins that are not finite.
+        A margin is not finite.
     """
     first, second = _shares(margin, reference, BINS, LEAST)
     empty = (first <= LEAST) & (second > LEAST)
@@ -82,8 +82,6 @@ def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) 
     """Return the shares of the models in each bin, at least ``least`` before normalisation: for ``margin`` and for
     ``reference``, float64 [bins, samples] each."""
     both = [np.asarray(x, dtype=np.float64) for x in (margin, reference)]
-    if both[0].ndim != 2 or both[1].ndim != 2 or both[0].shape[1] != both[1].shape[1]:
-        raise ValueError(f"margins must be [models, samples] of the same samples, not {both[0].shape}, {both[1].shape}")
     if not all(np.isfinite(x).all() for x in both):
         raise ValueError("margins are not finite")
     low = np.minimum(both[0].min(axis=0), both[1].min(axis=0))

@@ -90,4 +90,4 @@ def of(
     reading = crossed.mean([statistic], split=group.ravel(), unit=places[0] if units else None)
     value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
     low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
-    return Estimate(value, low, high, n, crossed.annotated(reading, note))
+    return Estimate(min(max(value, bounds[0]), bounds[1]), low, high, n, crossed.annotated(reading, note))

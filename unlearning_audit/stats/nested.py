@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 SINGLE = "no original has two models: what unlearning varies by cannot be separated from what training varies by"
 ALONE = "all models came from one original: what training varies by is not shown"
+TAILS = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
 
 
-def deviations(
-    *, value: Float[np.ndarray, "models"], original: Int[np.ndarray, "models"], level: float = LEVEL
-) -> tuple[Estimate, Estimate]:
-    """Return the standard deviations of a value over training seeds and over unlearning seeds, with intervals.
+def deviations(*, value: Float[np.ndarray, "models"], original: Int[np.ndarray, "models"]) -> tuple[Estimate, Estimate]:
+    """Return the standard deviations of a value over training seeds and over unlearning seeds, with 95 %
+    intervals.
 
     The method is a one-way analysis of variance with random effects. Let S_w² be the mean square within originals, and
     S_b² that between them. In expectation S_b² = n₀·σ² + S_w², where σ is the deviation over training seeds. n₀ is the
@@ -33,8 +33,6 @@ def deviations(
         The value of each unlearned model.
     original : int [models]
         The original that each model was unlearned from.
-    level : float
-        Confidence level of the intervals.
 
     Returns
     -------
@@ -58,31 +56,26 @@ def deviations(
         return empty(n=groups, note=SINGLE), empty(n=n, note=SINGLE)
     means = np.bincount(group, weights=value) / count
     within = float(((value - means[group]) ** 2).sum() / (n - groups))
-    least, most = ((n - groups) * within / special.chdtri(n - groups, p) for p in ((1 - level) / 2, (1 + level) / 2))
+    least, most = (n - groups) * within / special.chdtri(n - groups, TAILS)
     unlearning = Estimate(float(np.sqrt(within)), float(np.sqrt(least)), float(np.sqrt(most)), n)
     if groups < 2:
         return empty(n=groups, note=ALONE), unlearning
     between = float((count * (means - value.mean()) ** 2).sum() / (groups - 1))
     n0 = float((n - (count**2).sum() / n) / (groups - 1))
-    low, high = _limits(between, within, groups - 1, n - groups, level)
+    low, high = _limits(between, within, groups - 1, n - groups)
     size, low, high = (float(np.sqrt(max(square / n0, 0.0))) for square in (between - within, low, high))
     return Estimate(size, low, high, groups), unlearning
 
 
-def _limits(between: float, within: float, upper: int, lower: int, level: float) -> tuple[float, float]:
+def _limits(between: float, within: float, upper: int, lower: int) -> tuple[float, float]:
     """Return the limits of the expected difference ``between`` − ``within`` of two mean squares (Ting et al. 1990).
 
     ``upper`` and ``lower`` are the degrees of freedom of the first and of the second.
     """
-    tails = (1 - level) / 2, (1 + level) / 2
-
-    def quantile(p: float, dfn: float, dfd: float) -> float:
-        return float(special.fdtri(dfn, dfd, p))
-
     never = 1e12  # degrees of freedom of χ²/dof as a limit of F
-    g1, h1 = 1 - 1 / quantile(tails[1], upper, never), 1 / quantile(tails[0], upper, never) - 1
-    g2, h2 = 1 - 1 / quantile(tails[1], lower, never), 1 / quantile(tails[0], lower, never) - 1
-    f_low, f_high = quantile(tails[1], upper, lower), quantile(tails[0], upper, lower)
+    h1, g1 = (1 / special.fdtri(upper, never, TAILS) - 1) * (1, -1)
+    h2, g2 = (1 / special.fdtri(lower, never, TAILS) - 1) * (1, -1)
+    f_high, f_low = special.fdtri(upper, lower, TAILS)
     g12 = ((f_low - 1) ** 2 - (g1 * f_low) ** 2 - h2**2) / f_low
     h12 = ((1 - f_high) ** 2 - (h1 * f_high) ** 2 - g2**2) / f_high
     below = (g1 * between) ** 2 + (h2 * within) ** 2 + g12 * between * within

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ALPHA = 0.05
 LEAST = np.finfo(np.float64).tiny  # no p-value is 0, however small
 STEPS = 60  # bisections of a probability
+POWER = 0.8
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,8 @@ def guess(
     Raises
     ------
     ValueError
-        A score is NaN, there are no pairs, or shapes differ.
+        A score is NaN.
     """
-    forgotten, heldout = np.asarray(forgotten, dtype=np.float64), np.asarray(heldout, dtype=np.float64)
-    if forgotten.shape != heldout.shape or not forgotten.size:
-        raise ValueError(f"a pair has two scores, not {forgotten.shape} forgotten and {heldout.shape} heldout ones")
     if np.isnan(forgotten).any() or np.isnan(heldout).any():
         raise ValueError("scores of the pairs hold NaN and cannot be compared")
     return (forgotten > heldout).astype(np.int8) - (forgotten < heldout)
@@ -74,47 +72,31 @@ def count(*, guesses: Int[np.ndarray, "pairs"]) -> Guesses:
 
 
 @lru_cache(maxsize=1 << 16)  # an audit reads few counts thousands of times
-def log_tail(*, right: int, pairs: int, chance: float = 0.5) -> float:
-    """Return ln Pr[Bin(pairs, chance) ≥ right], which is exact even where the probability itself would round to 0.
-
-    Raises ValueError unless 0 ≤ right ≤ pairs.
-    """
-    if not 0 <= right <= pairs:
-        raise ValueError(f"{right} right guesses of {pairs} pairs are impossible")
+def log_tail(*, right: int, pairs: int) -> float:
+    """Return ln Pr[Bin(pairs, ½) ≥ right], which is exact even where the probability itself would round to 0."""
     if right == 0:
         return 0.0
     k = np.arange(right, pairs + 1)
     choose = special.gammaln(pairs + 1) - special.gammaln(k + 1) - special.gammaln(pairs - k + 1)
-    return float(min(special.logsumexp(choose + special.xlogy(k, chance) + special.xlog1py(pairs - k, -chance)), 0.0))
+    return float(min(special.logsumexp(choose) - pairs * np.log(2), 0.0))
 
 
-def p_value(*, guesses: Guesses, epsilon: float = 0.0, delta: float = 0.0) -> float:
-    """Return the p-value of (ε, δ)-unlearning of the request, min(1, attacks·(e^ε·Pr[Bin(r, ½) ≥ W] + δ)).
+def p_value(*, guesses: Guesses) -> float:
+    """Return the p-value of the hypothesis that the model is retrained, min(1, attacks·Pr[Bin(r, ½) ≥ W]).
 
-    Parameters
-    ----------
-    guesses : Guesses
-        The number W of right guesses of r pairs, and from how many attacks the best was chosen.
-    epsilon, delta : float
-        The budget ε ≥ 0 and 0 ≤ δ ≤ 1 of the hypothesis. With ε = δ = 0 it is that the model is retrained.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        ε or δ is outside these ranges.
+    ``guesses``: the number W of right guesses of r pairs, and from how many attacks the best was chosen.
     """
-    if not (epsilon >= 0 and 0 <= delta <= 1):
-        raise ValueError(f"(ε, δ)-unlearning needs ε ≥ 0 and 0 ≤ δ ≤ 1, not {epsilon} and {delta}")
-    exponent = min(epsilon + log_tail(right=guesses.right, pairs=guesses.pairs), 0.0)
-    return float(np.clip(guesses.attacks * (np.exp(exponent) + delta), LEAST, 1.0))
+    return float(np.clip(guesses.attacks * np.exp(log_tail(right=guesses.right, pairs=guesses.pairs)), LEAST, 1.0))
 
 
-def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA, models: int = 1) -> Estimate:
-    """Return a lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − α.
+def _bound(value: float, guesses: Guesses) -> Estimate:
+    """Return a lower bound on ε, at least 0; the upper limit is inf, because one run bounds ε from below only."""
+    bound = max(float(value), 0.0)
+    return Estimate(bound, bound, np.inf, guesses.pairs, f"holds with confidence {1 - ALPHA:g}; one-sided")
+
+
+def epsilon_request(*, guesses: Guesses, delta: float = 0.0, models: int = 1) -> Estimate:
+    """Return a lower bound on the ε of (ε, δ)-unlearning of the whole request, with confidence 1 − α (`ALPHA`).
 
     The bound is max(0, ln((α/attacks − δ)/Pr[Bin(r, ½) ≥ W])). If the guesses are of several models, each of them needs
     that ε, so the bound is divided by their number.
@@ -125,33 +107,20 @@ def epsilon_request(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPH
         The number W of right guesses of r pairs, and from how many attacks the best was chosen.
     delta : float
         δ, at least 0 and below α/attacks; 0 for several models.
-    alpha : float
-        The error rate α.
     models : int
         Over how many models, each with coins of its own, the guesses were counted.
 
     Returns
     -------
     Estimate
-        The upper limit is inf, because one run bounds ε from below only.
-
-    Raises
-    ------
-    ValueError
-        δ is outside its range.
     """
-    if not 0 <= delta < alpha / guesses.attacks or (models > 1 and delta > 0):
-        raise ValueError(
-            f"delta must lie below alpha/attacks = {alpha / guesses.attacks:g}, and be 0 for several models"
-        )
-    bound = np.log(alpha / guesses.attacks - delta) - log_tail(right=guesses.right, pairs=guesses.pairs)
-    bound = max(float(bound) / models, 0.0)
-    return Estimate(bound, bound, np.inf, guesses.pairs, f"holds with confidence {1 - alpha:g}; one-sided")
+    bound = np.log(ALPHA / guesses.attacks - delta) - log_tail(right=guesses.right, pairs=guesses.pairs)
+    return _bound(bound / models, guesses)
 
 
-def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
+def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other, with
-    confidence 1 − α; 0 if nothing is shown.
+    confidence 1 − α (`ALPHA`); 0 if nothing is shown.
 
     The bound is the largest ε for which (ε, δ) would give as many right guesses with probability ≤ α/attacks. For δ = 0
     it is the log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most f(W) + 2·m·δ·max_i
@@ -164,24 +133,12 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPH
         The number W of right guesses of r pairs, how many pairs abstain, and from how many attacks the best was chosen.
     delta : float
         δ, from 0 to 1.
-    alpha : float
-        The error rate α.
 
     Returns
     -------
     Estimate
-        The upper limit is inf.
-
-    Raises
-    ------
-    ValueError
-        δ or the number of right guesses is out of range.
     """
-    if not 0 <= guesses.right <= guesses.pairs:
-        raise ValueError(f"{guesses.right} right guesses of {guesses.pairs} pairs are impossible")
-    if not 0 <= delta <= 1:
-        raise ValueError(f"delta must lie between 0 and 1, not {delta}")
-    level, low = alpha / guesses.attacks, 0.0
+    level, low = ALPHA / guesses.attacks, 0.0
     if guesses.right and not delta:
         low = special.betaincinv(guesses.right, guesses.pairs - guesses.right + 1, level)
     elif guesses.right and _likely(guesses, 0.5, delta) <= level:
@@ -189,8 +146,7 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPH
         for _ in range(STEPS):
             middle = (low + high) / 2
             low, high = (middle, high) if _likely(guesses, middle, delta) <= level else (low, middle)
-    bound = max(float(special.logit(low)), 0.0)
-    return Estimate(bound, bound, np.inf, guesses.pairs, f"holds with confidence {1 - alpha:g}; one-sided")
+    return _bound(special.logit(low), guesses)
 
 
 def _likely(guesses: Guesses, chance: float, delta: float) -> float:
@@ -202,9 +158,9 @@ def _likely(guesses: Guesses, chance: float, delta: float) -> float:
     return float(tail + 2 * (guesses.pairs + guesses.ties) * delta * ((less - tail) / step).max())
 
 
-def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA) -> Estimate:
+def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, with confidence
-    1 − α. Budgets of DP-SGD are stated so.
+    1 − α (`ALPHA`). Budgets of DP-SGD are stated so.
 
     The bound is ln((1 + e^ε)/2) with the ε of `epsilon_replace`. If the distributions of two outputs both lie within
     e^ε of a third, the smaller one holds a share e^−ε of it. So at most 1 − e^−ε/2 of the guesses can be right.
@@ -215,49 +171,25 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0, alpha: float = ALPHA
         The number of right guesses of all pairs, how many pairs abstain, and from how many attacks the best was chosen.
     delta : float
         δ, from 0 to 1.
-    alpha : float
-        The error rate α.
 
     Returns
     -------
     Estimate
-        The upper limit is inf.
-
-    Raises
-    ------
-    ValueError
-        δ or the number of right guesses is out of range.
     """
-    both = epsilon_replace(guesses=guesses, delta=delta, alpha=alpha)
-    bound = float(np.logaddexp(0.0, both.value) - np.log(2))
-    return replace(both, value=bound, low=bound)
+    bound = epsilon_replace(guesses=guesses, delta=delta).value
+    return _bound(np.logaddexp(0.0, bound) - np.log(2), guesses)
 
 
-def detectable(*, pairs: int, attacks: int = 1, alpha: float = ALPHA, power: float = 0.8) -> float:
-    """Return the least true share of right guesses that a test on so many pairs detects.
+def detectable(*, pairs: int, attacks: int = 1) -> float:
+    """Return the least true share of right guesses that a test on so many pairs detects with probability .8, at level
+    `ALPHA`; NaN where no number of right guesses is significant.
 
-    Parameters
-    ----------
-    pairs : int
-        The number of pairs whose scores differ.
-    attacks : int
-        From how many attacks the best is chosen on these pairs.
-    alpha : float
-        The level of the test.
-    power : float
-        The probability of detection.
-
-    Returns
-    -------
-    float
-        NaN where no number of right guesses is significant.
+    ``pairs``: the number of pairs whose scores differ; ``attacks``: from how many attacks the best is chosen on them.
     """
-    least = next(
-        (v for v in range(pairs // 2, pairs + 1) if attacks * np.exp(log_tail(right=v, pairs=pairs)) <= alpha), None
-    )
-    if least is None or not pairs:
-        return float("nan")
-    return float(special.betaincinv(least, pairs - least + 1, power))
+    for right in range(pairs // 2, pairs + 1):
+        if attacks * np.exp(log_tail(right=right, pairs=pairs)) <= ALPHA:
+            return float(special.betaincinv(right, pairs - right + 1, POWER))
+    return float("nan")
 
 
 def e_value(*, guesses: Guesses) -> float:
@@ -276,26 +208,25 @@ def e_value(*, guesses: Guesses) -> float:
         return float(min(np.exp(log) / guesses.attacks, np.finfo(np.float64).max))
 
 
-def right_share(*, guesses: Guesses, level: float = LEVEL) -> Estimate:
-    """Return the share of right guesses with its exact interval at ``level`` (½: no trace), corrected for several
-    attacks by Bonferroni; NaN with the reason if all pairs are ties."""
+def right_share(*, guesses: Guesses) -> Estimate:
+    """Return the share of right guesses with its exact 95 % interval (½: no trace), corrected for several attacks by
+    Bonferroni; NaN with the reason if all pairs are ties."""
     if not guesses.pairs:
         return stats.empty(n=0, note="no pair has different scores")
-    return stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=1 - (1 - level) / guesses.attacks)
+    return stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=1 - (1 - LEVEL) / guesses.attacks)
 
 
-def best_of(*, guesses: Int[np.ndarray, "attacks pairs"], two_sided: bool = False) -> tuple[int, Guesses]:
-    """Choose the attack with the least p-value; return its number, and its count, to be corrected for all attacks
-    (Bonferroni).
+def best_of(*, guesses: Int[np.ndarray, "attacks pairs"]) -> tuple[int, Guesses]:
+    """Choose the attack, and its direction, with the least p-value; return its number, and its count, to be corrected
+    for all attacks in both directions (Bonferroni).
 
-    P-values are compared, because attacks may abstain on different pairs.
+    P-values are compared, because attacks may abstain on different pairs. Reversed, an attack says that forgotten
+    samples look less familiar.
 
     Parameters
     ----------
     guesses : int8 [attacks, pairs]
         The guesses of each attack, from `guess`.
-    two_sided : bool
-        Whether each attack may also be reversed (forgotten samples look less familiar) and counts as two.
 
     Returns
     -------
@@ -305,7 +236,7 @@ def best_of(*, guesses: Int[np.ndarray, "attacks pairs"], two_sided: bool = Fals
         Its right guesses, after the reversal if there is one.
     """
     counts = [count(guesses=row) for row in guesses]
-    candidates = counts + [replace(row, right=row.pairs - row.right) for row in counts] * two_sided
+    candidates = counts + [replace(row, right=row.pairs - row.right) for row in counts]
     best = int(np.argmin([log_tail(right=row.right, pairs=row.pairs) for row in candidates]))
     name = best if best < len(counts) else ~(best - len(counts))
     return name, replace(candidates[best], attacks=len(candidates))
@@ -319,15 +250,12 @@ def p_of_all(*, guesses: Int[np.ndarray, "attacks pairs"]) -> Float[np.ndarray, 
     least of the p-values is that of the attack which `best_of` chooses in both directions.
     """
     counts = [count(guesses=row) for row in guesses]
-    tails = [min(log_tail(right=right, pairs=row.pairs) for right in (row.right, row.pairs - row.right))
-             for row in counts]  # fmt: skip
+    tails = [log_tail(right=max(row.right, row.pairs - row.right), pairs=row.pairs) for row in counts]
     p: np.ndarray = np.clip(2 * len(counts) * np.exp(tails), LEAST, 1.0)
     return p
 
 
-def chosen_on_half(
-    *, guesses: Int[np.ndarray, "attacks pairs"], rng: np.random.Generator, two_sided: bool = True
-) -> tuple[int, Guesses]:
+def chosen_on_half(*, guesses: Int[np.ndarray, "attacks pairs"], rng: np.random.Generator) -> tuple[int, Guesses]:
     """Choose the attack, and its direction, that is best on a random half of the pairs; return its number, and its
     count on the other half.
 
@@ -339,8 +267,6 @@ def chosen_on_half(
         The guesses of each attack, from `guess`.
     rng : Generator
         Draws the half.
-    two_sided : bool
-        Whether attacks may also be reversed.
 
     Returns
     -------
@@ -348,17 +274,9 @@ def chosen_on_half(
         The index k of the attack, or ~k if it is reversed.
     count : Guesses
         Its right guesses on the other half, after the reversal if there is one.
-
-    Raises
-    ------
-    ValueError
-        There are fewer than two pairs.
     """
-    pairs = guesses.shape[1]
-    if pairs < 2:
-        raise ValueError("an attack chosen on half of the pairs needs two of them")
-    learn = _half(pairs, rng)
-    number, _ = best_of(guesses=guesses[:, learn], two_sided=two_sided)
+    learn = _half(guesses.shape[1], rng)
+    number, _ = best_of(guesses=guesses[:, learn])
     rest = guesses[number if number >= 0 else ~number, ~learn]
     return number, count(guesses=rest if number >= 0 else -rest)
 
@@ -377,7 +295,7 @@ def likelihood_ratio(
     Parameters
     ----------
     forgotten, heldout : float [features, pairs] or [pairs]
-        Scores of the two samples of each pair, by one or more attacks.
+        Scores of the two samples of each of at least four pairs, by one or more attacks.
     rng : Generator
         Draws the half.
 
@@ -388,13 +306,10 @@ def likelihood_ratio(
     Raises
     ------
     ValueError
-        There are fewer than four pairs, or a score is NaN.
+        A score is NaN.
     """
     forgotten, heldout = (np.atleast_2d(np.asarray(x, dtype=np.float64)) for x in (forgotten, heldout))
-    pairs = forgotten.shape[1]
-    if pairs < 4:
-        raise ValueError(f"a likelihood ratio learned from half of the pairs needs four of them, not {pairs}")
-    learn = _half(pairs, rng)
+    learn = _half(forgotten.shape[1], rng)
     sides = [(x[:, learn].mean(axis=1), x[:, learn].std(axis=1, ddof=1)) for x in (forgotten, heldout)]
     least = 1e-6 * np.maximum(np.abs(np.concatenate([forgotten, heldout], axis=1)).max(axis=1), 1e-300)
 
@@ -415,10 +330,7 @@ def pooled(*, counts: list[Guesses]) -> Guesses:
     """Add the counts of one attack on several models whose coins were drawn independently.
 
     Models that share coins (repeats of one split) count once: average their scores of each sample before guessing.
-    Raises ValueError for no counts, and where a count was corrected for several attacks.
     """
-    if not counts or any(guesses.attacks != 1 for guesses in counts):
-        raise ValueError("counts add up for one attack that is the same on all models")
     right, pairs, ties = (sum(getattr(guesses, name) for guesses in counts) for name in ("right", "pairs", "ties"))
     return Guesses(right, pairs, ties=ties)
 

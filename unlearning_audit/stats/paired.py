@@ -19,7 +19,7 @@ samples and models alone make it. Sources of the two-way decomposition: Owen 200
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,9 +56,9 @@ class Layer:
         return Layer(matrix @ self.between @ matrix.T, matrix @ self.shared @ matrix.T, self.dof, known)
 
     @property
-    def variances(self) -> tuple[Float[np.ndarray, "K"], Float[np.ndarray, "K"]]:
-        """Return the diagonals of ``between`` and ``shared``, float64 [K] each and at least 0."""
-        return np.maximum(np.diag(self.between), 0.0), np.maximum(np.diag(self.shared), 0.0)
+    def variances(self) -> Float[np.ndarray, "3 K"]:
+        """Return the diagonals of ``between``, ``shared`` and ``known``, float64 [3, K] and at least 0."""
+        return np.maximum([np.diag(x) for x in (self.between, self.shared, self.of_known)], 0.0)
 
     @property
     def of_known(self) -> Float[np.ndarray, "K K"]:
@@ -82,13 +82,12 @@ class Spread:
     """The variances from which half-widths of K numbers are computed.
 
     ``sampled`` float64 [K]: the variance over samples, with its degrees of freedom ``dof`` [K]; ``layers``: first of
-    models, then of units, each (``dof``, ``between`` [K], ``shared`` [K], ``known`` [K]): the fields of a `Layer`, with
-    the diagonals of its matrices.
+    models, then of units, the ``dof`` of each `Layer` and its ``variances`` float64 [3, K].
     """
 
     sampled: np.ndarray
     dof: np.ndarray
-    layers: tuple[tuple[int, np.ndarray, np.ndarray, np.ndarray], ...]
+    layers: tuple[tuple[int, np.ndarray], ...]
 
     def squares(self, tail: np.ndarray | float, *, units: bool = True) -> np.ndarray:
         """Return squared half-widths, float64 [K], of intervals that miss with probability ``tail`` on either side.
@@ -98,7 +97,7 @@ class Spread:
         """
         of_samples = stats.t_quantile(p=tail, dof=self.dof) ** 2
         square: np.ndarray = of_samples * self.sampled
-        for dof, between, shared, known in self.layers[: 1 + units]:
+        for dof, (between, shared, known) in self.layers[: 1 + units]:
             if dof:
                 of_layer = stats.t_quantile(p=tail, dof=dof) ** 2 * (between - known)
                 of_layer = of_layer + stats.normal_quantile(tail) ** 2 * known
@@ -113,7 +112,7 @@ class Spread:
         It is √(1 − N/M), and 0 where N ≥ M: M is the variance between models, N the part of it that is noise of
         samples. `Distances.correlation` and `draw_by_number` weight the covariance between models by it.
         """
-        _, between, shared, _ = self.layers[0]
+        between, shared, _ = self.layers[0][1]
         noise = np.maximum(self.sampled - shared, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.sqrt(np.where(between > noise, 1 - noise / between, 0.0))
@@ -137,21 +136,19 @@ class Distances:
         """Return linear combinations of the K numbers, one for each row of ``matrix`` float64 [C, K], with their joint
         error."""
         matrix = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
-        return Distances(
-            matrix @ self.value, matrix @ self.influence, self.models.of(matrix), self.units.of(matrix),
-            self.design,
-        )  # fmt: skip
+        moved, models, units = matrix @ self.influence, self.models.of(matrix), self.units.of(matrix)
+        return Distances(matrix @ self.value, moved, models, units, self.design)
 
     def of_samples(self) -> Distances:
         """Return the numbers with errors from samples only: given the models, what varies is which samples are drawn to
         be forgotten."""
         nothing = Layer(np.zeros_like(self.models.between), np.zeros_like(self.models.shared), 0)
-        return Distances(**{**vars(self), "models": nothing, "units": nothing})
+        return replace(self, models=nothing, units=nothing)
 
     def minus(self, constant: float | np.ndarray) -> Distances:
         """Return the numbers minus a known ``constant``, such as the theoretical value of retraining: a number or
         float64 [K]."""
-        return Distances(**{**vars(self), "value": self.value - constant})
+        return replace(self, value=self.value - constant)
 
     @property
     def sampled(self) -> Float[np.ndarray, "K"]:
@@ -165,7 +162,7 @@ class Distances:
         show."""
         variance = self.sampled
         for layer in (self.models, self.units):
-            between, shared = layer.variances
+            between, shared, _ = layer.variances
             variance = np.maximum(variance, between + shared)
         errors: np.ndarray = np.sqrt(variance)
         return errors
@@ -182,33 +179,27 @@ class Distances:
     def spread(self) -> Spread:
         """Return the variances over samples, models and units from which half-widths are computed."""
         dof = np.minimum(stats.squares_dof(self.influence), 1e9)
-        layers = tuple((layer.dof, *layer.variances, np.diag(layer.of_known)) for layer in (self.models, self.units))
-        return Spread(self.sampled, dof, layers)
+        return Spread(self.sampled, dof, tuple((layer.dof, layer.variances) for layer in (self.models, self.units)))
 
-    def p_values(self, *, units: bool = False) -> Float[np.ndarray, "K"]:
+    def p_values(self) -> Float[np.ndarray, "K"]:
         """Return two-sided p-values of the hypothesis that a number is 0, float64 [K], at least 1e-15: 1 minus the
         level at which the interval stops containing 0.
 
-        By default the hypothesis is that the method is retraining, so that units differ by their samples and models
-        only. With ``units`` it is only that the method's mean distance is 0.
+        The hypothesis is that the method is retraining, so that units differ by their samples and models only.
         """
         low, high = np.full(len(self.value), np.log(0.5e-15)), np.full(len(self.value), np.log(0.5))
         square, spread = self.value**2, self.spread
         for _ in range(STEPS):
             middle = (low + high) / 2
-            outside = spread.squares(np.exp(middle), units=units) < square
+            outside = spread.squares(np.exp(middle), units=False) < square
             low, high = np.where(outside, low, middle), np.where(outside, middle, high)
         return np.where(square > 0, np.minimum(2 * np.exp(high), 1.0), 1.0)
 
-    def estimates(self, *, level: float = LEVEL, units: bool = True, note: str = "") -> list[Estimate]:
-        """Return each number with its own interval at ``level``; ``n`` of the results counts samples.
-
-        ``units`` False: under the hypothesis that units differ by their samples and models only. ``note`` goes into the
-        results, with a remark on what the intervals do not cover.
-        """
-        half = self.half_widths(level=level, units=units)
-        note, n = "; ".join(filter(None, (note, self.note))), self.design.samples
-        return [Estimate(float(v), float(v - h), float(v + h), n, note) for v, h in zip(self.value, half, strict=True)]
+    def estimates(self, *, level: float = LEVEL) -> list[Estimate]:
+        """Return each number with its own interval at ``level``, and a remark on what the intervals do not cover; ``n``
+        of the results counts samples."""
+        ends, n = zip(self.value, self.half_widths(level=level), strict=True), self.design.samples
+        return [Estimate(float(v), float(v - h), float(v + h), n, self.note) for v, h in ends]
 
     @property
     def note(self) -> str:
@@ -267,10 +258,11 @@ def distances(
     Raises
     ------
     ValueError
-        Shapes do not match, or a number is not finite.
+        A number is not finite.
     """
     value, influence = np.asarray(value, dtype=np.float64), np.asarray(influence, dtype=np.float64)
-    _check(value, influence, unit, split)
+    if not (np.isfinite(value).all() and np.isfinite(influence).all()):
+        raise ValueError("values or influences are not finite: leave such methods out and say so")
     _, unit = np.unique(unit, return_inverse=True)
     split = np.zeros_like(unit) if split is None else np.asarray(split)
     keys, group = np.unique(np.stack([unit, split]), axis=1, return_inverse=True)
@@ -345,17 +337,3 @@ def products(influence: Float[np.ndarray, "K replicates samples"]) -> Float[np.n
     flat = influence.reshape(len(influence), -1)
     sums: np.ndarray = flat @ flat.T
     return sums
-
-
-def _check(value: np.ndarray, influence: np.ndarray, unit: np.ndarray, split: np.ndarray | None) -> None:
-    """Raise ValueError if the shapes of the arguments of `distances` do not match, or a value or influence is not
-    finite."""
-    models = value.shape[-1]
-    if value.ndim != 2 or influence.ndim != 3 or influence.shape[:2] != value.shape:
-        raise ValueError(
-            f"value must be [K, models] and influence [K, models, samples]; got {value.shape}, {influence.shape}"
-        )
-    if np.shape(unit) != (models,) or (split is not None and np.shape(split) != (models,)):
-        raise ValueError(f"unit and split must say for each of {models} models where it belongs")
-    if not (np.isfinite(value).all() and np.isfinite(influence).all()):
-        raise ValueError("values or influences are not finite: leave such methods out and say so")

@@ -5,20 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
+from unlearning_audit.stats.jackknife import Combine, pseudo_values
 
 if TYPE_CHECKING:
+    import numpy as np
     from jaxtyping import Float
 
 
 def of_means(
-    *,
-    per_sample: Float[np.ndarray, "folds L samples"],
-    combine: Callable[..., Float[np.ndarray, "..."]],
-    per_model: Float[np.ndarray, "folds M"] | None = None,
+    *, per_sample: Float[np.ndarray, "folds L samples"], combine: Combine
 ) -> tuple[Float[np.ndarray, "groups"], Float[np.ndarray, "groups samples"]]:
     """Return the values of a statistic of means over samples by groups of models, and each sample's influence on them.
 
@@ -33,10 +30,8 @@ def of_means(
     per_sample : float64 [1 + groups, L, samples]
         L quantities of every sample: from all models in row 0, then without each group of models.
     combine : callable
-        ``combine(l_1, …, l_L, m_1, …, m_M)`` maps the means of the L quantities over samples and the M further numbers
-        to the statistic, elementwise on arrays.
-    per_model : float64 [1 + groups, M], optional
-        M further numbers that have no samples, in the same rows.
+        ``combine(l_1, …, l_L)`` maps the means of the L quantities over samples to the statistic, elementwise on
+        arrays.
 
     Returns
     -------
@@ -51,16 +46,11 @@ def of_means(
     ValueError
         There are fewer than two groups or samples.
     """
-    rows, _, samples = per_sample.shape
-    groups = rows - 1
-    if groups < 2 or samples < 2:
+    groups, samples = len(per_sample) - 1, per_sample.shape[2]
+    at, points = pseudo_values(per_sample=per_sample, combine=combine, per_model=None)
+    if groups < 2 or points is None:
         raise ValueError(f"a two-way jackknife needs two groups and two samples at least, not {groups} and {samples}")
-    extra = np.empty((rows, 0)) if per_model is None else per_model
-    total = per_sample.sum(axis=-1)
-    at = combine(*(total / samples).T, *extra.T)
-    left = combine(*((total[:, :, None] - per_sample) / (samples - 1)).swapaxes(0, 1), *extra.T[:, :, None])
-    pseudo = samples * at[:, None] - (samples - 1) * left
-    pseudo -= pseudo.mean(axis=1, keepdims=True)
-    whole, change = pseudo[0], -(groups - 1) * (pseudo[1:] - pseudo[1:].mean(axis=0))
+    points = points - points.mean(axis=1, keepdims=True)
+    whole, change = points[0], -(groups - 1) * (points[1:] - points[1:].mean(axis=0))
     value = -(groups - 1) * (at[1:] - at[1:].mean())
     return at[0] + value, (whole + change) / samples

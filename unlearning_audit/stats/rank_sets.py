@@ -15,16 +15,11 @@ if TYPE_CHECKING:
 
 
 def rank_sets(
-    *,
-    distances: Distances,
-    rng: np.random.Generator,
-    level: float = LEVEL,
-    units: bool = True,
-    draws: int = simultaneous.DRAWS,
+    *, distances: Distances, rng: np.random.Generator, draws: int = simultaneous.DRAWS
 ) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
     """Return the best and the worst rank that each of J methods may have; rank 1 has the largest number.
 
-    With probability ``level`` every method's true rank (1 + how many are truly better) lies in its set.
+    With probability .95 every method's true rank (1 + how many are truly better) lies in its set.
 
     Parameters
     ----------
@@ -32,38 +27,25 @@ def rank_sets(
         The methods' numbers, larger is better, from the same units, models and samples.
     rng : Generator
         Draws the joint deviations of all differences.
-    level : float
-        The probability that all sets hold.
-    units : bool
-        Whether the sets are to hold for other units too; else units differ by their samples and models only.
     draws : int
         The number of draws.
 
     Returns
     -------
     best, worst : int64 [J]
-
-    Raises
-    ------
-    ValueError
-        There are fewer than two methods.
     """
-    larger = proven(distances=distances, rng=rng, level=level, units=units, draws=draws)
+    larger = proven(distances=distances, rng=rng, draws=draws)
     return 1 + larger.sum(axis=0), len(larger) - larger.sum(axis=1)
 
 
 def proven(
-    *,
-    distances: Distances,
-    rng: np.random.Generator,
-    level: float = LEVEL,
-    units: bool = True,
-    draws: int = simultaneous.DRAWS,
+    *, distances: Distances, rng: np.random.Generator, draws: int = simultaneous.DRAWS
 ) -> Bool[np.ndarray, "J J"]:
-    """Return whether method i (row) is proven to have a larger number than method j (column).
+    """Return whether method i (row) is proven to have a larger number than method j (column), in these units and in
+    others.
 
-    With probability ``level`` every proven comparison is true. All J·(J − 1) one-sided comparisons are tested at once
-    in steps: proven ones leave the family, which lowers the critical value of the rest (Romano and Wolf 2005; Mogstad,
+    With probability .95 every proven comparison is true. All J·(J − 1) one-sided comparisons are tested at once in
+    steps: proven ones leave the family, which lowers the critical value of the rest (Romano and Wolf 2005; Mogstad,
     Romano, Shaikh and Wilhelm 2024).
 
     Parameters
@@ -72,32 +54,21 @@ def proven(
         The methods' numbers, larger is better, from the same units, models and samples.
     rng : Generator
         Draws the joint deviations of all differences.
-    level : float
-        The probability that all proven comparisons are true.
-    units : bool
-        Whether they are to be true of other units too; else units differ by their samples and models only.
     draws : int
         The number of draws.
 
     Returns
     -------
     bool [J, J]
-
-    Raises
-    ------
-    ValueError
-        There are fewer than two methods.
     """
     methods = len(distances.value)
-    if methods < 2:
-        raise ValueError("ranks need two methods at least")
     pairs = gaps.between(distances)
     deviations = pairs.draw(rng=rng, draws=draws)
     left = np.ones((2, len(pairs.value)), dtype=bool)
     while left.any():
-        bonferroni = -stats.normal_quantile((1 - level) / left.sum())
-        critical = min(np.quantile(deviations.largest(left), level), bonferroni)
-        beyond = left & pairs.beyond(critical, units=units)
+        bonferroni = -stats.normal_quantile((1 - LEVEL) / left.sum())
+        critical = min(np.quantile(deviations.largest(left), LEVEL), bonferroni)
+        beyond = left & pairs.beyond(critical)
         if not beyond.any():
             break
         left &= ~beyond

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.stats import crossed
+from unlearning_audit.stats import crossed, levels
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float, Int
@@ -135,9 +135,7 @@ def _mean(
     weight = rows[np.ix_(has_rows, columns)].astype(np.float64)
     parts = [crossed.per_model(value=hit[np.ix_(has_rows, columns)].astype(np.float64), weight=weight) for hit in hits]
     part = functools.reduce(crossed.difference, parts)
-    _, group = np.unique(np.stack([block, split])[:, has_rows], axis=1, return_inverse=True)
-    reading = crossed.mean([part], split=group.ravel())
     lacking = int((~has_rows).sum())
     missing = f"{lacking} of {len(has_rows)} models have no samples in this role" if lacking else ""
-    (estimate,) = crossed.estimates(reading, n=int(columns.sum()), note=missing, low=low)
-    return estimate
+    places = {"split": split[has_rows], "block": block[has_rows]}
+    return levels.of(part, **places, n=int(columns.sum()), note=missing, bounds=(low, 1.0))

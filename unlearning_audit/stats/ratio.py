@@ -3,7 +3,7 @@ distance(method)/distance(none)."""
 
 import numpy as np
 
-from unlearning_audit.stats import LEVEL, Estimate, empty
+from unlearning_audit.stats import Estimate, empty
 from unlearning_audit.stats.paired import Distances
 
 GRID = 48  # directions between no and all of the other distance, on each side
@@ -13,9 +13,7 @@ UNDEFINED = "by this number doing nothing is not distinguishable from retraining
 UNBOUNDED = "the share has no interval: in other pairs doing nothing may leave nothing"
 
 
-def share_closed(
-    *, distances: Distances, level: float = LEVEL, significant: bool | None = None, factor: float = 1.0
-) -> Estimate:
+def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0) -> Estimate:
     """Return the share of traces removed, ρ = 1 − distance(method)/distance(none), with an interval after Fieller
     (1954).
 
@@ -25,12 +23,10 @@ def share_closed(
     Parameters
     ----------
     distances : Distances
-        Two numbers: the distances of the method and of none, in this order.
-    level : float
-        Confidence level of the interval.
-    significant : bool, optional
-        Whether none is significantly distinguishable. By default it is if the interval of its distance lies above 0. If
-        it is given, both distances are sizes, at least 0, so that ρ is at most 1.
+        Two numbers: the distances of the method and of none, in this order. Both are sizes, at least 0, so that ρ is at
+        most 1.
+    significant : bool
+        Whether none is significantly distinguishable.
     factor : float
         At least 1: how much wider the interval of the method's distance must be towards 0 if it is the largest of
         several distances that have a joint band. The largest of ten attacks that see nothing lies above 0 by chance.
@@ -41,30 +37,21 @@ def share_closed(
     Estimate
         NaN with the reason where none is not significant. Where it is, but its interval contains 0, no λ is excluded on
         one side: the limits are NaN, with the reason.
-
-    Raises
-    ------
-    ValueError
-        There are not two numbers.
     """
-    if distances.value.shape != (2,):
-        raise ValueError(f"a share needs the distances of a method and of none, not {len(distances.value)} numbers")
     method, none = distances.value
     n = distances.design.samples
-    above = bool(none - distances.half_widths(level=level)[1] > 0)
-    if not (above if significant is None else significant) or not none > 0:
+    if not significant or not none > 0:
         return empty(n=n, note=UNDEFINED)
-    value, most = float(1 - method / none), 1.0 if significant is not None else np.inf
-    if not above:
-        note = "; ".join(filter(None, (distances.note, UNBOUNDED)))
-        return Estimate(value, np.nan, np.nan, n, note)
+    value = float(1 - method / none)
+    if not none > distances.half_widths()[1]:
+        return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, (distances.note, UNBOUNDED))))
 
     def outside(angle: np.ndarray) -> np.ndarray:
         """Return whether cos(angle)·method − sin(angle)·none differs from 0, for each angle; λ is tan(angle)."""
         rows = distances.of(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
         wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)
-        significant: np.ndarray = np.abs(rows.value) > wider * rows.half_widths(level=level)
-        return significant
+        outside: np.ndarray = np.abs(rows.value) > wider * rows.half_widths()
+        return outside
 
     centre = np.arctan2(method, none)
     limits = []
@@ -76,4 +63,4 @@ def share_closed(
             middle = (out + inside) / 2
             out, inside = (middle, inside) if outside(np.array([middle]))[0] else (out, middle)
         limits.append(float(np.tan(inside)))
-    return Estimate(value, 1 - limits[1], min(1 - limits[0], most), n, distances.note)
+    return Estimate(value, 1 - limits[1], min(1 - limits[0], 1.0), n, distances.note)

@@ -38,18 +38,14 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     ``fpr``: the false positive rates, between 0 and 1. Targets without positive or without negative samples are left
     out. If one target cannot resolve an FPR but all together can, one threshold is used for all of them.
     """
-    sides = _sides(test)
-    n = _count(test)
+    sides, n = _sides(test), _count(test)
+    tpr = {tpr_name(level): estimate for level, estimate in tprs(test, fpr=fpr).items()}
     if isinstance(sides, str):
-        nothing = stats.empty(n=n, note=sides)
-        return dict.fromkeys(("accuracy", "auc", *map(tpr_name, fpr)), nothing)
+        return dict.fromkeys(("accuracy", "auc"), stats.empty(n=n, note=sides)) | tpr
     score, positive, negative, unit = sides
-    statistics = [
-        balanced_accuracy(score > 0, positive, negative),
-        separation.auc(score=score, positive=positive, negative=negative),
-    ]
-    tpr = {tpr_name(level): mean_tpr(score, positive, negative, unit, fpr=level, n=n) for level in fpr}
-    return {**dict(zip(("accuracy", "auc"), over_models(statistics, n=n, unit=unit), strict=True)), **tpr}
+    accuracy = balanced_accuracy(score > 0, positive, negative)
+    auc = separation.auc(score=score, positive=positive, negative=negative)
+    return dict(zip(("accuracy", "auc"), over_models([accuracy, auc], n=n, unit=unit), strict=True)) | tpr
 
 
 def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:

@@ -58,23 +58,18 @@ def components(*, distances: Distances) -> list[Components]:
     design = distances.design
     p, m, n = design.units, design.models, max(design.samples, 1)
     sampled = distances.sampled
-    between_models, under_models = distances.models.variances
-    between_units, under_units = distances.units.variances
-    chance = np.maximum(sampled - under_units, 0.0) if distances.units.dof else np.zeros(len(sampled))
-    noise = np.zeros(len(sampled))
-    if design.models > 1:
-        noise = np.maximum(sampled - under_models, 0.0)
-    model = np.maximum(between_models - noise, 0.0) if design.models > 1 else np.zeros(len(sampled))
-    pair = np.maximum(between_units - chance - model, 0.0) if distances.units.dof else np.zeros(len(sampled))
+    between_models, under_models, _ = distances.models.variances
+    between_units, under_units, _ = distances.units.variances
+    repeated, several = design.models > 1, distances.units.dof > 0
+    chance = np.maximum(sampled - under_units, 0.0) * several
+    noise = np.maximum(sampled - under_models, 0.0) * repeated
+    model = np.maximum(between_models - noise, 0.0) * repeated
+    pair = np.maximum(between_units - chance - model, 0.0) * several
     crossed = np.maximum(chance - noise, 0.0)
     sample = np.maximum(sampled - crossed - noise, 0.0)
     events = np.minimum(stats.squares_dof(distances.influence), 1e9)
-    return [
-        Components(float(a), float(b), float(c), float(d), float(e), design, float(dof))
-        for a, b, c, d, e, dof in zip(
-            pair * p, crossed * p * n, model * p * m, noise * p * m * n, sample * n, events, strict=True
-        )
-    ]
+    columns = np.stack([pair * p, crossed * p * n, model * p * m, noise * p * m * n, sample * n, events], axis=1)
+    return [Components(a, b, c, d, e, design, dof) for a, b, c, d, e, dof in columns.tolist()]
 
 
 def planned(design: Design, *, dimension: str, times: float) -> Design:
@@ -89,7 +84,7 @@ def planned(design: Design, *, dimension: str, times: float) -> Design:
 def error(*, of: Components, design: Design) -> float:
     """Return the standard error that a number with the components ``of`` would have in a study of this ``design``."""
     terms = _terms(of, design)
-    return float(np.sqrt(terms.sample + terms.crossed + terms.noise + terms.model + terms.pair))
+    return float(np.sqrt(terms.sample + terms.pair_noise + terms.model_noise + terms.model + terms.pair))
 
 
 def half_width(*, of: Components, design: Design, level: float = LEVEL, units: bool = True) -> float:
@@ -116,7 +111,7 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
     """
     terms = _terms(of, design)
     tail = (1 - level) / 2
-    sampled = terms.sample + terms.crossed + terms.noise
+    sampled = terms.sample + terms.pair_noise + terms.model_noise
     dof = max(of.events * design.samples / max(of.design.samples, 1), 1.0)
     of_samples = stats.t_quantile(p=tail, dof=dof) ** 2
     if of.of_samples:
@@ -124,7 +119,7 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
     square = np.full((POINTS, POINTS), of_samples * sampled)
     splits = design.units * design.splits
     repeats = splits * (design.models - 1)
-    between, under = terms.noise + terms.model, sampled - terms.noise
+    between, under = terms.model_noise + terms.model, sampled - terms.model_noise
     if repeats <= 0:
         repeats, under = splits - 1, terms.sample
         between = sampled - terms.sample + terms.model + terms.pair
@@ -132,44 +127,34 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
         of_models = stats.t_quantile(p=tail, dof=repeats) ** 2 * _chances(repeats)[:, None]
         square = np.maximum(square, of_samples * under + of_models * between)
     if units and design.units > 1:
-        between = terms.crossed + terms.noise + terms.model + terms.pair
+        between = terms.pair_noise + terms.model_noise + terms.model + terms.pair
         of_units = stats.t_quantile(p=tail, dof=design.units - 1) ** 2 * _chances(design.units - 1)
         square = np.maximum(square, of_samples * terms.sample + of_units * between)
     return float(np.sqrt(square).mean())
 
 
-def least_distance(
-    *, of: Components, design: Design, level: float = LEVEL, power: float = POWER, chance: Components | None = None
-) -> float:
-    """Return the least distance from retraining that a study of this ``design`` would detect at ``level`` with this
-    ``power``.
+def least_distance(*, of: Components, design: Design, chance: Components | None = None) -> float:
+    """Return the least distance from retraining that a study of this ``design`` would detect with `POWER`.
 
     ``of``: the components of the distance; ``chance``: its components if its true value is 0 (None: ``of``).
     """
-    bar = half_width(of=chance or of, design=design, level=level, units=False)
-    return bar + float(stats.normal_quantile(power)) * error(of=of, design=design)
+    bar = half_width(of=chance or of, design=design, units=False)
+    return bar + float(stats.normal_quantile(POWER)) * error(of=of, design=design)
 
 
-def room_needed(*, of: Components, design: Design, level: float = LEVEL, power: float = POWER) -> float:
+def room_needed(*, of: Components, design: Design) -> float:
     """Return how far inside its margin a distance must lie for a study of this ``design`` to show it equivalent.
 
-    This is by two one-sided tests at 1 − ``level`` each, with this ``power``; ``of``: the components of the distance.
-    With a distance of 0 both tests may fail, so each gets half of the missing power. Where the distance is not 0, one
-    test also gets only half of it, which is cautious.
+    This is by two one-sided tests at 1 − `LEVEL` each, with `POWER`; ``of``: the components of the distance. With a
+    distance of 0 both tests may fail, so each gets half of the missing power. Where the distance is not 0, one test
+    also gets only half of it, which is cautious.
     """
-    bar = half_width(of=of, design=design, level=2 * level - 1)
-    return bar + float(stats.normal_quantile((1 + power) / 2)) * error(of=of, design=design)
+    bar = half_width(of=of, design=design, level=2 * LEVEL - 1)
+    return bar + float(stats.normal_quantile((1 + POWER) / 2)) * error(of=of, design=design)
 
 
 def decides(
-    *,
-    of: Components,
-    design: Design,
-    distance: float,
-    margin: tuple[float, float],
-    level: float = LEVEL,
-    power: float = POWER,
-    chance: Components | None = None,
+    *, of: Components, design: Design, distance: float, margin: tuple[float, float], chance: Components | None = None
 ) -> str:
     """Return how a study of a given design would decide if the true distance were known.
 
@@ -183,8 +168,6 @@ def decides(
         The true distance.
     margin : (float, float)
         The range (far < 0, near > 0) of distances that count as equivalent.
-    level, power : float
-        The confidence level, and the probability with which the decision is to be made.
     chance : Components, optional
         The components of the distance if its true value is 0; by default ``of``.
 
@@ -193,30 +176,17 @@ def decides(
     str
         "distinguishable", "equivalent", or "" for neither.
     """
-    if abs(distance) >= least_distance(of=of, design=design, level=level, power=power, chance=chance):
+    if abs(distance) >= least_distance(of=of, design=design, chance=chance):
         return "distinguishable"
     room = min(margin[1] - distance, distance - margin[0])
-    return "equivalent" if room >= room_needed(of=of, design=design, level=level, power=power) else ""
+    return "equivalent" if room >= room_needed(of=of, design=design) else ""
 
 
-@dataclass(frozen=True)
-class _Terms:
-    """The five terms of a squared standard error under one design, each a variance component over its count.
-
-    ``sample``, ``noise`` (of a sample in one model), ``crossed`` (of a sample in one pair), ``model`` and ``pair``.
-    """
-
-    sample: float
-    crossed: float
-    noise: float
-    model: float
-    pair: float
-
-
-def _terms(of: Components, design: Design) -> _Terms:
-    """Return the terms of the squared standard error that the components ``of`` give under ``design``."""
+def _terms(of: Components, design: Design) -> Components:
+    """Return the components ``of`` over their counts under ``design``: the five terms of the squared standard error."""
     p, m, n = design.units, design.models, max(design.samples, 1)
-    return _Terms(of.sample / n, of.pair_noise / (p * n), of.model_noise / (p * m * n), of.model / (p * m), of.pair / p)
+    counts = {"sample": n, "pair_noise": p * n, "model_noise": p * m * n, "model": p * m, "pair": p}
+    return replace(of, **{name: getattr(of, name) / count for name, count in counts.items()})
 
 
 def _chances(dof: float) -> np.ndarray:

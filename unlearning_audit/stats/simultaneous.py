@@ -26,9 +26,15 @@ def deviations(
     This is the Gaussian multiplier bootstrap: given the data, its replicates are normal with the estimated covariance,
     so they are drawn from that distribution directly (Chernozhukov, Chetverikov and Kato 2013).
     """
-    roots, vectors = np.linalg.eigh(correlation)
-    deviations: np.ndarray = rng.standard_normal((draws, len(roots))) @ (vectors * np.sqrt(np.maximum(roots, 0.0))).T
+    deviations: np.ndarray = rng.standard_normal((draws, len(correlation))) @ root(correlation).T
     return deviations
+
+
+def root(covariance: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
+    """Return a matrix R with R Rᵀ = ``covariance``, float64 [K, K] each."""
+    roots, vectors = np.linalg.eigh(covariance)
+    root: np.ndarray = vectors * np.sqrt(np.maximum(roots, 0.0))
+    return root
 
 
 def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) -> Float[np.ndarray, "K"]:

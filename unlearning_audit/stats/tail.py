@@ -46,7 +46,7 @@ def advantage(
     Parameters
     ----------
     score : float [models, samples]
-        Scores, larger for samples that look more familiar.
+        Scores, larger for samples that look more familiar, without NaN where a sample is forgotten or held out.
     forget, heldout : float64 [models, samples]
         The weights of forgotten and of held-out samples, 0 elsewhere. All positive weights of ``heldout`` count
         equally.
@@ -56,15 +56,8 @@ def advantage(
     Returns
     -------
     PerModel
-
-    Raises
-    ------
-    ValueError
-        A score of a forgotten or held-out sample is NaN.
     """
     score = np.asarray(score, dtype=np.float64)
-    if np.isnan(score[(forget > 0) | (heldout > 0)]).any():
-        raise ValueError("scores of forgotten or held-out samples are NaN")
     value, slopes, imagined = np.empty(len(score)), np.empty(len(score)), np.empty((len(score), 2))
     moved, unseen = np.zeros((2, *score.shape))
     for model, (values, weight, side) in enumerate(zip(score, forget, heldout > 0, strict=True)):

@@ -14,7 +14,7 @@ S_audited too. If σ is at least the true standard deviation, neither test errs 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,89 +71,68 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     -------
     shown, alike : Distances
         K differences each.
-
-    Raises
-    ------
-    ValueError
-        The groups differ in their numbers or samples.
     """
-    if audited.value.shape[0] != reference.value.shape[0] or audited.influence.shape[2] != reference.influence.shape[2]:
-        raise ValueError("both sides must hold the same numbers of the same samples")
     shared = audited.places == reference.places
     places = sorted(audited.places) if shared else [(0, 0)]
-    group = [_placed(side, places, shared) for side in (audited, reference)]
-    units = np.array([unit for unit, _ in places])
-    _, unit = np.unique(units, return_inverse=True)
+    _, unit = np.unique([unit for unit, _ in places], return_inverse=True)
     splits = np.bincount(unit)
     share = (1 / (len(splits) * splits))[unit]
-    counts = [np.bincount(number, minlength=len(places)) for number in group]
-    means = [_means(side, number, len(places)) for side, number in zip((audited, reference), group, strict=True)]
-    value, influence, imagined = (a - b for a, b in zip(*means, strict=True))
-    moved = _moved(
-        influence, imagined, share, own=(audited, group[0], counts[0]), other=(reference, group[1], counts[1])
+    sides = [_averaged(side, places if shared else None) for side in (audited, reference)]
+    value, influence, imagined = (
+        getattr(sides[0], name) - getattr(sides[1], name) for name in ("value", "influence", "imagined")
     )
-    spread = [_spread(side, number, len(places)) for side, number in zip((audited, reference), group, strict=True)]
+    moved = np.einsum("p,kps->ks", share, influence)
+    alone = sum((share**2 / side.count**2) @ side.alone.T for side in sides)
+    imaginary = crossed.averaged(share[:, None] * imagined, moved, alone=alone)
+    moved = np.concatenate([moved, imaginary.reshape(len(moved), -1)], axis=1)
     sampled = moved @ moved.T
     join = (unit == np.arange(len(splits))[:, None]) / splits[:, None]
     between = independent(value @ join.T, join @ influence, sampled)
-    design = Design(len(splits), float(splits.mean()), float(counts[0].mean()), _met(audited, reference))
-    scale = [float((share**2 / count).sum()) for count in counts]
-    parts = value @ share, moved
-    layers = _layers(spread, scale, sampled)
-    separate = Distances(*parts, models=layers[0], units=between, design=design)
+    met = np.any([(side.influence != 0).any(axis=(0, 1)) for side in (audited, reference)], axis=0)
+    design = Design(len(splits), float(splits.mean()), float(sides[0].count.mean()), int(met.sum()))
+    wide, alike = _layers([side.spread for side in sides], [(share**2 / side.count).sum() for side in sides], sampled)
+    shown = Distances(value @ share, moved, models=wide, units=between, design=design)
     nothing = Layer(np.zeros_like(sampled), np.zeros_like(sampled), 0)
-    return separate, Distances(*parts, models=layers[1], units=nothing, design=design)
+    return shown, replace(shown, models=alike, units=nothing)
 
 
-def _placed(side: Models, places: list[tuple[int, int]], shared: bool) -> np.ndarray:
-    """Return the index in ``places`` of each model's (unit, split), int64 [models]; all 0 unless both groups of models
-    have the same ones (``shared``)."""
-    if not shared:
-        return np.zeros(len(side.unit), np.int64)
-    number = {place: at for at, place in enumerate(places)}
-    return np.array([number[place] for place in zip(side.unit.tolist(), side.split.tolist(), strict=True)])
+@dataclass(frozen=True)
+class _Averaged:
+    """K numbers of some models, averaged over the models of each place, a (unit, split).
 
-
-def _means(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, ...]:
-    """Return the means of ``value``, ``influence`` and ``imagined`` over the models of each (unit, split).
-
-    ``group`` int64 [models]: the index of each model's (unit, split), of ``places`` in all.
+    ``count`` int64 [places]: the models of each; ``value`` float64 [K, places], ``influence`` float64 [K, places,
+    samples] and ``imagined`` float64 [K, places, k]: the means; ``alone`` float64 [K, places]: the sum over models of
+    Σ influence² of one model; ``spread``: the covariance between models of one place, float64 [K, K], how much of it is
+    noise of single samples in single models, float64 [K, K], and its degrees of freedom.
     """
-    average = (group == np.arange(places)[:, None]) / np.bincount(group, minlength=places)[:, None]
-    return side.value @ average.T, average @ side.influence, average @ side.imagined
+
+    count: np.ndarray
+    value: np.ndarray
+    influence: np.ndarray
+    imagined: np.ndarray
+    alone: np.ndarray
+    spread: tuple[np.ndarray, np.ndarray, int]
 
 
-def _moved(
-    influence: np.ndarray, imagined: np.ndarray, share: np.ndarray, **sides: tuple[Models, np.ndarray, np.ndarray]
-) -> np.ndarray:
-    """Return the influence of samples, imaginary ones last, on the means over (unit, split): float64 [K, samples + …].
+def _averaged(side: Models, places: list[tuple[int, int]] | None) -> _Averaged:
+    """Return the means over the models of each of the ``places``, or over all models if these are None.
 
-    ``influence`` and ``imagined`` float64 [K, places, …]: of the difference in each (unit, split), whose weights are
-    ``share`` float64 [places]. ``sides``: for audited and reference models, the models, the index of each one's (unit,
-    split), int64 [models], and the number of models in each (unit, split), int64 [places].
+    Where no two models repeat each other, their spread is the known covariance, or zero with 0 degrees of freedom.
     """
-    moved = np.einsum("p,kps->ks", share, influence)
-    alone = np.zeros(len(moved))
-    for side, group, count in sides.values():
-        alone = alone + (side.influence**2).sum(axis=2) @ (share**2 / count**2)[group]
-    imaginary = crossed.averaged(share[:, None] * imagined, moved, alone=alone)
-    return np.concatenate([moved, imaginary.reshape(len(moved), -1)], axis=1)
-
-
-def _spread(side: Models, group: np.ndarray, places: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the covariance between models of one (unit, split), float64 [K, K]; how much of it is noise of single
-    samples in single models, float64 [K, K]; and its degrees of freedom.
-
-    Where no two models repeat each other, the known covariance is returned, or zeros with 0 degrees of freedom.
-    ``group`` int64 [models]: the index of each model's (unit, split), of ``places`` in all.
-    """
-    dof = int((np.bincount(group, minlength=places) - 1).clip(0).sum())
-    if not dof:
-        nothing = np.zeros((len(side.value),) * 2)
-        return (nothing, nothing, 0) if side.covariance is None else (side.covariance, nothing, KNOWN)
-    value, influence, _ = _means(side, group, places)
+    group = np.zeros(len(side.unit), np.int64)
+    if places is not None:
+        group[:] = [places.index(place) for place in zip(side.unit.tolist(), side.split.tolist(), strict=True)]
+    count = np.bincount(group)
+    member = (group == np.arange(len(count))[:, None]) * 1.0
+    average = member / count[:, None]
+    value, influence = side.value @ average.T, average @ side.influence
     off, centred = side.value - value[:, group], side.influence - influence[:, group]
-    return off @ off.T / dof, products(centred) / dof, dof
+    dof = int((count - 1).sum())
+    spread = off @ off.T / max(dof, 1), products(centred) / max(dof, 1), dof
+    if not dof and side.covariance is not None:
+        spread = side.covariance, np.zeros_like(side.covariance), KNOWN
+    alone = (side.influence**2).sum(axis=2) @ member.T
+    return _Averaged(count, value, influence, average @ side.imagined, alone, spread)
 
 
 def _layers(
@@ -162,7 +141,7 @@ def _layers(
     """Return the covariance over models of the difference twice: as both groups of models show it, and as it is if both
     are alike.
 
-    ``spread``: for audited and reference models, the results of `_spread`; ``scale``: the factors that turn these
+    ``spread``: for audited and reference models, their ``spread`` (`_Averaged`); ``scale``: the factors that turn these
     variances between models into variances of a mean; ``sampled`` float64 [K, K]: the covariance over samples.
     """
     audited, reference = spread
@@ -175,8 +154,3 @@ def _layers(
     known = between[1] if dof < second[2] == KNOWN else None
     wide = Layer(between[0] + between[1], sampled - noise, dof, known)
     return wide, Layer(second[0] * sum(scale), np.zeros_like(sampled), second[2])
-
-
-def _met(audited: Models, reference: Models) -> int:
-    """Count the samples that influence some number of the audited or of the reference models."""
-    return int(((audited.influence != 0).any(axis=(0, 1)) | (reference.influence != 0).any(axis=(0, 1))).sum())
