@@ -11,6 +11,7 @@ from unlearning_audit.stats import decide
 
 from comparison_cases import MARGINS
 from slow_cases import slow
+from stat_cases import at_most
 
 STANDARD = Standard(1, "auc", units="models")
 #: Of retrained models: equivalence within ±.05 can be shown.
@@ -30,27 +31,24 @@ def judged(cases, spreads=None):
     return {row["method"]: row for row in rows}
 
 
-def lines(mine, spreads=None, *, none=0.4, retrain=0.5):
-    """The lines of three methods with one number each, which are held against ``retrain``."""
-    values = {"mine": mine, "none": retrain + none, "retrain": retrain}
-    return judged({name: {"auc": part(value)} for name, value in values.items()}, spreads)
+def mine(value, spreads=None, *, retrain=0.5, moved=0.0):
+    """The line of a method with one number, beside doing nothing, which is held against ``retrain``."""
+    values = {"mine": value, "none": 0.9, "retrain": retrain}
+    return judged({name: {"auc": part(value, moved)} for name, value in values.items()}, spreads)["mine"]
 
 
 def test_without_a_spread_the_line_says_which_would_make_it_chance():
-    cases = {name: {"auc": part(value, 0.003)} for name, value in (("mine", 0.7), ("none", 0.9))}
-    line = judged(cases | {"retrain": {"auc": part(0.5)}})["mine"]
-    assert line["verdict"] == decide.NO_YARDSTICK
-    assert np.isnan(line["retrain_spread"])
+    line = mine(0.7, moved=0.003)
+    assert (line["verdict"], str(line["retrain_spread"])) == (decide.NO_YARDSTICK, "nan")
     assert sensitivity.condition(line["note"]) == f"{sensitivity.BY_CHANCE} 0.072 or more"  # 0.2/(1.96·√2)
 
 
 @pytest.mark.parametrize(("spread", "verdict"), [(0.0719, decide.DISTINGUISHABLE), (0.0725, decide.INCONCLUSIVE)])
 def test_a_distance_is_found_below_the_spread_that_would_make_it_chance(spread, verdict):
     """Of one method alone, which no other one shares α with, and whose samples say nothing."""
-    rows = judged({"mine": {"auc": part(0.7)}, "retrain": {"auc": part(0.5)}}, {"auc": spread})
-    assert rows["mine"]["verdict"] == verdict
-    assert rows["mine"]["retrain_spread"] == spread
-    assert f"given that retrained models have a standard deviation of {spread}" in rows["mine"]["note"]
+    line = judged({"mine": {"auc": part(0.7)}, "retrain": {"auc": part(0.5)}}, {"auc": spread})["mine"]
+    assert (line["verdict"], line["retrain_spread"]) == (verdict, spread)
+    assert f"given that retrained models have a standard deviation of {spread}" in line["note"]
 
 
 def test_a_p_value_of_ones_own_counts_only_where_there_is_nothing_to_hold_against():
@@ -62,8 +60,7 @@ def test_a_p_value_of_ones_own_counts_only_where_there_is_nothing_to_hold_agains
         verdicts.compare(cases, {}, margins=MARGINS, draws=100, seed=0, spreads={"auc": 0.05}).distances[0]["p"]
         for cases in ({"mine": {"auc": exact}}, {"mine": {"auc": held}, "retrain": {"auc": part(0.5, 0.003)}})
     )
-    assert first == pytest.approx(0.0123)
-    assert second != pytest.approx(0.0123)
+    assert first == pytest.approx(0.0123) != second
 
 
 def test_two_numbers_at_the_same_end_are_saturated():
@@ -79,10 +76,9 @@ def test_two_numbers_at_the_same_end_are_saturated():
 
 
 def test_a_small_spread_shows_that_a_method_is_like_retraining():
-    assert lines(0.5, {"auc": 0.01})["mine"]["verdict"] == decide.EQUIVALENT
-    assert lines(0.5, {decide.EVERY: 0.01})["mine"]["verdict"] == decide.EQUIVALENT
-    assert lines(0.5, {"auc": 0.03})["mine"]["verdict"] == decide.INCONCLUSIVE
-    assert lines(0.5, {"advantage": 0.01})["mine"]["verdict"] != decide.EQUIVALENT
+    for spreads, alike in (({"auc": 0.01}, True), ({decide.EVERY: 0.01}, True), ({"auc": 0.03}, False),
+                           ({"advantage": 0.01}, False)):  # fmt: skip
+        assert (mine(0.5, spreads)["verdict"] == decide.EQUIVALENT) == alike
 
 
 def test_what_has_no_spread_shows_no_equivalence():
@@ -96,25 +92,19 @@ def test_what_has_no_spread_shows_no_equivalence():
 
 
 def test_several_retrained_models_show_their_spread_themselves():
-    cases = {"mine": {"auc": part(0.7)}, "none": {"auc": part(0.9)}, "retrain": {"auc": part([0.48, 0.5, 0.53])}}
-    with_spread, without = judged(cases, {"auc": 0.3}), judged(cases)
-    assert str(with_spread) == str(without)
+    lines = [mine(0.7, spreads, retrain=[0.48, 0.5, 0.53]) for spreads in ({"auc": 0.3}, None)]
+    assert str(lines[0]) == str(lines[1])
 
 
-def share(rng, audited, audits, told=1.0, distance=0.0):
+def share(seed, audited, audits, told=1.0, distance=0.0):
     """How often a method at a true ``distance`` is (found to differ from retraining, said to be like it), if retrained
     models vary by `SPREAD` and ``told`` times as much is given."""
-    hits = np.zeros(2)
+    rng, hits = np.random.default_rng(seed), np.zeros(2)
     for _ in range(audits):
-        mine, retrain = 0.5 + distance + SPREAD * rng.standard_normal(audited), 0.5 + SPREAD * rng.standard_normal()
-        line = lines(mine, {"auc": told * SPREAD}, retrain=retrain)["mine"]
+        value, retrain = 0.5 + distance + SPREAD * rng.standard_normal(audited), 0.5 + SPREAD * rng.standard_normal()
+        line = mine(value, {"auc": told * SPREAD}, retrain=retrain)
         hits += line["p_holm"] <= decide.ALPHA, line["verdict"] == decide.EQUIVALENT
     return hits / audits
-
-
-def bound(audits):
-    """What a share of at most α lies below in all but 1 of 1,000 simulations."""
-    return 0.05 + 3.1 * np.sqrt(0.05 * 0.95 / audits)
 
 
 LARGER = slow((1, 1.0, 1500), (4, 1.0, 1500))
@@ -122,18 +112,15 @@ LARGER = slow((1, 1.0, 1500), (4, 1.0, 1500))
 
 @pytest.mark.parametrize(("audited", "told", "audits"), [(1, 1.0, 120), *LARGER, *slow((1, 1.5, 1000), (4, 1.5, 1000))])
 def test_a_method_that_is_retraining_is_seldom_said_to_leave_traces(audited, told, audits):
-    found, _ = share(np.random.default_rng(audited), audited, audits, told)
-    assert found < bound(audits)
+    assert share(audited, audited, audits, told)[0] <= at_most(0.05, audits)
 
 
 @pytest.mark.parametrize(("audited", "told", "audits"), [(1, 1.0, 120), *LARGER])
 def test_a_method_at_the_margin_is_seldom_said_to_be_like_retraining(audited, told, audits):
-    _, alike = share(np.random.default_rng(10 + audited), audited, audits, told, MARGINS["auc"])
-    assert alike < bound(audits)
+    assert share(10 + audited, audited, audits, told, MARGINS["auc"])[1] <= at_most(0.05, audits)
 
 
 @pytest.mark.slow
 def test_a_spread_of_half_the_truth_errs_in_a_third():
     """What is given decides: P(|z| > 1.96/2) = .33."""
-    found, _ = share(np.random.default_rng(20), 1, 1000, told=0.5)
-    assert found == pytest.approx(0.33, abs=0.05)
+    assert share(20, 1, 1000, told=0.5)[0] == pytest.approx(0.33, abs=0.05)

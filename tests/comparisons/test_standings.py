@@ -4,6 +4,7 @@ import numpy as np
 from unlearning_audit.comparisons import standings
 
 from comparison_cases import MARGINS, scenario
+from stat_cases import at_least
 
 #: Distances by two attacks in two scenarios; over both "far" is the furthest, and "over" lies on the other side.
 FIRST = {"none": (0.3, 0.1), "near": (0.05, 0.02), "far": (0.25, 0.2), "over": (-0.1, 0.0), "retrain": (0.0, 0.0)}
@@ -14,31 +15,31 @@ def both(seed, **size):
     return [scenario(np.random.default_rng([seed, i]), truth, **size) for i, truth in enumerate((FIRST, SECOND))]
 
 
+def stand(scenarios, draws=100, seed=0):
+    table = standings.standings(scenarios, margins=MARGINS, draws=draws, seed=seed)
+    return {row["method"]: row for row in table}
+
+
 def test_a_method_stands_by_its_mean_distance_in_margins_on_either_side():
-    rows = {row["method"]: row for row in standings.standings(both(1), margins=MARGINS, draws=500, seed=0)}
-    truth = {"none": 7.0, "near": 2.0, "far": 6.0, "over": 3.0, "retrain": 0.0}
+    rows, truth = stand(both(1), draws=500), {"none": 7.0, "near": 2.0, "far": 6.0, "over": 3.0, "retrain": 0.0}
     assert rows.keys() == truth.keys()
     for method, value in truth.items():
-        row = rows[method]
-        assert row["low"] - 0.5 < value < row["high"] + 0.5, method
-        assert row["metric"] == "advantage"
-        assert row["methods"] == 5
+        assert rows[method]["low"] - 0.5 < value < rows[method]["high"] + 0.5, method
+    assert {(row["metric"], row["methods"]) for row in rows.values()} == {("advantage", 5)}
     assert rows["retrain"]["worst"] < rows["far"]["best"]
 
 
 def test_ranks_over_scenarios_hold_the_truth():
     order, audits, inside = ["retrain", "near", "over", "far", "none"], 25, 0
     for seed in range(audits):
-        table = standings.standings(both(seed, samples=200, k=40), margins=MARGINS, draws=100, seed=seed)
-        rows = {row["method"]: row for row in table}
+        rows = stand(both(seed, samples=200, k=40), seed=seed)
         inside += all(rows[m]["best"] <= rank <= rows[m]["worst"] for rank, m in enumerate(order, 1))
-    assert inside / audits >= 0.95 - 3.1 * np.sqrt(0.05 * 0.95 / audits)
+    assert inside / audits >= at_least(0.95, audits)
 
 
 def test_a_method_that_one_scenario_lacks_is_left_out():
     first, second = both(2)
     del second["over"]
-    methods = {row["method"] for row in standings.standings([first, second], margins=MARGINS, draws=100, seed=0)}
-    assert methods == {"none", "near", "far", "retrain"}
-    assert len(standings.standings([second], margins=MARGINS, draws=100, seed=0)) == 4
-    assert standings.standings([], margins=MARGINS, draws=100, seed=0) == []
+    assert stand([first, second]).keys() == {"none", "near", "far", "retrain"}
+    assert len(stand([second])) == 4
+    assert stand([]) == {}
