@@ -76,7 +76,8 @@ def test_leads_tell_models_apart_that_are_right_of_everything():
     logits[:, np.arange(50), y] += np.array([[0.5], [9.0], [12.0]])
     margins = logits[:, np.arange(50), y] - np.where(np.eye(4, dtype=bool)[y], -np.inf, logits).max(-1)
     for scale, expected in ((1, margins.mean(1) / margins.std(1)), (7, margins.mean(1) / margins.std(1)), (0, 0.0)):
-        np.testing.assert_allclose(accuracy._latent(scale * logits, {"retain": (rows, y)})["retain"], expected)
+        latent = accuracy._latent(scale * logits, {"retain": (rows, np.tile(y, (3, 1)))})["retain"]
+        np.testing.assert_allclose(latent, expected)
 
 
 def test_files_keep_the_scale_and_refuse_one_of_other_models(tmp_path):

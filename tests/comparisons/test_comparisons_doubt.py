@@ -221,6 +221,14 @@ def test_no_number_of_a_method_is_more_than_the_margin_away_in_a_coarse_metric_w
     margins = [one.margin for one in (of.with_coarse_margin(), of.with_coarse_margin().capped(0.1),
                                       replace(of, margin=(-0.3, 0.3)).with_coarse_margin())]  # fmt: skip
     assert margins == [(-0.2, 0.2), (-0.05, 0.05), (-0.3, 0.3)]
+    parts = scenario(np.random.default_rng(2), {"none": (0.3,), "retrain": (0.0,)}, pairs=3, models=1, k=40)
+    for metrics in parts.values():
+        wide = replace(metrics["advantage"].standard, coarse=True, coarse_margin=0.12)
+        metrics["coarse"] = replace(metrics["advantage"], standard=wide)
+    rows = [row for row in compare(parts)[0].distances if row["method"] == "none"]
+    found = {row["metric"]: (row["margin_far"], row["margin_near"]) for row in rows}
+    assert found["coarse"] == pytest.approx((-0.12, 0.12), abs=0.02)
+    assert found["advantage"] == (-0.05, 0.05)
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ def test_a_p_value_of_ones_own_counts_only_where_there_is_nothing_to_hold_agains
 
 def test_two_numbers_at_the_same_end_are_saturated():
     """One model whose samples have a standard error of .003·√40 = .019."""
-    standard = Standard(1, "auc", ideal=np.nan, units="models", lowest=0.0, highest=1.0)
+    standard = Standard(-1, "auc", units="models", lowest=0.0, highest=1.0)
     high, higher, below, low = (part(value, 0.003, standard) for value in (0.97, 0.99, 0.96, 0.02))
     assert [distances._end(one, 0) for one in (high, below, low)] == ["ceiling", "", "floor"]
     sentences = [
@@ -73,6 +73,9 @@ def test_two_numbers_at_the_same_end_are_saturated():
         for one in (higher, below, low)
     ]
     assert sentences == [distances.SATURATED.format("ceiling"), "", ""]
+    line = judged({"mine": {"auc": high}, "none": {"auc": low}, "retrain": {"auc": higher}}, {"auc": 0.01})["mine"]
+    assert line["verdict"] == decide.INCONCLUSIVE
+    assert f"nothing to compare with by auc ({sentences[0]})" in line["note"]
 
 
 def test_a_small_spread_shows_that_a_method_is_like_retraining():
