@@ -20,15 +20,15 @@ ROWS = [
     for i in range(40)
 ]  # fmt: skip
 TEST = [{"question": "Where is it?", "answer": "Not here."}]
+#: TOFU's real authors and world facts, whose answers have no paraphrase.
+FURTHER = {"authors": ROWS[:3], "facts": [{name: ROWS[9][name] for name in ("question", "answer")}] * 2}
 
 
 @pytest.fixture
 def tofu(tmp_path):
-    """TOFU's questions, and its real authors and world facts, whose answers have no paraphrase."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "tofu").mkdir()
-    facts = [{name: ROWS[9][name] for name in ("question", "answer")}] * 2
-    for name, rows in {"train": ROWS, "test": TEST, "authors": ROWS[:3], "facts": facts}.items():
+    for name, rows in {"train": ROWS, "test": TEST, **FURTHER}.items():
         (tmp_path / "tofu" / f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n")
     return tmp_path
 
@@ -98,8 +98,7 @@ def test_further_sets_make_the_test_part_and_are_told_apart(tofu):
     assert np.bincount(source.part).tolist() == [28, 5, 31 * 4]
     assert source.group.tolist() == [*[0] * 28, 1, 1, 1, 2, 2, *[0] * 31 * 4]
     assert spoken(source, 28)[1] == "Author 0 wrote it."
-    for name in ("train", "authors", "facts"):
-        rows = question_answer.read(tofu / "tofu" / f"{name}.jsonl")
+    for name, rows in {"train": ROWS, **FURTHER}.items():
         Dataset.from_list(rows).save_to_disk(str(tofu / "saved" / name))
     saved = load(tofu, path=None, repository="saved", subset="train", tests=["authors", "facts"])
     np.testing.assert_array_equal(saved.x, source.x)

@@ -88,10 +88,9 @@ class Source:
             raise ValueError(problem)
         if part.dtype != np.uint8 or part.shape != (n,) or (part > (1 if self.parent is None else 2)).any():
             raise ValueError(f"part must be uint8 ({n},) with 0 (train) or 1 (test) for each row of x")
-        if self.group is not None and (self.group.dtype != np.uint8 or self.group.shape != (n,)):
-            raise ValueError(f"group is {self.group.dtype} {self.group.shape}; it must be uint8 ({n},)")
-        if self.subject is not None and (self.subject.dtype != np.int64 or self.subject.shape != (n,)):
-            raise ValueError(f"subject is {self.subject.dtype} {self.subject.shape}; it must be int64 ({n},)")
+        for name, rows, kind in (("group", self.group, "uint8"), ("subject", self.subject, "int64")):
+            if rows is not None and (rows.dtype != kind or rows.shape != (n,)):
+                raise ValueError(f"{name} is {rows.dtype} {rows.shape}; it must be {kind} ({n},)")
         if not (part == 0).any():
             raise ValueError("part has no 0: there is no training sample")
         if self.classes < 2 or y.min() < 0 or y.max() >= self.classes:

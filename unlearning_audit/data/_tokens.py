@@ -8,7 +8,7 @@ the end.
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 #: The value after the last token of a row: the complement of token 0, which is ignored.
 PADDING = -1
+
+
+def chosen(root: Path, name: str | None, texts: Iterable[str], vocabulary: int) -> "Tokenizer":
+    """Return the tokenizer ``name`` (see `opened`) or, without a name, one that is learned from ``texts`` (`trained`)."""
+    return opened(root, name) if name else trained(texts, vocabulary)
 
 
 def trained(texts: Iterable[str], vocabulary: int) -> "Tokenizer":
@@ -122,7 +127,10 @@ def texts(tokenizer: "Tokenizer", x: np.ndarray) -> list[str]:
     return tokenizer.decode_batch([ids(row[: int(end.sum())]).tolist() for row, end in zip(x, ends, strict=True)])
 
 
-def compressed(texts: Iterable[str]) -> np.ndarray:
-    """Return the number of bytes of each text after zlib, int64 [texts]: a measure of its information without any
-    model."""
-    return np.array([len(zlib.compress(text.encode())) for text in texts], np.int64)
+def fields(tokenizer: "Tokenizer", texts: Iterable[str]) -> dict[str, Any]:
+    """Return two fields of a `Source`: ``tokenizer``, and ``compressed``, the number of bytes of each text after zlib,
+    int64 [texts], which measures its information without any model."""
+    return {
+        "compressed": np.array([len(zlib.compress(text.encode())) for text in texts], np.int64),
+        "tokenizer": np.frombuffer(tokenizer.to_str().encode(), np.uint8),
+    }

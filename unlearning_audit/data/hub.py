@@ -73,16 +73,10 @@ def load(options: Options, root: Path) -> Source:
     part = np.repeat(np.arange(len(parts), dtype=np.uint8), [len(labels) for _, labels in parts])
     if options.image:
         return Source(np.concatenate([np.stack(values) for values, _ in parts]), y, part, len(classes))
-    if options.tokenizer:
-        tokenizer = _tokens.opened(Path(root), options.tokenizer)
-    else:
-        tokenizer = _tokens.trained(parts[1][0], options.vocabulary)
+    tokenizer = _tokens.chosen(Path(root), options.tokenizer, parts[-1][0], options.vocabulary)
     corpus = [text for texts, _ in parts for text in texts]
     x = _tokens.padded(_tokens.encoded(tokenizer, corpus), options.length)
-    return Source(
-        x, y, part, len(classes), compressed=_tokens.compressed(corpus),
-        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
-    )  # fmt: skip
+    return Source(x, y, part, len(classes), **_tokens.fields(tokenizer, corpus))
 
 
 def as_it_is(options: Options, root: Path) -> Options:
@@ -109,10 +103,8 @@ def as_it_is(options: Options, root: Path) -> Options:
     fields = {"label": label}
     if not (options.image or options.text):
         images = [name for name, kind in kinds.items() if kind == "Image"]
-        content = (
-            ("image", "images", images) if images else ("text", "texts", [name for name in texts if name != label])
-        )
-        fields[content[0]] = only(*content[1:])
+        role = "image" if images else "text"
+        fields[role] = only(f"{role}s", images or [name for name in texts if name != label])
     return Options(**{**options.model_dump(), **fields})
 
 

@@ -4,7 +4,6 @@ Documents are divided into public and private ones. The tokenizer and a base mod
 are trained on passages of the private ones and have to forget some. Repeated paragraphs are dropped first.
 """
 
-import json
 import re
 import tempfile
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.data import Source, _hub, _tokens
+from unlearning_audit.data import Source, _files, _hub, _tokens
 from unlearning_audit.evaluation.views import VIEWS
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
@@ -88,11 +87,7 @@ def load(options: Options, root: Path) -> Source:
     ValueError."""
     known, test = without_repeats([*documents(options, Path(root))])
     public, private = parted(known, options)
-    tokenizer = (
-        _tokens.opened(Path(root), options.tokenizer)
-        if options.tokenizer
-        else _tokens.trained(public, options.vocabulary)
-    )
+    tokenizer = _tokens.chosen(Path(root), options.tokenizer, public, options.vocabulary)
 
     def passages(texts: list[str]) -> np.ndarray:
         return _tokens.windows(_tokens.encoded(tokenizer, texts), options.length, options.shortest)
@@ -119,11 +114,8 @@ def load(options: Options, root: Path) -> Source:
         of["parent"] = np.concatenate([np.full(len(x), -1), parent])
         of["view"] = np.repeat(np.array([0, VIEWS["neighbour"]], np.uint8), [len(x), len(views)])
         x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
-    return Source(
-        x, np.zeros(len(x), np.int64), part, classes=2, public=meta,
-        compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
-        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8), **of,
-    )  # fmt: skip
+    of |= _tokens.fields(tokenizer, _tokens.texts(tokenizer, x))
+    return Source(x, np.zeros(len(x), np.int64), part, classes=2, public=meta, **of)
 
 
 def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
@@ -152,7 +144,19 @@ def folder(path: Path) -> list[str]:
     files = sorted(file for file in path.rglob("*") if file.suffix in (".txt", ".jsonl") and file.is_file())
     if not files:
         raise ValueError(f"{path} holds no .txt or .jsonl file")
-    return [text for file in files for text in (_lines(file) if file.suffix == ".jsonl" else [_text(file)])]
+    texts = []
+    for file in files:
+        texts += [_files.text(file)] if file.suffix == ".txt" else _texts(file)
+    return texts
+
+
+def _texts(file: Path) -> list[str]:
+    """Return the texts in a .jsonl file. Raises ValueError that names the file and the line."""
+    records = _files.json_lines(file)
+    for number, record in records.items():
+        if not isinstance(record, dict) or not isinstance(record.get("text"), str):
+            raise ValueError(f'{file}: line {number} has no field "text" that holds text')
+    return [record["text"] for record in records.values()]
 
 
 def wikitext(options: Options, data_dir: Path) -> tuple[list[str], list[str]]:
@@ -164,7 +168,7 @@ def wikitext(options: Options, data_dir: Path) -> tuple[list[str], list[str]]:
     missing = next((file for file in files if not file.is_file()), None)
     if missing:
         raise ValueError(f"{missing} is missing; set download: true, or put WikiText's files there")
-    return articles(_text(files[0])), articles(_text(files[1]))
+    return articles(_files.text(files[0])), articles(_files.text(files[1]))
 
 
 def fetch(repository: str, name: str | None, files: list[Path]) -> None:
@@ -224,26 +228,3 @@ def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]
     size = np.cumsum([len(documents[i]) for i in order])
     cut = int(np.clip(np.searchsorted(size, options.public * size[-1]), 1, len(order) - 1))
     return [documents[i] for i in order[:cut]], [documents[i] for i in order[cut:]]
-
-
-def _text(file: Path) -> str:
-    """Return the text of a file. Raises ValueError if it is not UTF-8."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} cannot be read as UTF-8 text ({error})") from error
-
-
-def _lines(file: Path) -> list[str]:
-    """Return the texts in a .jsonl file. Raises ValueError that names the file and the line."""
-    numbered = []
-    for number, line in enumerate(_text(file).splitlines(), 1):
-        if line.strip():
-            try:
-                value = json.loads(line)
-            except ValueError as error:
-                raise ValueError(f"{file}: line {number} is not JSON ({error})") from None
-            if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-                raise ValueError(f'{file}: line {number} has no field "text" that holds text')
-            numbered.append(value["text"])
-    return numbered

@@ -1,14 +1,13 @@
 """Questions and answers, as in TOFU and MUSE: the answer is scored, the question is read; with views of each answer."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.data import Source, _hub, _tokens
+from unlearning_audit.data import Source, _files, _hub, _tokens
 from unlearning_audit.evaluation.views import VIEWS
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
@@ -100,10 +99,8 @@ def load(options: Options, root: Path) -> Source:
     order = generator("questions", options.draw).permutation(len(train))
     cut = round(options.public * len(train))
     public, private = ([train[i] for i in sorted(numbers)] for numbers in (order[:cut], order[cut:]))
-    if options.tokenizer:
-        tokenizer = _tokens.opened(Path(root), options.tokenizer)
-    else:
-        tokenizer = _tokens.trained([prompt(options, row) + row[options.answer] for row in public], options.vocabulary)
+    texts_of_public = [prompt(options, row) + row[options.answer] for row in public]
+    tokenizer = _tokens.chosen(Path(root), options.tokenizer, texts_of_public, options.vocabulary)
     records = [*private, *test]
     if len(private) < 2:
         raise ValueError(f"there are {len(private)} rows to train on; add rows, or make public smaller")
@@ -122,20 +119,13 @@ def load(options: Options, root: Path) -> Source:
     x = np.stack(encodings)
     part = np.repeat(np.array([0, 1, 2], np.uint8), [len(private), len(test), len(x) - len(records)])
     public_tokens = [encoded(tokenizer, options, row, row[options.answer]) for row in public]
+    group = np.zeros(len(x), np.uint8)
+    group[part == 1] = np.repeat(np.arange(1, len(tests) + 1), [len(rows_of_test) for rows_of_test in tests])
     return Source(
         x, np.zeros(len(x), np.int64), part, classes=2, public=np.stack(public_tokens) if public_tokens else None,
-        compressed=_tokens.compressed(_tokens.texts(tokenizer, x)),
-        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
-        parent=np.array(parent), view=np.array(view, np.uint8),
-        group=grouped(len(private), [len(rows_of_test) for rows_of_test in tests], len(x)) if options.tests else None,
+        parent=np.array(parent), view=np.array(view, np.uint8), group=group if options.tests else None,
+        **_tokens.fields(tokenizer, _tokens.texts(tokenizer, x)),
     )  # fmt: skip
-
-
-def grouped(train: int, tests: list[int], rows: int) -> np.ndarray:
-    """Return the test set of each row, uint8 [rows]: 0 for ``train`` rows, k for rows of the k-th of the ``tests``,
-    then 0 for views."""
-    sizes = [train, *tests, rows - train - sum(tests)]
-    return np.repeat(np.array([0, *range(1, len(tests) + 1), 0], np.uint8), sizes)
 
 
 def refused(options: Options, root: Path) -> tuple[str, ...]:
@@ -147,10 +137,7 @@ def refused(options: Options, root: Path) -> tuple[str, ...]:
     if not isinstance(options.refusals, str):
         return REFUSALS if options.refusals else ()
     file = root / options.refusals
-    try:
-        lines = tuple(filter(None, map(str.strip, file.read_text(encoding="utf-8").splitlines())))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"refusals: {file} cannot be read as UTF-8 text ({error})") from error
+    lines = tuple(filter(None, map(str.strip, _files.text(file).splitlines())))
     if not lines:
         raise ValueError(f"refusals: {file} holds no line of text")
     return lines
@@ -173,26 +160,10 @@ def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
         raise ValueError(f"tests: {path} must be a folder that holds these files and train.jsonl")
     names = options.tests or (("test",) if (path / "test.jsonl").exists() else ())
     files = [path / f"{name}.jsonl" for name in ("train", *names)] if path.is_dir() else [path]
-    return [checked(options, iter(read(file)), str(file)) for file in files]
+    return [checked(options, _files.json_lines(file).values(), str(file)) for file in files]
 
 
-def read(file: Path) -> list[dict[str, Any]]:
-    """Read the rows of a .jsonl file. Raises ValueError that names the file and the line."""
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} cannot be read as UTF-8 text ({error})") from error
-    records = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                records.append(json.loads(line))
-            except ValueError as error:
-                raise ValueError(f"{file}: line {number} is not JSON ({error})") from None
-    return records
-
-
-def checked(options: Options, records: Iterator[Any], place: str) -> Iterator[dict[str, Any]]:
+def checked(options: Options, records: Iterable[Any], place: str) -> Iterator[dict[str, Any]]:
     """Yield the rows, each with a question and an answer; of rows with choices, the right one becomes the answer.
 
     ``place``: the file or data set. Raises ValueError that names it and the row.

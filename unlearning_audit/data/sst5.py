@@ -33,24 +33,16 @@ def load(options: Options, root: Path) -> Source:
     """Read tokens int32 [10754, length] of 8,544 training, then 2,210 test sentences. Raises ValueError that names the
     file."""
     parts = {name: sentences(Path(root) / options.data_dir / "sst5" / f"{name}.tsv") for name in SIZES}
-    for name, size in SIZES.items():
-        if len(parts[name][0]) != size:
-            raise ValueError(
-                f"sst5: {options.data_dir}/sst5/{name}.tsv holds {len(parts[name][0])} sentences instead of {size}"
-            )
-    tokenizer = (
-        _tokens.opened(Path(root), options.tokenizer)
-        if options.tokenizer
-        else _tokens.trained(parts["dev"][0], options.vocabulary)
-    )
+    for name, (found, _) in parts.items():
+        if len(found) != SIZES[name]:
+            place = f"sst5: {options.data_dir}/sst5/{name}.tsv"
+            raise ValueError(f"{place} holds {len(found)} sentences instead of {SIZES[name]}")
+    tokenizer = _tokens.chosen(Path(root), options.tokenizer, parts["dev"][0], options.vocabulary)
     texts = [*parts["train"][0], *parts["test"][0]]
     y = np.array([*parts["train"][1], *parts["test"][1]], np.int64)
     x = _tokens.padded(_tokens.encoded(tokenizer, texts), options.length)
     part = np.repeat(np.array([0, 1], np.uint8), [SIZES["train"], SIZES["test"]])
-    return Source(
-        x, y, part, classes=5, compressed=_tokens.compressed(texts),
-        tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
-    )  # fmt: skip
+    return Source(x, y, part, classes=5, **_tokens.fields(tokenizer, texts))
 
 
 def sentences(file: Path) -> tuple[list[str], list[int]]:
