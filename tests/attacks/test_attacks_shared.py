@@ -102,19 +102,6 @@ def test_logistic_separable_outlying_and_constant_features(rng):
     np.testing.assert_array_equal(logistic.fit(x, member).log_odds(x) > 0, member)
 
 
-@pytest.mark.parametrize("n", [5, 4000])
-def test_kernel_density_equals_scipy(rng, n):
-    points = np.concatenate([rng.normal(size=n), 4 + 0.2 * rng.normal(size=n)])
-    at = np.linspace(-6, 8, 501)
-    reference = scipy_stats.gaussian_kde(points, bw_method="silverman")
-    bandwidth = density.silverman(points)
-    assert bandwidth == pytest.approx(reference.factor * points.std(ddof=1), rel=1e-12)
-    full = density.kernel(points, at, bandwidth=bandwidth, bins=np.inf)
-    np.testing.assert_allclose(full, reference.logpdf(at), rtol=1e-10, atol=1e-10)
-    binned = density.kernel(points, at, bandwidth=bandwidth)
-    assert (np.abs(binned - full) <= 3e-6 * np.maximum(1, np.abs(full))).all()
-
-
 @pytest.mark.parametrize(("farthest", "error"), [(2, 2e-5), (30, 1e-3)])
 def test_merged_kernels_are_near_the_full_sum_near_the_points_and_less_so_farther_away(rng, farthest, error):
     """Few points, outliers and gaps."""

@@ -68,7 +68,7 @@ def test_lira_takes_the_out_spread_from_the_out_scores(rng, ratio):
     pool = noise * np.where(member, 1.0, ratio) + 2.0 * member
     inside = rng.random((20, samples)) < 0.5
     phi = rng.normal(size=inside.shape) * np.where(inside, 1.0, ratio) + 2.0 * inside
-    computed = lira.online(phi, pool, member, ~member, spread="global")
+    computed = lira.online(phi, pool, member, ~member, lira.Options(spread="global"))
     published = published_fixed_variance(phi, pool, member)
     outside = np.array([np.median(pool[~member[:, j], j]) for j in range(samples)])
     # what is missing is the out Gaussian's own width: nothing at equal spreads
@@ -90,7 +90,7 @@ def test_lira_offline_does_not_accuse_the_unusually_low(rng):
     published = [-density.gaussian(phi, median, width) for phi in (low, high, 0 * low)]
     assert (published[0] > published[2]).all()
     assert (published[1] > published[2]).all()
-    computed = [lira.offline(phi, pool, ~nobody) for phi in (low, high, 0 * low)]
+    computed = [lira.offline(phi, pool, ~nobody, lira.Options()) for phi in (low, high, 0 * low)]
     assert (computed[0] < computed[2]).all()
     assert (computed[2] < computed[1]).all()
 

@@ -7,7 +7,7 @@ import pytest
 from unlearning_audit.evaluation import scoring
 from unlearning_audit.plugins.guard import PluginError
 
-from folder_cases import pair
+from folder_cases import pair, population
 
 MEMBER = pair()
 CASE = SimpleNamespace(membership=MEMBER, target=np.ones(len(MEMBER.seed), bool))
@@ -38,3 +38,13 @@ def test_others_are_refused(change):
 def test_scores_that_are_not_finite_are_refused():
     with pytest.raises(PluginError, match="not finite"):
         scoring.answered(CASE, "mine", file="mine.py", **SOUND | {"score": SOUND["score"] * np.nan})
+
+
+@pytest.mark.parametrize(("signal", "blamed"), [(np.nan, "signal 'luck' is NaN for samples that "), (1.0, "")])
+def test_scores_that_are_nan_are_blamed_on_a_signal_that_is(signal, blamed):
+    case = population(MEMBER)
+    case.__dict__["signal"] = lambda name, files, models, rows: np.full((len(MEMBER.seed), len(rows), 2), signal)
+    attack = SimpleNamespace(NEEDS="luck", Options=dict, __file__="mine.py",
+                             score=lambda *_, luck: (np.full(luck.shape[:2], np.nan), luck[..., 0] > 0))  # fmt: skip
+    with pytest.raises(PluginError, match=rf"^{blamed}attack 'mine' \(trained\) "):
+        scoring.columns(case, "mine", "trained", attack, {"options": {}}, None, 0)

@@ -15,9 +15,6 @@ from unlearning_audit.evaluation import density, per_sample, signals
 from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
-Spread = Literal["per_sample", "within", "global"]
-Centre = Literal["median", "mean"]
-
 NEEDS = "same_samples"
 
 
@@ -30,8 +27,8 @@ class Options(Settings):
     """
 
     mode: Literal["online", "offline", "offline_density"] = "online"
-    centre: Centre = "median"
-    spread: Spread = "per_sample"
+    centre: Literal["median", "mean"] = "median"
+    spread: Literal["per_sample", "within", "global"] = "per_sample"
     minimum: int = Field(default=2, ge=1)
     false_positive_rate: float = Field(default=0.05, gt=0, lt=1)
 
@@ -49,56 +46,44 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     pool = signals.per_model(signals.phi, reference.logits, reference.y)
     per_sample.require(reference.nonmember, minimum=options.minimum, side="non-member")
     if options.mode != "online":
-        z = offline(phi, pool, reference.nonmember, centre=options.centre, spread=options.spread)
+        z = offline(phi, pool, reference.nonmember, options)
         if options.mode == "offline":
             return z, z > NormalDist().inv_cdf(1.0 - options.false_positive_rate)
-        outside = _gaussian(pool, reference.nonmember, options.centre, options.spread)
+        outside = _gaussian(pool, reference.nonmember, options)
         limit = NormalDist().inv_cdf(1.0 - options.false_positive_rate / 2)
         return -density.gaussian(phi, *outside), np.abs(z) > limit
     per_sample.require(reference.member, minimum=options.minimum, side="member")
-    value = online(phi, pool, reference.member, reference.nonmember, centre=options.centre, spread=options.spread)
+    value = online(phi, pool, reference.member, reference.nonmember, options)
     return value, value > 0
 
 
 def online(
-    phi: np.ndarray,
-    pool: np.ndarray,
-    member: np.ndarray,
-    nonmember: np.ndarray,
-    *,
-    centre: Centre = "median",
-    spread: Spread = "per_sample",
+    phi: np.ndarray, pool: np.ndarray, member: np.ndarray, nonmember: np.ndarray, options: Options
 ) -> np.ndarray:
     """Return log N(phi; in) − log N(phi; out), float64 [audited models, samples] (Carlini et al. 2022, algorithm 1).
 
     ``phi`` float64 [audited models, samples]; ``pool`` float64, ``member`` and ``nonmember`` bool, all [reference
-    models, samples]. Densities have the floor of ``density.gaussian``.
+    models, samples]. ``options`` say which centre and spread Gaussians have. Densities have the floor of
+    ``density.gaussian``.
     """
-    inside, outside = (_gaussian(pool, mask, centre, spread) for mask in (member, nonmember))
+    inside, outside = (_gaussian(pool, mask, options) for mask in (member, nonmember))
     ratio: np.ndarray = density.gaussian(phi, *inside) - density.gaussian(phi, *outside)
     return ratio
 
 
-def offline(
-    phi: np.ndarray,
-    pool: np.ndarray,
-    nonmember: np.ndarray,
-    *,
-    centre: Centre = "median",
-    spread: Spread = "per_sample",
-) -> np.ndarray:
+def offline(phi: np.ndarray, pool: np.ndarray, nonmember: np.ndarray, options: Options) -> np.ndarray:
     """Return the z-value (phi − centre)/spread under the Gaussian of out models, float64 [audited models, samples].
 
     ``phi`` float64 [audited models, samples]; ``pool`` float64 and ``nonmember`` bool [reference models, samples]. The
     paper's one-sided score is Φ of this z-value (1 minus the p-value), which rounds to 1 beyond 8.
     """
-    middle, width = _gaussian(pool, nonmember, centre, spread)
+    middle, width = _gaussian(pool, nonmember, options)
     z: np.ndarray = (phi - middle) / np.maximum(width, density.SMALLEST_SPREAD)
     return z
 
 
-def _gaussian(pool: np.ndarray, mask: np.ndarray, centre: Centre, spread: Spread) -> tuple[np.ndarray, np.ndarray]:
+def _gaussian(pool: np.ndarray, mask: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
     """Return centre and spread of each sample's φ over the reference models in ``mask``, float64 [samples] each.
     ``pool`` float64 and ``mask`` bool [reference models, samples]."""
-    middle = per_sample.median if centre == "median" else per_sample.mean
-    return middle(pool, mask), per_sample.spread(pool, mask, kind=spread)
+    middle = per_sample.median if options.centre == "median" else per_sample.mean
+    return middle(pool, mask), per_sample.spread(pool, mask, kind=options.spread)

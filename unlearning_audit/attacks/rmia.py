@@ -48,8 +48,8 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     log_p = signals.per_model(_log_confidence, logits, y)
     pool = signals.per_model(_log_confidence, reference.logits, reference.y)
     member, nonmember = reference.member, reference.nonmember
-    z = np.all(nonmember, axis=0) if options.z == "population" else np.ones(pool.shape[1], dtype=bool)
-    prior = Prior.of(pool, member, nonmember, options, unseen=z if options.z == "population" else None)
+    z = np.logical_or(nonmember.all(axis=0), options.z == "others")
+    prior = Prior.of(pool, member, nonmember, options)
     value = dominated(log_p - np.log(prior.of_all), z, gamma=options.gamma)
     if options.beta != "learned":
         return value, value >= options.beta
@@ -76,21 +76,13 @@ class Prior:
     a: float
 
     @classmethod
-    def of(
-        cls,
-        log_p: np.ndarray,
-        member: np.ndarray,
-        nonmember: np.ndarray,
-        options: Options,
-        *,
-        unseen: np.ndarray | None = None,
-    ) -> "Prior":
+    def of(cls, log_p: np.ndarray, member: np.ndarray, nonmember: np.ndarray, options: Options) -> "Prior":
         """Compute the prior from ``log_p`` float64, ``member`` and ``nonmember`` bool, all [reference models, samples].
 
-        ``unseen`` bool [samples]: samples that no reference model was trained on (None: none is left out). Raises
-        ValueError for samples with fewer than ``minimum`` models on a needed side.
+        With ``z: population``, samples that no reference model was trained on need no in models. Raises ValueError for
+        samples with fewer than ``minimum`` models on a needed side.
         """
-        member_models = np.ones(log_p.shape[1], dtype=bool) if unseen is None else ~unseen
+        member_models = np.logical_or(~nonmember.all(axis=0), options.z == "others")
         out = per_sample.Centre.of(map(np.exp, log_p), nonmember)
         inside = per_sample.Centre.of(map(np.exp, log_p), member) if options.mode == "online" else None
         prior = cls(out, inside, member_models, options.a)

@@ -20,7 +20,7 @@ PADDING = -1
 
 
 def chosen(root: Path, name: str | None, texts: Iterable[str], vocabulary: int) -> "Tokenizer":
-    """Return the tokenizer ``name`` (see `opened`) or, without a name, one that is learned from ``texts`` (`trained`)."""
+    """Return the tokenizer ``name`` (see `opened`) or, without a name, one `trained` on ``texts``."""
     return opened(root, name) if name else trained(texts, vocabulary)
 
 

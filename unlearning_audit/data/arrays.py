@@ -1,8 +1,7 @@
 """Arrays: an ``.npz`` file of the user's own with x, y and part."""
 
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +30,7 @@ def load(options: Options, root: Path) -> Source:
     integers [n] from 0. ``part`` [n] is 0 or false for train, 1 or true for test. ``subject``, if given, holds integers
     [n]: the person to whom each sample belongs. Raises ValueError that names the file and the field.
     """
-    with _opened(Path(root) / options.path) as archive:
-        y, part, subject = _labels(archive)
-        return _source(archive["x"], y, part, subject, options)
+    return _source(options, root, lambda archive: archive["x"])
 
 
 def problem(options: Options, root: Path) -> tuple[str, str] | None:
@@ -43,21 +40,24 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
     Return the name of a wrong option and a sentence, or None if nothing is wrong.
     """
     try:
-        with _opened(Path(root) / options.path) as archive:
-            y, part, subject = _labels(archive)
-            x = _outline(archive)
-            _source(x, y, part, subject, options)
+        _source(options, root, _outline)
     except ValueError as error:
         return "path", str(error)
     return None
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """Open the archive. Errors while it is open become ValueError that names the file."""
+def _source(options: Options, root: Path, x_of: Callable[[np.lib.npyio.NpzFile], np.ndarray]) -> Source:
+    """Return the samples of a file as a `Source`, with ``x_of`` the open archive as their x, and labels and parts in
+    its types. Errors become ValueError that names the file."""
+    path = Path(root) / options.path
     try:
         with np.load(path, allow_pickle=False) as archive:
-            yield archive
+            y, part, subject = _labels(archive)
+            x = x_of(archive)
+        least = 2 if x.dtype == np.int32 else 0  # texts have only the label 0, but a Source needs two classes
+        classes = options.classes or max(least, int(y.max()) + 1)
+        subject = None if subject is None else subject.astype(np.int64)
+        return Source(np.ascontiguousarray(x), y.astype(np.int64), part.astype(np.uint8), classes, subject=subject)
     except (OSError, ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: {reason(error)}; save it with numpy.savez(file, x=…, y=…, part=…)") from error
 
@@ -92,14 +92,6 @@ def _to_numbers(y: np.ndarray) -> str:
     if y.ndim == 1 and y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.floor(y)).all():
         return "; take y.astype(int)"
     return "; take numpy.unique(y, return_inverse=True)[1]" if y.ndim == 1 and y.dtype.kind in "US" else ""
-
-
-def _source(x: np.ndarray, y: np.ndarray, part: np.ndarray, subject: np.ndarray | None, options: Options) -> Source:
-    """Return the samples as a `Source`, with labels and parts in its types."""
-    least = 2 if x.dtype == np.int32 else 0  # texts have only the label 0, but a Source needs two classes
-    classes = max(least, int(y.max()) + 1) if options.classes is None else options.classes
-    subject = None if subject is None else subject.astype(np.int64)
-    return Source(np.ascontiguousarray(x), y.astype(np.int64), part.astype(np.uint8), classes, subject=subject)
 
 
 def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:

@@ -201,11 +201,12 @@ def _model_by_model(
         rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
         value, decision = call(
             module, logits[:, rows], y[:, rows], reference, settings, generator(seed, "attack", name, form, number),
-            **{reading: value[:, rows] for reading, value in signal.items()},
+            **{reading: values[:, rows] for reading, values in signal.items()},
         )  # fmt: skip
+        read = {reading: values[0, rows] for reading, values in signal.items()}
         at = np.full(len(rows), number), rows
         role = np.where(membership.forget[at], "forget", "heldout")
-        tables.append(_columns(name, form, *at, role, value[0], decision[0]))
+        tables.append(_columns(name, form, *at, role, value[0], decision[0], **read))
     return {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
 
 
@@ -225,19 +226,16 @@ def columns(
     """Score every target model by one attack that learned from ``reference``; return columns attack, form, model,
     index, role, score and decision. Raises PluginError if the attack fails or returns values that are not finite."""
     membership, rows = case.membership[case.target], case.queried
+    signal = readings(case, module, case.unlearned_files, case.target, rows)
     value, decision = call(
-        module,
-        case.answers(case.unlearned_files).of(case.target, rows),
-        case.labels_of(case.target)[..., rows],
-        reference,
-        settings,
-        generator(seed, "attack", name, form),
-        **readings(case, module, case.unlearned_files, case.target, rows),
-    )
+        module, case.answers(case.unlearned_files).of(case.target, rows), case.labels_of(case.target)[..., rows],
+        reference, settings, generator(seed, "attack", name, form), **signal,
+    )  # fmt: skip
     model, column = np.nonzero(membership.queries[:, rows])
+    read = {reading: values[model, column] for reading, values in signal.items()}
     at = model, rows[column]
     role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
-    return _columns(name, form, *at, role, value[model, column], decision[model, column])
+    return _columns(name, form, *at, role, value[model, column], decision[model, column], **read)
 
 
 def call(
@@ -311,14 +309,18 @@ def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.nd
     return value, decision
 
 
-def _columns(name: str, form: str, *arrays: np.ndarray) -> dict[str, np.ndarray]:
+def _columns(name: str, form: str, *arrays: np.ndarray, **read: np.ndarray) -> dict[str, np.ndarray]:
     """Return the columns of the table of scores: attack, form, model, index, role, score and decision.
 
-    ``name`` and ``form`` are repeated on each row; ``arrays`` [rows] are the other columns, in this order. Raises
-    PluginError for scores that are not finite.
+    ``name`` and ``form`` are repeated on each row; ``arrays`` [rows] are the other columns, in this order; ``read``
+    [rows, …] are the signals that the attack read of these samples. Raises PluginError for scores that are not finite.
+    It names the signal that is NaN for one of the samples, or else the attack.
     """
     model, index, role, value, decision = arrays
     if not np.isfinite(value).all():
+        for signal, values in read.items():
+            if np.isnan(values).all(axis=tuple(range(1, values.ndim))).any():
+                raise PluginError(f"signal {signal!r} is NaN for samples that attack {name!r} ({form}) scores; mend it")
         raise PluginError(f"attack {name!r} ({form}) returned scores that are not finite; mend its score function")
     return {
         "attack": np.full(len(model), name), "form": np.full(len(model), form), "model": model.astype(np.int32),

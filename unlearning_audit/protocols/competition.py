@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.protocols._block import members
 from unlearning_audit.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
@@ -86,13 +87,8 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     numbers = np.arange(options.models_per_block) + block * options.models_per_block
     single = options.originals == "one"
     seed_numbers = np.zeros_like(numbers) if single else numbers // options.copies
-    return Membership(
-        train=train, forget=forget, heldout=np.zeros(train.shape, bool),
-        seed=np.array([seed_of(seed, "model", int(n)) for n in seed_numbers], np.int64),
-        replicate=numbers if single or options.copies > 1 else None,
-        split=np.zeros(len(train), np.int64), block=np.full(len(train), block, np.int64),
-        shadow=np.zeros(len(train), bool),
-    )  # fmt: skip
+    seeds = (seed_of(seed, "model", int(n)) for n in seed_numbers)
+    return members(block, seeds, train, forget, replicate=numbers if single or options.copies > 1 else None)
 
 
 def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng: np.random.Generator) -> np.ndarray:

@@ -10,6 +10,7 @@ from pydantic import Field
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.protocols._block import members
 from unlearning_audit.randomness.keyed import seed_of
 
 PROTOCOL = Protocol(offers=("seeds", "forgotten", "weights"), own_rows=True, counts=("blocks",))
@@ -54,9 +55,4 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     forget = np.zeros(train.shape, bool)
     forget[:, candidates[:k]] = True
     numbers = range(block * options.models_per_block, (block + 1) * options.models_per_block)
-    return Membership(
-        train=train, forget=forget, heldout=np.zeros(train.shape, bool),
-        seed=np.array([seed_of(seed, "model", n) for n in numbers], np.int64),
-        split=np.zeros(len(train), np.int64), block=np.full(len(train), block, np.int64),
-        shadow=np.zeros(len(train), bool),
-    )  # fmt: skip
+    return members(block, (seed_of(seed, "model", n) for n in numbers), train, forget)

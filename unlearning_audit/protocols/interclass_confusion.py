@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.protocols._block import members
 from unlearning_audit.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(offers=("confused_labels", "forgotten", "weights"), counts=("repeats",), system="swap")
@@ -60,7 +61,7 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     if options.pool == "half":
         order = generator(seed, "halves").permutation(np.flatnonzero(part))
         part = np.isin(np.arange(len(part)), order[: len(order) // 2])
-    train = np.broadcast_to(part, (options.models, len(data.y)))
+    train = np.tile(part, (options.models, 1))
     candidates = [np.flatnonzero(part & (data.y == c)) for c in options.classes]
     # All blocks confuse the same number of samples of each class, so that all models forget equally many.
     k = int(options.share * min(len(c) for c in candidates) + 1e-9)
@@ -72,9 +73,5 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         rows = generator(seed, "confusion", block, label).permutation(candidates[label])[:k]
         forget[:, rows] = True
         labels[:, rows] = options.classes[confused]
-    return Membership(
-        train=train.copy(), forget=forget, heldout=np.zeros(train.shape, bool), labels=labels,
-        seed=np.array([seed_of(seed, "model", block, i) for i in range(options.models)], np.int64),
-        split=np.zeros(options.models, np.int64), block=np.full(options.models, block, np.int64),
-        shadow=np.zeros(options.models, bool),
-    )  # fmt: skip
+    seeds = (seed_of(seed, "model", block, i) for i in range(options.models))
+    return members(block, seeds, train, forget, labels=labels)

@@ -10,6 +10,7 @@ from pydantic import Field
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.protocols._block import members
 from unlearning_audit.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
@@ -51,8 +52,5 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
         raise ValueError(f"random halves need two training samples, the data have {len(order)}; use more data")
     train = np.zeros((2, len(data.y)), bool)
     train[0, order[:half]] = train[1, order[half : 2 * half]] = True
-    return Membership(
-        train=train, forget=np.zeros(train.shape, bool), heldout=(data.part == 0) & ~train,
-        seed=np.array([seed_of(seed, "half", block, side) for side in range(2)], np.int64),
-        split=np.arange(2), block=np.full(2, block, np.int64), shadow=np.zeros(2, bool),
-    )  # fmt: skip
+    seeds, nothing = (seed_of(seed, "half", block, side) for side in range(2)), np.zeros(train.shape, bool)
+    return members(block, seeds, train, nothing, heldout=(data.part == 0) & ~train, split=np.arange(2))

@@ -12,6 +12,7 @@ from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.protocols import _candidates
+from unlearning_audit.protocols._block import members
 from unlearning_audit.protocols._options import Candidates
 from unlearning_audit.randomness.keyed import generator, seed_of
 
@@ -78,9 +79,5 @@ def draw(
     train[0, samples] = True
     forget[0, np.take_along_axis(both, heads[:, None], axis=1)] = True
     heldout[0, np.take_along_axis(both, 1 - heads[:, None], axis=1)] = True
-    return Membership(
-        train=train & ~heldout, forget=forget, heldout=heldout, pair=pair,
-        request=request if options.requests > 1 else None,
-        seed=np.array([seed_of(seed, "model", block)], np.int64), split=np.zeros(1, np.int64),
-        block=np.full(1, block, np.int64), shadow=np.zeros(1, bool),
-    )  # fmt: skip
+    more = {"heldout": heldout, "pair": pair, "request": request if options.requests > 1 else None}
+    return members(block, [seed_of(seed, "model", block)], train & ~heldout, forget, **more)

@@ -14,6 +14,7 @@ from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.protocols._block import members
 from unlearning_audit.randomness.keyed import generator, seed_of
 
 PROTOCOL = Protocol(
@@ -115,11 +116,9 @@ def draw(
             forget[model, _fillers(joined, int(forget[model].sum()), options, selection)] = True
     weight = np.zeros(len(data.y))
     weight[audited] = 1.0
-    return Membership(
-        train=train, forget=forget, heldout=heldout, weight=weight,
-        seed=np.array([seed_of(seed, "ruli", "model", population, block, model) for model in range(3)], np.int64),
-        split=np.arange(3), block=np.full(3, block, np.int64), shadow=np.full(3, population == "shadows"),
-    )  # fmt: skip
+    seeds = (seed_of(seed, "ruli", "model", population, block, model) for model in range(3))
+    shadow = np.full(3, population == "shadows")
+    return members(block, seeds, train, forget, heldout=heldout, weight=weight, split=np.arange(3), shadow=shadow)
 
 
 def targets(data: Data, options: Options, seed: int, selection: Selection | None = None) -> list[np.ndarray]:
@@ -161,10 +160,10 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
     role = np.empty((3, n), np.int64)
     # The quarters are drawn anew every four blocks, when every canary has had all patterns.
     quarters = generator(seed, "ruli", "quarters", population, block // 4).permutation(n)
-    for i, members in enumerate(quarters.reshape(-1, size)):
+    for i, quarter in enumerate(quarters.reshape(-1, size)):
         pattern = np.array(QUARTERS[(i + block) % 4] if canary else THIRDS)
         start = generator(seed, "ruli", "roles", population, block, kind, i).permutation(np.arange(size) % 3)
-        role[:, members] = pattern[(start + turn) % 3]
+        role[:, quarter] = pattern[(start + turn) % 3]
     return role
 
 

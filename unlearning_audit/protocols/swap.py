@@ -14,6 +14,7 @@ from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.protocols import _candidates
+from unlearning_audit.protocols._block import members
 from unlearning_audit.protocols._options import Candidates
 from unlearning_audit.randomness.keyed import generator, seed_of
 
@@ -136,10 +137,9 @@ def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, option
     weight = None
     if options.sensitivity:
         weight = np.array([options.sensitivity.get(int(label), 1.0) for label in data.y], np.float64)
-    return Membership(
-        train=train, forget=forget, heldout=heldout, weight=weight, request=request if options.requests > 1 else None,
-        seed=np.array([seed_of(seed, "model", block, side, number, i) for side, number, _, i in plan], np.int64),
+    return members(
+        block, (seed_of(seed, "model", block, side, number, i) for side, number, _, i in plan), train, forget,
+        heldout=heldout, weight=weight, request=request if options.requests > 1 else None,
         split=np.array([number for _, number, _, _ in plan], np.int64),
-        block=np.full(len(plan), block, np.int64),
         shadow=np.array([side == 1 for side, _, _, _ in plan]),
     )  # fmt: skip
