@@ -158,12 +158,8 @@ def largest_gap(a: Bank, b: Bank) -> float:
 def mean_loss(bank: Bank, selection: Rows) -> np.ndarray:
     """Mean cross-entropy of each model over its rows, float64 [models]."""
     z = torch.from_numpy(bank.logits()).double()
-    return np.array(
-        [
-            float(nn.functional.cross_entropy(z[m, index], bank.labels_of(m, index)))
-            for m, index in enumerate(selection.index)
-        ]
-    )
+    loss = nn.functional.cross_entropy
+    return np.array([float(loss(z[m, rows], bank.labels_of(m, rows))) for m, rows in enumerate(selection.index)])
 
 
 def plain_training(bank: Bank, model: int, selection: Rows) -> nn.Module:

@@ -17,10 +17,8 @@ CLASSES = 4
 GOOD = {
     "logits": np.random.default_rng(0).normal(size=(4, 12, 3)).astype(np.float32),
     "labels": np.arange(12) % 3,
-    "train": np.tile([[1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0]], (2, 1)).astype(bool),
-    "forget": np.tile([[0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0]], (2, 1)).astype(
-        bool
-    ),
+    "train": np.tile(np.repeat([[1, 1, 0, 0], [1, 0, 1, 0]], 3, axis=1), (2, 1)).astype(bool),
+    "forget": np.tile(np.repeat([[0, 1, 0, 0], [0, 0, 1, 0]], 3, axis=1), (2, 1)).astype(bool),
 }
 
 
@@ -124,9 +122,6 @@ def reason(rows, metric, attack="", setting=""):
 
 
 def _row(rows, metric, attack, setting):
-    (row,) = [
-        r
-        for r in rows
-        if isinstance(r, Row) and (r.metric, r.attack) == (metric, attack) and setting in (None, about(r))
-    ]
+    found = [row for row in rows if isinstance(row, Row) and (row.metric, row.attack) == (metric, attack)]
+    (row,) = (row for row in found if setting in (None, about(row)))
     return row

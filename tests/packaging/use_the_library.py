@@ -15,22 +15,11 @@ from unlearning_audit.attacks import lira, shadow, svc
 from unlearning_audit.evaluation.reference import Reference
 from unlearning_audit.metrics import competition
 
-ROOMS = (
-    "evaluation",
-    "store",
-    "attacks",
-    "comparisons",
-    "report",
-    "metrics",
-    "protocols",
-    "readers",
-    "stages",
-    "stats",
-    "study",
-)
+#: Rooms of the workflow.
+WORKFLOW = {"command", "data", "methods", "models", "plugins", "signals", "training", "workflow"}
 
 assert "site-packages" in unlearning_audit.__file__
-for room in ROOMS:
+for room in {module.name for module in pkgutil.iter_modules(unlearning_audit.__path__) if module.ispkg} - WORKFLOW:
     package = importlib.import_module(f"unlearning_audit.{room}")
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
@@ -48,12 +37,8 @@ for attack in (lira, shadow, svc):
     assert auc.low > 0.6, (attack.__name__, auc)
 
 phi = rng.normal(size=(2, 24, 30))
-rows = competition.evaluate(
-    unlearned=competition.Models(phi[0]),
-    retrained=competition.Models(phi[1]),
-    options=competition.Options(),
-    rng=rng,
-)
+unlearned, retrained = map(competition.Models, phi)
+rows = competition.evaluate(unlearned=unlearned, retrained=retrained, options=competition.Options(), rng=rng)
 assert any(row.metric == "forgetting_quality" and row.value > 0 for row in rows)
 
 with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):

@@ -24,5 +24,4 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 def correct(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return whether the predicted class is ``y``, bool [n]. Of equal largest logits the first class is predicted, as
     for accuracy."""
-    hit: np.ndarray = logits.argmax(axis=1) == y
-    return hit
+    return np.asarray(logits.argmax(axis=1) == y)

@@ -22,5 +22,4 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 def negative_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return Σ_c p_c log p_c, float64 [n], between −log(classes) and 0. The labels ``y`` are not used."""
     log_p = signals.log_probabilities(logits)
-    negative: np.ndarray = (np.exp(log_p) * log_p).sum(axis=1)
-    return negative
+    return np.asarray((np.exp(log_p) * log_p).sum(axis=1))

@@ -45,5 +45,4 @@ def score(
 
 def small(squared_norms: np.ndarray) -> np.ndarray:
     """Return −log of the norm from ``squared_norms``, float64 of their shape; 354 where the norm is 0."""
-    size: np.ndarray = -0.5 * np.log(np.maximum(squared_norms, SMALLEST))
-    return size
+    return np.asarray(-0.5 * np.log(np.maximum(squared_norms, SMALLEST)))

@@ -28,8 +28,7 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     bound = np.inf if options.clip is None else np.log1p(-options.clip) - np.log(options.clip)
 
     def phi(z: np.ndarray, label: np.ndarray) -> np.ndarray:
-        cut: np.ndarray = np.clip(signals.phi(z, label), -bound, bound)
-        return cut
+        return np.asarray(np.clip(signals.phi(z, label), -bound, bound))
 
     rows = signals.statistics(phi, reference, classes=logits.shape[-1])
     at = signals.per_model(phi, logits, y)

@@ -67,8 +67,7 @@ def online(
     ``density.gaussian``.
     """
     inside, outside = (_gaussian(pool, mask, options) for mask in (member, nonmember))
-    ratio: np.ndarray = density.gaussian(phi, *inside) - density.gaussian(phi, *outside)
-    return ratio
+    return np.asarray(density.gaussian(phi, *inside) - density.gaussian(phi, *outside))
 
 
 def offline(phi: np.ndarray, pool: np.ndarray, nonmember: np.ndarray, options: Options) -> np.ndarray:
@@ -78,8 +77,7 @@ def offline(phi: np.ndarray, pool: np.ndarray, nonmember: np.ndarray, options: O
     paper's one-sided score is Φ of this z-value (1 minus the p-value), which rounds to 1 beyond 8.
     """
     middle, width = _gaussian(pool, nonmember, options)
-    z: np.ndarray = (phi - middle) / np.maximum(width, density.SMALLEST_SPREAD)
-    return z
+    return np.asarray((phi - middle) / np.maximum(width, density.SMALLEST_SPREAD))
 
 
 def _gaussian(pool: np.ndarray, mask: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:

@@ -30,10 +30,9 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
     """Return the mean log p of the scored tokens of each text, float64 [...]. ``compressed`` is for other attacks and
     not used."""
-    mean: np.ndarray = np.nanmean(tokens[..., LOGP], axis=-1)
-    return mean
+    return np.asarray(np.nanmean(tokens[..., LOGP], axis=-1))
 
 
 def cross_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return −log p_y in nats, float64 [n]. It is not clipped, so it keeps growing where p_y rounds to 0."""
-    return -signals.of_label(signals.log_probabilities(logits), y)
+    return -signals.label_logp(logits, y)

@@ -39,8 +39,7 @@ def score(
 def standardised(tokens: np.ndarray) -> np.ndarray:
     """Return (log p − μ)/σ of each token, float64 [..., tokens]; σ is at least `SMALLEST`. ``tokens`` float64 [...,
     tokens, 4]."""
-    normalised: np.ndarray = (tokens[..., LOGP] - tokens[..., MEAN]) / np.maximum(tokens[..., SPREAD], SMALLEST)
-    return normalised
+    return np.asarray((tokens[..., LOGP] - tokens[..., MEAN]) / np.maximum(tokens[..., SPREAD], SMALLEST))
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:

@@ -27,5 +27,4 @@ def score(
 def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
     """Return log p − mean log p of the neighbours, float64 [models, samples]; ``neighbours`` float64 [models, samples,
     views] is the signal."""
-    difference: np.ndarray = signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1)
-    return difference
+    return np.asarray(signals.per_model(signals.label_logp, logits, y) - np.nanmean(neighbours, -1))

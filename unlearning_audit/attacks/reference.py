@@ -47,5 +47,4 @@ def score(
 def calibrated(logits: np.ndarray, y: np.ndarray, reference_logp: np.ndarray) -> np.ndarray:
     """Return log p of the label minus ``reference_logp``, float64 [models, samples], its mean over models that never
     saw the sample."""
-    difference: np.ndarray = signals.per_model(signals.label_logp, logits, y) - reference_logp
-    return difference
+    return np.asarray(signals.per_model(signals.label_logp, logits, y) - reference_logp)

@@ -45,8 +45,8 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     without such samples, and for an audited model that is also a reference model.
     """
     signals.same_samples(logits, y, reference)
-    log_p = signals.per_model(_log_confidence, logits, y)
-    pool = signals.per_model(_log_confidence, reference.logits, reference.y)
+    log_p = signals.per_model(signals.label_logp, logits, y)
+    pool = signals.per_model(signals.label_logp, reference.logits, reference.y)
     member, nonmember = reference.member, reference.nonmember
     z = np.logical_or(nonmember.all(axis=0), options.z == "others")
     prior = Prior.of(pool, member, nonmember, options)
@@ -153,8 +153,7 @@ def dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarr
     rivals: np.ndarray = z.sum() - z
     if (rivals < 1).any():
         raise ValueError("RMIA has no samples to compare with: use z: others, or add samples no shadow saw")
-    share: np.ndarray = np.divide(np.stack([_dominated(row, z, gamma) for row in log_ratio]), rivals)
-    return share
+    return np.asarray(np.divide(np.stack([_dominated(row, z, gamma) for row in log_ratio]), rivals))
 
 
 def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray:
@@ -165,8 +164,3 @@ def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray
     # Sorted queries use the processor's cache.
     count[order] = np.searchsorted(ranked[z[order]], ranked - np.log(gamma), side="right")
     return count - z if gamma <= 1 else count
-
-
-def _log_confidence(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return log p_y, float64 [n]."""
-    return signals.of_label(signals.log_probabilities(logits), y)

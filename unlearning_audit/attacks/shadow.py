@@ -107,7 +107,6 @@ def _fit(x: np.ndarray, member: np.ndarray, classifier: str, seed: int) -> Calla
 
     def log_odds(rows: np.ndarray) -> np.ndarray:
         p = np.clip(model.predict_proba(rows)[:, 1], 1e-12, 1.0 - 1e-12)
-        odds: np.ndarray = np.log(p) - np.log1p(-p)
-        return odds
+        return np.asarray(np.log(p) - np.log1p(-p))
 
     return log_odds

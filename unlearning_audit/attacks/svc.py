@@ -41,5 +41,4 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 def confidence(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return p_y, float64 [n]."""
-    p: np.ndarray = np.exp(signals.of_label(signals.log_probabilities(logits), y))
-    return p
+    return np.asarray(np.exp(signals.label_logp(logits, y)))

@@ -122,17 +122,13 @@ def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]
         if not isinstance(label, (int, str)) or (isinstance(label, int) and label < 0):
             raise ValueError(f"{where}: {options.label} is {label!r}, not a label; choose another split or column")
         labels.append(label)
-        values.append(pixels(row[column], options, where) if options.image else text(row[column], column, where))
+        value = row[column]
+        if options.image is None and not (isinstance(value, str) and value.strip()):
+            raise ValueError(f"{where}: {column} holds no text")
+        values.append(value if options.image is None else pixels(value, options, where))
     if len(labels) < 2 or len({type(label) for label in labels}) > 1:
         raise ValueError(f"{options.repository}: split {split!r} needs two rows and labels of one kind")
     return values, labels
-
-
-def text(value: object, column: str, where: str) -> str:
-    """Return the value if it is text. Raises ValueError otherwise."""
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{where}: {column} holds no text")
-    return value
 
 
 def pixels(value: object, options: Options, where: str) -> np.ndarray:

@@ -249,9 +249,10 @@ def _levels(
     ``missing``, missing values are a value of their own, the last."""
     gaps = column.isna().to_numpy()
     if gaps.any() and not missing:
-        hint = "drop, which leaves these rows out" if role == "label" else "mean or drop"
-        hint = f"; clean them, or set missing to {hint}"
-        raise ValueError(f"column {column.name!r} has no value in {gaps.sum():,} rows{hint}")
+        remedy = "clean them, or set missing to " + (
+            "drop, which leaves these rows out" if role == "label" else "mean or drop"
+        )
+        raise ValueError(f"column {column.name!r} has no value in {gaps.sum():,} rows; {remedy}")
     codes, levels = column.factorize(sort=True)
     values: list[object] = levels.tolist()
     if len(values) > options.most:

@@ -181,5 +181,4 @@ def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Sel
             f"canary_rate={options.canary_rate} means that {count} other samples are forgotten with {canaries} "
             f"canaries, but a model has {len(fillers)}; raise the rate or attack_size"
         )
-    chosen: np.ndarray = fillers
-    return chosen
+    return np.asarray(fillers)

@@ -15,6 +15,5 @@ def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndar
     if case.imported:
         before = case.before()
         assert not isinstance(before, str)  # else nobody asks
-        chosen: np.ndarray = before[models][:, rows]
-        return chosen
+        return np.asarray(before[models][:, rows])
     return case.answers(case.originals).phi(case.labels_of(models)[..., rows], models, rows)

@@ -39,5 +39,4 @@ def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndar
     gradients = case.answers(files).gradients
     if gradients is None or gradients.squared_norms.shape[1] != len(case.data.y):
         raise ArtifactError(f"{files[0]}: no squared_norms of all samples were read of these models; {DECLARE}")
-    norms: np.ndarray = gradients.squared_norms[models][:, rows]
-    return norms
+    return np.asarray(gradients.squared_norms[models][:, rows])
