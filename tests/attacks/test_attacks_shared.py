@@ -5,7 +5,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from unlearning_audit.evaluation import density, logistic, per_sample, signals, thresholds
+from unlearning_audit.evaluation import density, logistic, signals, thresholds
 from unlearning_audit.evaluation.reference import Reference
 
 from attack_cases import logits_of, reference_of
@@ -129,30 +129,6 @@ def test_kernel_density_far_away_follows_the_nearest_point():
 def test_gaussian_density_and_its_floor():
     assert density.gaussian(np.array(1.3), 0.2, 0.7) == pytest.approx(scipy_stats.norm.logpdf(1.3, 0.2, 0.7))
     assert density.gaussian(np.array(2e-6), 0.0, 0.0) == pytest.approx(scipy_stats.norm.logpdf(2e-6, 0, 1e-6))
-
-
-@pytest.mark.parametrize("leave_out", [False, True])
-@pytest.mark.parametrize("models", [5, 8])
-def test_per_sample_statistics_equal_loops(rng, models, leave_out):
-    x = rng.normal(size=(models, 7)) * np.arange(1, 8) + 50
-    mask = rng.random((models, 7)) < 0.5
-    mask[:3] = True
-    x[2, 3] = x[1, 3]  # a tie
-    kinds = ("per_sample", "within", "global")
-    got = {kind: per_sample.spread(x, mask, kind=kind, leave_out=leave_out) for kind in kinds}
-    got["mean"] = per_sample.mean(x, mask, leave_out=leave_out)
-    got |= {} if leave_out else {"median": per_sample.median(x, mask)}
-    for m in range(models if leave_out else 1):
-        rest = mask & ~(leave_out & (np.arange(models) == m)[:, None])
-        columns = [x[rest[:, j], j] for j in range(7)]
-        want = {
-            "mean": [c.mean() for c in columns], "median": [np.median(c) for c in columns],
-            "per_sample": [c.std() for c in columns], "global": np.full(7, x[rest].std()),
-            "within": np.full(7, np.concatenate([c - c.mean() for c in columns]).std()),
-        }  # fmt: skip
-        for name, value in got.items():
-            rows = np.broadcast_to(value, (models, 7))
-            np.testing.assert_allclose(rows[m], want[name], rtol=1e-9, err_msg=name)
 
 
 def test_a_reference_that_does_not_fit_is_refused(rng):

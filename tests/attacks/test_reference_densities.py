@@ -64,8 +64,9 @@ def test_models_that_agree_have_the_smallest_bandwidth():
 
 
 @pytest.mark.parametrize("models", [[7, 0, 11], [7, 0], [3]])
-@pytest.mark.parametrize("kind", ["kde", "gaussian"])
-@pytest.mark.parametrize("bandwidth", ["silverman", 0.7])
+@pytest.mark.parametrize(
+    ("kind", "bandwidth"), [("kde", "silverman"), ("kde", 0.7), ("gaussian", "silverman"), ("pooled", "silverman")]
+)
 def test_a_model_is_judged_by_the_others(kind, bandwidth, models, monkeypatch):
     rng = np.random.default_rng(2)
     phi, mask = ragged(rng)

@@ -108,27 +108,3 @@ def test_a_sample_may_be_asked_about_alone_and_global_generators_stay_as_they_we
     np.testing.assert_array_equal(np.random.get_state()[1], before[0])
     assert torch.equal(torch.get_rng_state(), before[1])
     assert torch.get_num_threads() == before[2]
-
-
-def test_a_library_row_is_the_same_alone_and_among_others():
-    """What `Rows` gives a loader for many rows at once is what ART's own data set gives one by one."""
-    from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
-
-    logits, y, member = population(np.random.default_rng(6))
-    attack = art.fitted(
-        art.features(logits[0], y, "logits"), y, member, logits.shape[-1], art.Options(features="logits", epochs=1)
-    )
-    columns = logits[0], np.eye(4)[y], member
-    plain = MembershipInferenceBlackBox._get_attack_dataset(attack, *columns)
-    fast = attack._get_attack_dataset(*columns)
-    assert len(fast) == len(plain)
-    for row in (5, 3, 200):
-        assert all(map(torch.equal, fast[row], plain[row]))
-    loaders = (torch.utils.data.DataLoader(rows, batch_size=64, shuffle=True) for rows in (fast, plain))
-    batches = []
-    for loader in loaders:
-        torch.manual_seed(0)
-        batches.append(list(loader))
-    assert [len(batch[0]) for batch in batches[0]] == [64] * 4 + [44]
-    for fast_batch, plain_batch in zip(*batches, strict=True):
-        assert all(map(torch.equal, fast_batch, plain_batch))
