@@ -1,7 +1,6 @@
 """Image files on disk: torchvision's layouts and folders of the user's own."""
 
 import gzip
-import hashlib
 import struct
 
 import numpy as np
@@ -57,22 +56,23 @@ def test_missing_packed_cut_and_few_idx_files_say_what_to_put_where(tmp_path):
     refused()
 
 
-@pytest.mark.parametrize(
-    ("module", "folder", "files"),
-    [
-        (cifar10, "cifar-10-batches-py", [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "batches.meta"]),
-        (cifar100, "cifar-100-python", ["train", "test", "meta"]),
-    ],
-)
-def test_cifar_files_that_are_absent_or_changed_are_never_opened(tmp_path, module, folder, files):
-    sentence = rf"CIFAR10+: {tmp_path}/data must hold {folder}/ with .*set download: true or put them there"
-    with pytest.raises(ValueError, match=sentence):
-        module.load(module.Options(), tmp_path)
-    (tmp_path / "data" / folder).mkdir(parents=True)
-    for file in files:
-        (tmp_path / "data" / folder / file).write_bytes(b"not what it should be")
-    with pytest.raises(ValueError, match=sentence):
-        module.load(module.Options(), tmp_path)
+@pytest.mark.parametrize("module", [cifar10, cifar100])
+def test_cifar_files_that_are_absent_or_changed_are_never_opened(tmp_path, module):
+    def refused():
+        sentence = rf"CIFAR10+: {tmp_path}/data must hold cifar-.* with .*set download: true or put them there"
+        with pytest.raises(ValueError, match=sentence):
+            module.load(module.Options(), tmp_path)
+
+    refused()
+    batches = [f"cifar-10-batches-py/{name}" for name in ("test_batch", *(f"data_batch_{i}" for i in range(1, 6)))]
+    for name in (
+        *batches,
+        "cifar-10-batches-py/batches.meta",
+        *(f"cifar-100-python/{n}" for n in ("train", "test", "meta")),
+    ):
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_bytes(b"not what it should be")
+    refused()
 
 
 # ---------------------------------------------------------------- folders
@@ -110,28 +110,26 @@ def test_images_of_the_right_size_keep_every_pixel_and_others_are_averaged(tmp_p
 
 
 def test_broken_folders_are_refused_with_their_name(tmp_path):
-    options = image_folder.Options(path="pets", image_size=4)
+    pets = tmp_path / "pets"
 
     def refuses(message):
         with pytest.raises(ValueError, match=message):
-            image_folder.load(options, tmp_path)
+            image_folder.load(image_folder.Options(path="pets", image_size=4), tmp_path)
 
     refuses(r"pets/train is not a directory")
-    picture(tmp_path / "pets" / "train" / "cat" / "a.png", np.zeros((4, 4)))
+    picture(pets / "train" / "cat" / "a.png", np.zeros((4, 4)))
     refuses(r"pets/train must hold one folder of images for each class")
-    (tmp_path / "pets" / "train" / "dog").mkdir()
+    (pets / "train" / "dog").mkdir()
     refuses(r"pets/train/dog holds no image")
-    file = tmp_path / "pets" / "train" / "dog" / "a.jpg"
+    file = pets / "train" / "dog" / "a.png"
     file.write_bytes(b"no image")
-    refuses(r"train/dog/a\.jpg cannot be read as an 8-bit image")
-    file.unlink()
-    Image.fromarray(np.full((4, 4), 4000, np.uint16)).save(file.with_suffix(".png"))
+    refuses(r"train/dog/a\.png cannot be read as an 8-bit image")
+    Image.fromarray(np.full((4, 4), 4000, np.uint16)).save(file)
     refuses(r"train/dog/a\.png cannot be read as an 8-bit image .*wider than 8 bits")
-    picture(file.with_suffix(".png"), np.zeros((4, 4)))
-    (tmp_path / "pets" / "val").mkdir()
+    picture(file, np.zeros((4, 4)))
+    (pets / "val").mkdir()
     refuses(r"pets/val: images are read from train/ and test/; rename it to test, or move it away")
-    (tmp_path / "pets" / "val").rmdir()
-    picture(tmp_path / "pets" / "test" / "cow" / "a.png", np.zeros((4, 4)))
+    picture(pets / "test" / "cow" / "a.png", np.zeros((4, 4)))
     refuses(r"pets/test/cow: train/ has no such class")
 
 
@@ -155,12 +153,9 @@ def test_real_cifar10_is_the_published_one(real_data, tmp_path):
 def test_real_mnist_is_the_published_one(real_data, tmp_path):
     read = mnist.load(mnist.Options(data_dir=str(real_data)), tmp_path)
     assert read.y[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]
-    assert read.y[60_000:60_010].tolist() == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
-    train = read.x[:60_000] / np.float32(255)
-    assert abs(train.mean(dtype=np.float64) - 0.1307) < 5e-5
-    assert abs(train.std(dtype=np.float64) - 0.3081) < 5e-5
+    train = read.x[:60_000] / 255
+    assert (train.mean(), train.std()) == pytest.approx((0.1307, 0.3081), abs=5e-5)
     raw = (real_data / "MNIST" / "raw" / "t10k-images-idx3-ubyte.gz").read_bytes()
-    assert hashlib.md5(raw).hexdigest() == "9fb629c4189551a2d022fa330f9573f3"
     assert read.x[60_000:].tobytes() == gzip.decompress(raw)[16:]
 
 
