@@ -28,10 +28,10 @@ def populations(name):
     return list(registry.load("protocols", name).blocks(options_of(name)))
 
 
-def block_of(name, block=0, data=None, seed=0, population=None, **fields) -> Membership:
-    population = population or populations(name)[0]
-    data = samples() if data is None else data
-    return registry.load("protocols", name).draw(block, population, data, options_of(name, **fields), seed)
+def block_of(name, block=0, data=None, seed=0, population=None, selection=None, **fields) -> Membership:
+    data, more = samples() if data is None else data, () if selection is None else (selection,)
+    options, population = options_of(name, **fields), population or populations(name)[0]
+    return registry.load("protocols", name).draw(block, population, data, options, seed, *more)
 
 
 def assert_equal(first: Membership, second: Membership):

@@ -15,11 +15,6 @@ def memorised(count, seed=3) -> Selection:
     return Selection(ratio > 1, ratio < -1, ratio)
 
 
-def draw(name, data, selection, block=0, **fields):
-    module, options = registry.load("protocols", name), options_of(name, **fields)
-    return module.draw(block, next(iter(module.blocks(options))), data, options, 0, selection)
-
-
 def given_up(member) -> np.ndarray:
     """Which samples any model forgets or never saw though it could have: bool [models, samples]."""
     return member.forget | member.heldout
@@ -51,7 +46,7 @@ def test_the_most_or_the_least_memorised_are_forgotten(name, end):
     data = samples(n=400)
     selection = memorised(len(data.y))
     size = {"canaries": 20} if name == "one_run" else {"alpha": 0.1}
-    member = draw(name, data, selection, memorised=end, select_from="halves", **size)
+    member = block_of(name, data=data, selection=selection, memorised=end, select_from="halves", **size)
     for side in (False, True) if name != "one_run" else (False,):
         part = member[member.shadow == side]
         targets = given_up(part).any(0)
@@ -64,9 +59,10 @@ def test_the_most_or_the_least_memorised_are_forgotten(name, end):
 def test_chance_divides_the_chosen_samples(name):
     """Each is forgotten by a half of the models that forget or hold it out: exchangeable, as the null needs."""
     data, blocks = samples(n=400), 300
+    selection = memorised(len(data.y))
     size = {"canaries": 10} if name == "one_run" else {"alpha": 0.08, "shadow_models_per_split": 0}
     draws = [
-        draw(name, data, memorised(len(data.y)), block, memorised="most", select_from="halves", **size)[[0]]
+        block_of(name, block, data, selection=selection, memorised="most", select_from="halves", **size)[[0]]
         for block in range(blocks)
     ]
     forgot, targets = (sum(rows(m)[0].astype(int) for m in draws) for rows in (lambda m: m.forget, given_up))

@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.plugins import registry
 from unlearning_audit.protocols import lira_selection
 
-from protocol_cases import options_of, samples
+from protocol_cases import block_of, samples
 
 #: Protocol, population and options → the first digits of the SHA-256 of three blocks.
 DRAWN = {
@@ -43,24 +43,18 @@ def selection(count: int) -> Selection:
 def digest(members: list[Membership]) -> str:
     """Of everything that a file of these memberships would hold."""
     checksum = hashlib.sha256()
-    for member in members:
-        for field in fields(member):
-            value = getattr(member, field.name)
-            if value is not None:
-                checksum.update(
-                    f"{field.name} {value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes()
-                )
+    for name, value in ((field.name, getattr(member, field.name)) for member in members for field in fields(member)):
+        if value is not None:
+            checksum.update(f"{name} {value.dtype} {value.shape}".encode() + np.ascontiguousarray(value).tobytes())
     return checksum.hexdigest()[:16]
 
 
 @pytest.mark.parametrize("case", DRAWN, ids=lambda case: "-".join(str(part) for part in case))
 def test_draws_are_the_same_in_every_version(case):
     name, population, *options = case
-    data, module = samples(n=201), registry.load("protocols", name)
-    more = [selection(len(data.y))] if hasattr(module, "selects_from") else []
-    members = [
-        module.draw(block, population, data, options_of(name, **dict(options)), 11, *more) for block in (0, 1, 5)
-    ]
+    data = samples(n=201)
+    choice = selection(len(data.y)) if hasattr(registry.load("protocols", name), "selects_from") else None
+    members = [block_of(name, block, data, 11, population, choice, **dict(options)) for block in (0, 1, 5)]
     assert digest(members) == DRAWN[case]
 
 

@@ -6,7 +6,7 @@ from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.protocols import lira_selection, ruli
 
-from protocol_cases import samples
+from protocol_cases import block_of, samples
 
 DATA = samples(n=360, classes=4)
 #: A third of all samples is vulnerable, another protected; some of both are of the test part.
@@ -17,8 +17,8 @@ ROLES = ("retain", "forget", "heldout")
 
 
 def draw(population: str, blocks: int, **options) -> Membership:
-    options = ruli.Options(**{"target_size": 60, "target_class": 2, **options})
-    return Membership.concatenate([ruli.draw(block, population, DATA, options, 7, CHOICE) for block in range(blocks)])
+    of = {"target_size": 60, "target_class": 2, **options}
+    return Membership.concatenate([block_of("ruli", n, DATA, 7, population, CHOICE, **of) for n in range(blocks)])
 
 
 @pytest.mark.parametrize("target_set", ["random", "class", "vulnerable", "protected", "vulnerable_and_protected"])

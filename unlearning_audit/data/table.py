@@ -249,19 +249,19 @@ def _levels(
     ``missing``, missing values are a value of their own, the last."""
     gaps = column.isna().to_numpy()
     if gaps.any() and not missing:
-        remedy = "clean them, or set missing to " + (
-            "drop, which leaves these rows out" if role == "label" else "mean or drop"
-        )
-        raise ValueError(f"column {column.name!r} has no value in {gaps.sum():,} rows; {remedy}")
-    codes, levels = column.factorize(sort=True)
-    values: list[object] = levels.tolist()
+        hint = "drop, which leaves these rows out" if role == "label" else "mean or drop"
+        hint = f"; clean them, or set missing to {hint}"
+        raise ValueError(f"column {column.name!r} has no value in {gaps.sum():,} rows{hint}")
+    values = sorted(column[~gaps].unique().tolist())
     if len(values) > options.most:
         other = "name the column of classes as label" if role == "label" else "leave it out of columns"
         raise ValueError(
             f"column {column.name!r} has {len(values):,} different values, more than most ({options.most}) for a "
             f"{role}; {other}, or raise most"
         )
-    return [*values, *(["missing"] if gaps.any() else [])], np.where(gaps, len(values), codes).astype(np.int64)
+    number = {value: i for i, value in enumerate(values)}
+    codes = np.array([len(values) if gap else number[value] for gap, value in zip(gaps, column, strict=True)], np.int64)
+    return [*values, *(["missing"] if gaps.any() else [])], codes
 
 
 def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np.ndarray:
