@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy import stats as scipy_stats
+from scipy.stats import norm
 from unlearning_audit.attacks import lira
 from unlearning_audit.evaluation.reference import Reference
 
-from attack_cases import logits_of
-
-SPREADS = ["per_sample", "within", "global"]
+from attack_cases import logits_of, run
 
 
 @pytest.fixture
@@ -21,30 +19,17 @@ def halves(rng, models, samples):
     return rng.permuted(np.tile(np.arange(models) % 2 == 0, (samples, 1)), axis=1).T
 
 
-def oracle(phi, pool, member, nonmember, *, mode, centre, spread):
-    """The score by loops and scipy."""
-    middle = np.median if centre == "median" else np.mean
-    score = np.zeros(phi.shape)
-    for mask, sign in ((member, 1), (nonmember, -1)):
-        columns = [pool[mask[:, j], j] for j in range(pool.shape[1])]
-        widths = {
-            "per_sample": [c.std() for c in columns],
-            "within": [np.concatenate([c - c.mean() for c in columns]).std()] * len(columns),
-            "global": [pool[mask].std()] * len(columns),
-        }[spread]
-        for j, column in enumerate(columns):
-            if mode == "online":
-                score[:, j] += sign * scipy_stats.norm.logpdf(phi[:, j], middle(column), widths[j])
-            elif sign < 0 and mode == "offline":
-                score[:, j] = (phi[:, j] - middle(column)) / widths[j]
-            elif sign < 0:
-                score[:, j] = -scipy_stats.norm.logpdf(phi[:, j], middle(column), widths[j])
-    return score
+def gaussian(pool, mask, centre, spread):
+    """Centre and spread of each sample, by loops."""
+    columns = [of_sample[at] for of_sample, at in zip(pool.T, mask.T, strict=True)]
+    residual = np.concatenate([column - column.mean() for column in columns])
+    width = {"per_sample": [column.std() for column in columns], "within": residual.std(), "global": pool[mask].std()}
+    return [getattr(np, centre)(column) for column in columns], width[spread]
 
 
 @pytest.mark.parametrize("mode", ["online", "offline", "offline_density"])
 @pytest.mark.parametrize("centre", ["median", "mean"])
-@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("spread", ["per_sample", "within", "global"])
 def test_score_equals_loops(rng, mode, centre, spread):
     y = rng.integers(3, size=9)
     member = rng.random((12, 9)) < 0.4
@@ -53,17 +38,18 @@ def test_score_equals_loops(rng, mode, centre, spread):
     nonmember[2:4] = True
     pool = rng.normal(size=(12, 9)) * np.arange(1, 10) + member
     phi = rng.normal(size=(4, 9)) * 2
-    options = lira.Options(mode=mode, centre=centre, spread=spread, false_positive_rate=0.1)
-    score, decision = lira.score(
-        logits_of(phi, y), y, Reference(logits_of(pool, y), y, member, nonmember), options, rng
-    )
-    want = oracle(phi, pool, member, nonmember, mode=mode, centre=centre, spread=spread)
-    np.testing.assert_allclose(score, want, rtol=1e-4, atol=1e-4)  # logits are float32
-    if mode == "offline_density":
-        z = oracle(phi, pool, member, nonmember, mode="offline", centre=centre, spread=spread)
-        np.testing.assert_array_equal(decision, 2 * scipy_stats.norm.sf(np.abs(z)) < 0.1)
-    else:
-        np.testing.assert_array_equal(decision, score > (0.0 if mode == "online" else scipy_stats.norm.ppf(0.9)))
+    options = {"mode": mode, "centre": centre, "spread": spread, "false_positive_rate": 0.1}
+    reference = Reference(logits_of(pool, y), y, member, nonmember)
+    score, decision = run(lira, logits_of(phi, y), y, reference, **options)
+    inside, outside = (norm(*gaussian(pool, mask, centre, spread)) for mask in (member, nonmember))
+    z = (phi - outside.mean()) / outside.std()
+    expected = {
+        "online": (inside.logpdf(phi) - outside.logpdf(phi), inside.logpdf(phi) > outside.logpdf(phi)),
+        "offline": (z, norm.sf(z) < 0.1),
+        "offline_density": (-outside.logpdf(phi), 2 * norm.sf(np.abs(z)) < 0.1),
+    }[mode]
+    np.testing.assert_allclose(score, expected[0], rtol=1e-4, atol=1e-4)  # logits are float32
+    np.testing.assert_array_equal(decision, expected[1])
 
 
 def test_offline_is_one_sided_and_holds_its_level(rng):
@@ -73,8 +59,7 @@ def test_offline_is_one_sided_and_holds_its_level(rng):
     phi = np.vstack([rng.normal(size=(50, samples)), np.full((1, samples), -30.0), np.full((1, samples), 30.0)])
     y = np.zeros(samples, dtype=int)
     reference = Reference(logits_of(pool, y), y, np.zeros_like(member), ~member)  # needs no members at all
-    options = lira.Options(mode="offline", false_positive_rate=0.05)
-    score, decision = lira.score(logits_of(phi, y), y, reference, options, rng)
+    score, decision = run(lira, logits_of(phi, y), y, reference, mode="offline", false_positive_rate=0.05)
     # 100 out models place the threshold with an error of .1 · sqrt(1 + 1.64²/2) spreads in each sample
     assert decision[:50].mean() == pytest.approx(0.05, abs=0.01)
     assert not decision[50].any()
@@ -96,7 +81,7 @@ def test_what_the_attack_refuses(rng):
     pool = logits_of(rng.normal(size=(4, 4)), y)
     audited = logits_of(rng.normal(size=(2, 4)), y)
     reference = Reference(pool, y, member, ~member)
-    lira.score(audited, y, reference, lira.Options(minimum=1), rng)
+    run(lira, audited, y, reference, minimum=1)
     for logits, options, message in (
         (audited, {}, "sample 3 has 1 reference models as member"),
         (audited[:, :3], {}, "same samples in both"),
@@ -104,4 +89,4 @@ def test_what_the_attack_refuses(rng):
         (audited, {"mode": "offline", "minimum": 3}, "sample 0 has 2 reference models as non-member"),
     ):
         with pytest.raises(ValueError, match=message):
-            lira.score(logits, y[: logits.shape[1]], reference, lira.Options(**options), rng)
+            run(lira, logits, y[: logits.shape[1]], reference, **options)

@@ -6,7 +6,8 @@ from scipy import stats as scipy_stats
 from unlearning_audit import stats
 from unlearning_audit.attacks import confidence, neighbour_classes
 from unlearning_audit.evaluation import logistic, signals
-from unlearning_audit.evaluation.reference import Reference
+
+from attack_cases import reference_of, run
 
 MODELS, SAMPLES, CLASSES = 8, 400, 4
 
@@ -31,8 +32,8 @@ def game(rng, shift):
 def area(attack, logits, y, member):
     """Of four models, the others being the adversary's."""
     half = MODELS // 2
-    reference = Reference(logits[half:], y, member[half:], ~member[half:])
-    score, _ = attack.score(logits[:half], y, reference, attack.Options(), np.random.default_rng(0))
+    reference = reference_of(logits[half:], y, member[half:])
+    score, _ = run(attack, logits[:half], y, reference)
     return stats.auc(score=score.ravel(), positive=member[:half].ravel()).value
 
 
@@ -61,11 +62,11 @@ def test_of_two_classes_it_reads_the_confidence_alone():
     y, member = rng.integers(2, size=200), rng.random((3, 200)) < 0.5
     logits = (4 * rng.normal(size=(3, 200, 2)) + 3 * member[..., None] * np.eye(2)[y]).astype(np.float32)
     assert (neighbour_classes.features(logits[0], y)[:, 1:] == 0).all()
-    reference = Reference(logits[1:], y, member[1:], ~member[1:])
-    score, _ = neighbour_classes.score(logits[:1], y, reference, neighbour_classes.Options(), rng)
+    reference = reference_of(logits[1:], y, member[1:])
+    score, _ = run(neighbour_classes, logits[:1], y, reference)
     for label in (0, 1):
         at = y == label
-        of_label = Reference(logits[1:, at], y[at], member[1:, at], ~member[1:, at])
+        of_label = reference_of(logits[1:, at], y[at], member[1:, at])
         rows = signals.statistics(lambda z, c: signals.phi(z, c)[:, None], of_label, classes=2)
         alone = logistic.fit(rows.value, rows.member).log_odds(signals.phi(logits[0, at], y[at])[:, None])
         np.testing.assert_allclose(score[0, at], alone, atol=1e-8)

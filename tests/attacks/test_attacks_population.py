@@ -7,7 +7,7 @@ from unlearning_audit import stats
 from unlearning_audit.attacks import kde, likelihood_ratio, loss, population, svc
 from unlearning_audit.attacks import random as control
 
-from attack_cases import advantage, logits_of, reference_of, same_order, two_gaussians
+from attack_cases import advantage, logits_of, reference_of, run, same_order, two_gaussians
 
 D = 1.5
 N = (20, 500)
@@ -26,10 +26,6 @@ def game():
     inside = rng.random(N) < 0.5
     phi = rng.normal(size=N) + D * inside
     return reference_of(pool, y, member), logits_of(phi, y), y, phi, inside
-
-
-def run(attack, logits, y, reference, seed=0, **options):
-    return attack.score(logits, y, reference, attack.Options(**options), np.random.default_rng(seed))
 
 
 def test_loss_ranks_and_decides_by_cross_entropy(game):

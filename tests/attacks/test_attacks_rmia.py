@@ -6,7 +6,7 @@ from unlearning_audit import stats
 from unlearning_audit.attacks import rmia
 from unlearning_audit.evaluation.reference import Reference
 
-from attack_cases import advantage, logits_of
+from attack_cases import advantage, logits_of, run
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def test_score_equals_loops(game, mode, gamma, z):
     y, pool, p, member, nonmember = game
     columns = np.arange(15) if z == "population" or mode == "offline" else np.arange(10)
     y, pool, p, member, nonmember = y[columns], *(v[:, columns] for v in (pool, p, member, nonmember))
-    options = rmia.Options(mode=mode, a=0.4, gamma=gamma, z=z, beta=0.5)
+    options = {"mode": mode, "a": 0.4, "gamma": gamma, "z": z, "beta": 0.5}
     reference = Reference(logits_of(logit(pool), y), y, member, nonmember)
-    score, decision = rmia.score(logits_of(logit(p), y), y, reference, options, np.random.default_rng(0))
+    score, decision = run(rmia, logits_of(logit(p), y), y, reference, **options)
     z_columns = np.flatnonzero(nonmember.all(0)) if z == "population" else np.arange(len(columns))
     want = oracle(p, pool, member, nonmember, mode=mode, a=0.4, gamma=gamma, z=z_columns)
     np.testing.assert_allclose(score, want, atol=1e-12)
@@ -71,8 +71,7 @@ def test_beta_is_learned_on_each_reference_model_without_itself(game, mode, gamm
     gains = {t: (left_out[member] >= t).mean() - (left_out[~member] >= t).mean() for t in np.unique(left_out)}
     best = [t for t, gain in gains.items() if gain > max(gains.values()) - 1e-9]
     reference = Reference(logits_of(logit(pool), y), y, member, ~member)
-    options = rmia.Options(**how, z=z)
-    score, decision = rmia.score(logits_of(logit(p), y), y, reference, options, np.random.default_rng(0))
+    score, decision = run(rmia, logits_of(logit(p), y), y, reference, **how, z=z)
     assert any(np.array_equal(decision, score >= beta - 1e-9) for beta in best)
     assert 0 < decision.mean() < 1
 
@@ -109,7 +108,7 @@ def test_members_score_higher_and_noise_scores_nothing(rng, mode):
     for d in (2.0, 0.0):
         pool, phi = (hardness + rng.normal(size=seen.shape) + d * seen for seen in (member, inside))
         reference = Reference(logits_of(pool, y), y, member, ~member)
-        score, decision = rmia.score(logits_of(phi, y), y, reference, rmia.Options(mode=mode), rng)
+        score, decision = run(rmia, logits_of(phi, y), y, reference, mode=mode)
         auc, alone = (stats.auc(score=of.ravel(), positive=inside.ravel(), level=0.99) for of in (score, phi))
         gain = advantage(decision, inside)
         if d:
@@ -128,10 +127,7 @@ def test_what_the_attack_refuses(rng):
     audited = logits_of(rng.normal(size=(1, 5)), y)
     reference = Reference(pool, y, member, ~member)
 
-    def score(logits, **options):
-        return rmia.score(logits, y, reference, rmia.Options(**options), rng)
-
-    score(audited, mode="offline", beta=0.5)
+    run(rmia, audited, y, reference, mode="offline", beta=0.5)
     for logits, options, message in (
         (audited, {"beta": 0.5}, "sample 4 has 0 reference models as member"),
         (audited, {"mode": "offline", "beta": 0.5, "minimum": 2}, "fewer than 2"),
@@ -141,4 +137,4 @@ def test_what_the_attack_refuses(rng):
         (pool[:1], {"mode": "offline", "beta": 0.5}, "also a reference model"),
     ):
         with pytest.raises(ValueError, match=message):
-            score(logits, **options)
+            run(rmia, logits, y, reference, **options)

@@ -8,16 +8,12 @@ from scipy import stats as scipy_stats
 from unlearning_audit.attacks import shadow
 from unlearning_audit.evaluation import logistic, signals
 
-from attack_cases import advantage, logits_of, reference_of, two_gaussians
+from attack_cases import advantage, logits_of, reference_of, run, two_gaussians
 
 
 @pytest.fixture
 def rng():
     return np.random.default_rng(5)
-
-
-def run(logits, y, reference, seed=0, **options):
-    return shadow.score(logits, y, reference, shadow.Options(**options), np.random.default_rng(seed))
 
 
 def test_separate_classifiers_see_what_differs_between_classes(rng):
@@ -31,7 +27,8 @@ def test_separate_classifiers_see_what_differs_between_classes(rng):
     audited, y2, inside = draw(6)
     reference = reference_of(pool, y, member)
     gains = {
-        labels: advantage(run(audited, y2, reference, labels=labels)[1], inside) for labels in ("separate", "one_hot")
+        labels: advantage(run(shadow, audited, y2, reference, labels=labels)[1], inside)
+        for labels in ("separate", "one_hot")
     }
     assert gains["separate"] == pytest.approx(2 * scipy_stats.norm.cdf(2) - 1, abs=0.05)
     assert abs(gains["one_hot"]) < 0.1
@@ -45,7 +42,7 @@ def test_ten_rows_on_either_side_make_a_class_its_own_classifier(rng, members):
         y[rare[side][members:]] = 1
     pool = logits_of(rng.normal(size=(1, 400)) + 3 * np.where(y == 0, -1, 1) * member, y, 2)
     audited, labels = logits_of([np.linspace(-4, 4, 9)], 0, 2), np.zeros(9, int)
-    separate, _ = run(audited, labels, reference_of(pool, y, member), labels="separate")
+    separate, _ = run(shadow, audited, labels, reference_of(pool, y, member), labels="separate")
     pooled = signals.statistics(
         lambda z, label: shadow.features(z, label, "separate"), reference_of(pool, y, member), classes=2
     )

@@ -6,7 +6,7 @@ from scipy import stats as scipy_stats
 from unlearning_audit import stats
 from unlearning_audit.attacks import confidence, correctness, entropy, modified_entropy
 
-from attack_cases import advantage, logits_of, reference_of, same_order, two_gaussians
+from attack_cases import advantage, logits_of, reference_of, run, same_order, two_gaussians
 
 
 @pytest.fixture
@@ -17,10 +17,6 @@ def rng():
 def softmax(logits):
     e = np.exp(logits.astype(np.float64))
     return e / e.sum(-1, keepdims=True)
-
-
-def run(attack, logits, y, reference, **options):
-    return attack.score(logits, y, reference, attack.Options(**options), np.random.default_rng(0))
 
 
 def test_correctness_is_the_accuracy_gap(rng):

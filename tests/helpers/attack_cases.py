@@ -24,6 +24,11 @@ def reference_of(logits, y, member):
     return Reference(logits=logits, y=y, member=member, nonmember=~member)
 
 
+def run(attack, logits, y, reference, seed=0, **options):
+    """Score and decision of an attack with some options."""
+    return attack.score(logits, y, reference, attack.Options(**options), np.random.default_rng(seed))
+
+
 def same_order(first, second, *, beyond=1e-5):
     """Whether ``first`` grows with ``second``; falls of less than ``beyond`` are rounding between neighbours."""
     return bool((np.diff(first.ravel()[np.argsort(second, axis=None)]) > -beyond).all())

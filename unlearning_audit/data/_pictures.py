@@ -1,6 +1,7 @@
 """Read single image files."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,14 @@ def pixels(file: Path, size: int, *, grey: bool = False) -> np.ndarray:
         with Image.open(file) as image:
             if image.mode[0] in "IF":  # Pillow would clip 16-bit pixels to 255
                 raise ValueError(f"its pixels are wider than 8 bits, mode {image.mode}")
-            converted = image.convert("L" if grey else "RGB")
-            array = np.asarray(converted.resize((size, size), Image.Resampling.BILINEAR))
+            return resized(image, size, grey=grey)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"{file} cannot be read as an 8-bit image ({error}); convert or remove it") from error
-    return np.atleast_3d(array).transpose(2, 0, 1)
+
+
+def resized(image: Any, size: int, *, grey: bool) -> np.ndarray:
+    """Return the pixels of a Pillow ``image`` as `pixels` does; one that has this size already keeps its pixels."""
+    from PIL import Image
+
+    converted = image.convert("L" if grey else "RGB").resize((size, size), Image.Resampling.BILINEAR)
+    return np.atleast_3d(np.asarray(converted)).transpose(2, 0, 1)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.data import Source, _hub, _tokens
+from unlearning_audit.data import Source, _hub, _pictures, _tokens
 from unlearning_audit.plugins.settings import Settings
 
 #: Types of columns of texts.
@@ -137,7 +137,4 @@ def pixels(value: object, options: Options, where: str) -> np.ndarray:
 
     if not isinstance(value, Image.Image):
         raise ValueError(f"{where}: {options.image} is {type(value).__name__}, not an image")
-    image = value.convert("L" if options.grey else "RGB")
-    if image.size != (options.image_size, options.image_size):
-        image = image.resize((options.image_size, options.image_size), Image.Resampling.BILINEAR)
-    return np.atleast_3d(np.asarray(image)).transpose(2, 0, 1)
+    return _pictures.resized(value, options.image_size, grey=options.grey)

@@ -84,11 +84,10 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     train = np.tile(data.part == 0, (options.models_per_block, 1))
     forget = np.zeros(train.shape, bool)
     forget[:, removal] = True
-    numbers = np.arange(options.models_per_block) + block * options.models_per_block
+    numbers = range(block * options.models_per_block, (block + 1) * options.models_per_block)
     single = options.originals == "one"
-    seed_numbers = np.zeros_like(numbers) if single else numbers // options.copies
-    seeds = (seed_of(seed, "model", int(n)) for n in seed_numbers)
-    return members(block, seeds, train, forget, replicate=numbers if single or options.copies > 1 else None)
+    seeds = (seed_of(seed, "model", 0 if single else number // options.copies) for number in numbers)
+    return members(block, seeds, train, forget, replicate=np.array(numbers) if single or options.copies > 1 else None)
 
 
 def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng: np.random.Generator) -> np.ndarray:
