@@ -24,6 +24,7 @@ from unlearning_audit.data import Source, arrays, breast_cancer, digits
         ({"part": np.zeros(6, bool)}, "part must be"),
         ({"part": np.ones(6, np.uint8)}, "no training sample"),
         ({"classes": 1}, "at least 2"),
+        ({"group": np.zeros(6)}, "group is float64"),
     ],
 )
 def test_a_source_says_which_field_is_wrong(change, field):

@@ -66,7 +66,7 @@ def test_pictures_in_folders_of_their_classes_keep_their_pixels(tmp_path):
         ({"text": "note", "label": "label"}, "row 1 of train: note holds no text"),
         ({"text": "sentence", "label": "note"}, "row 1 of train: note is None, not a label"),
         ({"text": "label", "label": "sentence"}, "sentence: the training part has no label"),
-        ({"test": "validation"}, "mine has no split 'validation'; it has t"),
+        ({"text": "sentence", "test": "validation"}, "mine has no split 'validation'; it has t"),
         ({"repository": "other"}, "the column with labels could be sentence, kind, note; name it"),
         ({"repository": "empty"}, "^empty cannot be read"),
         ({"text": "sentence", "test": None}, "without a test split there is no text to learn tokens"),
