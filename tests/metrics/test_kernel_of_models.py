@@ -15,8 +15,7 @@ OPTIONS, ALL = metric.Options(permutations=99), np.arange(12)
 
 def rows_of(unlearned, retrained, original, rng, stems=None):
     """Metric → row of populations [models, samples]."""
-    sides = {"unlearned": unlearned, "retrained": retrained, "original": original}
-    return {row.metric: row for row in metric.evaluate(**sides, stems=stems, options=OPTIONS, rng=rng)}
+    return {row.metric: row for row in metric.evaluate([unlearned, retrained, original], OPTIONS, rng, stems)}
 
 
 def drawn(rng, shift, counts=(12, 12, 12)):

@@ -80,10 +80,10 @@ def _rows(case: Evaluation, options: Options) -> list[Row]:
         for model, sides in enumerate(zip(forget[:, used], heldout[:, used], strict=True))
     ]
     means = {same[0].metric: _mean(same) for same in zip(*tables, strict=True)}
-    by_label, chance = means["label_overlap"], means["label_overlap_random"]
-    notes = [note for note in by_label.note.split("; ") if note != LEAKY]
-    note = "; ".join(filter(None, [*notes, LEAKY if by_label.value < chance.ci_low else ""]))
-    return list((means | {"label_overlap": replace(by_label, note=note)}).values())
+    by_label = means["label_overlap"]
+    if by_label.value < means["label_overlap_random"].ci_low:
+        means["label_overlap"] = replace(by_label, note="; ".join(filter(None, [by_label.note, LEAKY])))
+    return list(means.values())
 
 
 def bags(x: np.ndarray) -> np.ndarray:
@@ -126,11 +126,15 @@ def _mean(same: tuple[Row, ...]) -> Row:
 
 
 def evaluate(
-    y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, features: np.ndarray | None, options: Options,
+    y: np.ndarray,
+    forget: np.ndarray,
+    heldout: np.ndarray,
+    features: np.ndarray | None,
+    options: Options,
     rng: np.random.Generator,
-) -> list[Row]:  # fmt: skip
-    """Return rows of table 11 for one target model: label overlap with a warning if it is lower than by chance, the
-    overlap of random divisions of the same samples, and a linear classifier.
+) -> list[Row]:
+    """Return rows of table 11 for one target model: label overlap, its chance level (the overlap of random divisions of
+    the same samples), and a linear classifier.
 
     ``y`` int [samples]; ``forget`` and ``heldout`` bool [samples]; ``features`` float [samples, features]: anything
     that does not come from an audited model (embeddings of another network, or the pixels; None: the classifier is left
@@ -143,10 +147,9 @@ def evaluate(
     divisions = (rng.permutation(y[either]) for _ in range(options.shuffles))
     chance = np.array([label_overlap(labels[: sizes[0]], labels[sizes[0] :]) for labels in divisions])
     low, high = np.quantile(chance, [0.025, 0.975]).tolist()
-    overlap = label_overlap(y[forget], y[heldout])
-    how = f"range of {options.shuffles} random divisions"
+    overlap, how = label_overlap(y[forget], y[heldout]), f"range of {options.shuffles} random divisions"
     estimates = {
-        "label_overlap": Estimate(overlap, overlap, overlap, n, LEAKY if overlap < low else ""),
+        "label_overlap": Estimate(overlap, overlap, overlap, n),
         "label_overlap_random": Estimate(float(chance.mean()), low, high, n, how),
     }
     if features is None:

@@ -59,24 +59,18 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         raise ValueError("metric kernel compares with retrained models; add retrain, for itself controls: true")
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     y = case.data.y[forget]
-    parts = [case.answers(files).phi(y, rows=forget) for files in (case.unlearned_files, retrained, case.originals)]
-    sides = {"unlearned": parts[0], "retrained": parts[1], "original": parts[2]}
+    phi = [case.answers(files).phi(y, rows=forget) for files in (case.unlearned_files, retrained, case.originals)]
     first, stems = case.membership.originals()
     if not 1 < len(first) < len(stems):  # no copies, or a single original, which cannot be left out
-        return evaluate(**sides, options=options, rng=rng)
-    return evaluate(**sides | {"original": parts[2][first]}, stems=stems, options=options, rng=rng)
+        return evaluate(phi, options, rng)
+    return evaluate([*phi[:2], phi[2][first]], options, rng, stems)
 
 
 def evaluate(
-    *,
-    unlearned: np.ndarray,
-    retrained: np.ndarray,
-    original: np.ndarray,
-    options: Options,
-    rng: np.random.Generator,
-    stems: np.ndarray | None = None,
+    populations: list[np.ndarray], options: Options, rng: np.random.Generator, stems: np.ndarray | None = None
 ) -> list[Row]:
-    """Return rows kernel_p, kernel_nearer and kernel_nearer_p from φ float [models, forget samples] of each population.
+    """Return rows kernel_p, kernel_nearer and kernel_nearer_p from φ float [models, forget samples] of unlearned,
+    retrained and original models.
 
     ``kernel_p`` has its level for any number of models. The interval of ``kernel_nearer`` is a jackknife over as many
     groups as the smallest population has models. A group leaves models of all populations out together, because an
@@ -84,16 +78,17 @@ def evaluate(
     original of each, where several have the same one. They are left out with their original, because they are not
     independent models.
     """
-    counts = [len(part) for part in (unlearned, retrained, original)]
-    if min(counts) < LEAST:
-        note = f"{min(counts)} models are too few: {LEAST} of each kind are needed"
-        return [row(metric=quantity.name, estimate=stats.empty(n=min(counts), note=note)) for quantity in QUANTITIES]
+    counts = [len(part) for part in populations]
+    n = min(counts)
+    if n < LEAST:
+        note = f"{n} models are too few: {LEAST} of each kind are needed"
+        return [row(metric=quantity.name, estimate=stats.empty(n=n, note=note)) for quantity in QUANTITIES]
     u, r, o = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
-    p = kernel.p_value(kernel=_gram(unlearned, retrained), x=u, y=r, rng=rng, draws=options.permutations)
-    groups = [jackknife.groups_of(count, groups=min(counts)) for count in counts]
+    p = kernel.p_value(kernel=_gram(*populations[:2]), x=u, y=r, rng=rng, draws=options.permutations)
+    groups = [jackknife.groups_of(count, groups=n) for count in counts]
     if stems is not None:
         groups[0] = groups[2][stems]
-    n, (near, chance) = min(counts), _nearer(_gram(unlearned, retrained, original), (u, r, o), groups)
+    near, chance = _nearer(_gram(*populations), (u, r, o), groups)
     return [
         row(metric="kernel_p", estimate=Estimate(p, np.nan, np.nan, n)),
         row(metric="kernel_nearer", estimate=near),
