@@ -1,5 +1,6 @@
 """Metrics of answers: ROUGE-L against a plain implementation, multiple choice and model utility by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,6 @@ from unlearning_audit.stats import levels
 
 import metric_calls as call
 from passage_cases import member, two
-from row_places import about
 
 TEXT = "the author of this book was born in a small town and wrote about cats and dogs ran running cat 7 élan"
 WORDS = TEXT.split()
@@ -48,77 +48,71 @@ def test_rouge_is_that_of_a_plain_implementation():
     assert _answers.rouge_l("one two", "") == (0, 0, 0)
 
 
-def text(row) -> str:
-    return " ".join(WORDS[i] for i in row)
-
-
 @pytest.fixture
 def case(tmp_path):
     """20 samples of a prompt and six words each; three models that say the first 6, 3 and 0 of them, retrained 3."""
-    tokenizer = _tokens.trained([" ".join(WORDS)], 300)
-    rng = np.random.default_rng(0)
-    plain_words = [i for i, w in enumerate(WORDS) if len(w) <= 4 and w.isascii() and w not in ("a", "7")]
-    words = np.stack([rng.choice(plain_words, 6, replace=False) for _ in range(20)])
-    answers = [_tokens.encoded(tokenizer, [text(row)])[0] for row in words]
+    tokenizer, rng = _tokens.trained([" ".join(WORDS)], 300), np.random.default_rng(0)
+    plain_words = [w for w in WORDS if len(w) <= 4 and w.isascii() and w not in ("a", "7")]
+    words = [rng.choice(plain_words, 6, replace=False).tolist() for _ in range(20)]
+    answers = _tokens.encoded(tokenizer, [" ".join(six) for six in words])
     length = 3 + max(map(len, answers))
-    x = _tokens.padded([np.concatenate([~np.full(3, 5, np.int32), a]) for a in answers], length)
-    memberships = member()
     part = (np.arange(20) >= 16).astype(np.uint8)
-    index = queried(memberships, part, 4)
+    index = queried(member(), part, 4)
 
-    def write_answers(name, correct):
+    def written(name, correct):
         tokens = np.full((*index.shape, length), -1, np.int32)
-        for model, keep in enumerate(correct):
-            for place, sample in enumerate(index[model]):
-                answer = _tokens.encoded(tokenizer, [" ".join([text(words[sample][:keep]), "xyz " * (6 - keep)])])[0]
-                tokens[model, place, : min(len(answer), length)] = answer[:length]
+        for (model, place), sample in np.ndenumerate(index):
+            keep = correct[model]
+            (answer,) = _tokens.encoded(tokenizer, [" ".join([*words[sample][:keep], "xyz " * (6 - keep)])])
+            tokens[model, place, : min(len(answer), length)] = answer[:length]
         Generations(tokens, index).write(tmp_path / name)
         return [str(tmp_path / name)]
 
-    data = SimpleNamespace(x=x, y=np.zeros(20, int), part=part, group=None,
-                           tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8))  # fmt: skip
-    populations = Evaluation("", [], [], [], generated_files=write_answers("own.npz", (6, 3, 0)),
-                       compared_generated_files=write_answers("retrained.npz", (3, 3, 3)))  # fmt: skip
-    vars(populations).update(data=data, membership=memberships, target=np.ones(3, bool))
+    data = SimpleNamespace(
+        x=_tokens.padded([np.concatenate([~np.full(3, 5, np.int32), a]) for a in answers], length),
+        y=np.zeros(20, int), part=part, group=None, tokenizer=np.frombuffer(tokenizer.to_str().encode(), np.uint8),
+    )  # fmt: skip
+    files = {"generated_files": written("own", (6, 3, 0)), "compared_generated_files": written("retrained", (3, 3, 3))}
+    populations = Evaluation("", [], [], [], **files)
+    vars(populations).update(data=data, membership=member(), target=np.ones(3, bool))
     return populations
 
 
 def by_name(rows):
-    return {(row.metric, about(row)): row for row in rows}
+    return {(row.metric, row.role): row for row in rows}
 
 
 def test_rouge_of_models_that_say_a_known_part(case):
     rows = by_name(call.rows(rouge, case, {}))
     for role in ("forget", "heldout", "retain", "test"):
-        assert rows["rouge_recall", f"role={role}"].value == pytest.approx(0.5, abs=1e-9)
-        assert rows["rouge_gap", f"role={role}"].value == pytest.approx(0, abs=1e-9)
-        assert rows["rouge_recall", f"role={role}"].n == 4 or role == "retain"
+        assert rows["rouge_recall", role].value == pytest.approx(0.5, abs=1e-9)
+        assert rows["rouge_gap", role].value == pytest.approx(0, abs=1e-9)
+        assert rows["rouge_recall", role].n == 4 or role == "retain"
     overlaps = _answers.overlap(case, case.generated_files)
     assert np.nanmean(overlaps[..., 0], 1) == pytest.approx([1, 0.5, 0], abs=1e-9)
     assert np.isnan(overlaps).any(), "of what is kept only some is asked"
-    case.data.tokenizer, case._cache = None, {}
+
+
+@pytest.mark.parametrize("metric", [rouge, fluency])
+def test_without_a_tokenizer_no_answer_can_be_read(case, metric):
+    case.data.tokenizer = None
     with pytest.raises(ValueError, match="hold no tokenizer"):
-        call.rows(rouge, case, {})
+        call.rows(metric, case, {})
 
 
 def test_gibberish_repeats_itself_or_has_words_of_no_text(case):
-    known = set("abcdefgh")
-    assert fluency.judged([], known, 0.5) == (0, 0)
-    # all pairs and triples differ: log2 of 7 and of 6
-    assert fluency.judged(list("abcdefgh"), known, 0.5) == (0, pytest.approx(np.log2(7) / 3 + 2 * np.log2(6) / 3))
-    # two pairs and two triples by turns, 4 + 3 and 3 + 3 times
     halves = -(4 / 7 * np.log2(4 / 7) + 3 / 7 * np.log2(3 / 7))
-    assert fluency.judged(list("abababab"), known, 0.5) == (1, pytest.approx(halves / 3 + 2 / 3))
-    assert fluency.judged(list("abxy"), known, 0.5)[0] == 0
-    assert fluency.judged(list("axyz"), known, 0.5)[0] == 1
+    for said, judged in (
+        ("", (0, 0)),
+        ("abcdefgh", (0, np.log2(7) / 3 + 2 * np.log2(6) / 3)),  # all pairs and triples differ
+        ("abababab", (1, halves / 3 + 2 / 3)),  # two pairs and two triples by turns, 4 + 3 and 3 + 3 times
+        ("abxy", (0, np.log2(3) / 3 + 2 / 3)), ("axyz", (1, np.log2(3) / 3 + 2 / 3)),
+    ):  # fmt: skip
+        assert fluency.judged(list(said), set("abcdefgh"), 0.5) == pytest.approx(judged)
     rows = by_name(call.rows(fluency, case, {}))
     # "xyz" follows the words that a model says: of the first model never, of the third always
-    assert rows["gibberish", "role=forget"].value == pytest.approx(1 / 3)
-    assert rows["gibberish_gap", "role=forget"].value == pytest.approx(1 / 3)
-    assert rows["fluency", "role=forget"].value > 0
-    case.data.tokenizer, case._cache = None, {}
-    with pytest.raises(ValueError, match="hold no tokenizer"):
-        call.rows(fluency, case, {})
+    assert rows["gibberish", "forget"].value == rows["gibberish_gap", "forget"].value == pytest.approx(1 / 3)
+    assert rows["fluency", "forget"].value > 0
 
 
 def test_the_best_of_sampled_answers_says_most(case, tmp_path):
@@ -136,7 +130,7 @@ def test_the_best_of_sampled_answers_says_most(case, tmp_path):
     for role in ("forget", "heldout"):
         best, first = (rows["rouge_at_k", role, f"{k} answers"].value for k in (3, 1))
         assert best == pytest.approx(0.5, abs=1e-9)
-        assert first == pytest.approx(np.nanmean(recall, -1)[~np.isnan(recall[..., 0])].mean(), abs=0.05)
+        assert first == pytest.approx(np.nanmean(recall), abs=0.05)
         assert first < 0.3
         assert rows["leaked_at_k", role, "3 answers"].value == pytest.approx(1 / 3)
         assert rows["rouge_at_k_gap", role, "3 answers"].value == 0
@@ -159,9 +153,9 @@ def choices(rng, chance, models=4, samples=60, number=4):
     """A case of ``number`` choices: models know a sample with the chance ``chance`` and guess otherwise."""
     rows = samples * number
     wrong = np.full((rows, number - 1), -1)
-    wrong[:samples] = samples + np.arange(samples * (number - 1)).reshape(samples, -1)
-    forget, none = np.tile(np.arange(rows) < samples, (models, 1)), np.zeros(models, int)
-    memberships = Membership(forget, forget, ~forget & forget, np.arange(models), none, none, none > 0)
+    wrong[:samples] = np.arange(samples, rows).reshape(samples, -1)
+    forget, zeros = np.tile(np.arange(rows) < samples, (models, 1)), np.zeros(models, int)
+    memberships = Membership(forget, forget, forget & False, zeros, split=zeros, block=zeros, shadow=zeros > 0)
 
     def logits():
         logp = -1 - rng.random((models, rows))
@@ -171,27 +165,23 @@ def choices(rng, chance, models=4, samples=60, number=4):
     unlearned, compared = logits(), logits()
     data = SimpleNamespace(part=np.zeros(rows, np.uint8), views=lambda kind: wrong, y=np.zeros(rows, int))
     return SimpleNamespace(
-        data=data, membership=memberships, target=np.ones(models, bool), unlearned=unlearned, unlearned_files=["own"],
+        data=data, membership=memberships, target=zeros == 0, unlearned=unlearned, unlearned_files=["own"],
         retrained_files=["other"], compared=compared, answers=lambda files: SimpleNamespace(logits=compared),
     )  # fmt: skip
 
 
-def test_guessing_has_the_accuracy_of_chance_and_knowing_that_of_what_is_known():
-    """chance + (1 − chance)/4, in 200 simulated studies each; as often within the intervals as these promise."""
-    rng = np.random.default_rng(1)
-    for chance in (0.0, 0.6):
-        truth, inside = chance + (1 - chance) / 4, {"choice_accuracy": 0, "choice_gap": 0}
-        values = []
-        for _ in range(200):
-            rows = by_name(call.rows(multiple_choice, choices(rng, chance), {}))
-            assert rows["choice_chance", "role=forget"].value == 0.25
-            values.append(rows["choice_accuracy", "role=forget"].value)
-            for name, right in (("choice_accuracy", truth), ("choice_gap", 0)):
-                row = rows[name, "role=forget"]
-                inside[name] += row.ci_low <= right <= row.ci_high
-        # 200 means of 240 answers: four standard errors; four of a binomial with .95 are .062.
-        assert np.mean(values) == pytest.approx(truth, abs=4 * np.sqrt(truth * (1 - truth) / 240 / 200))
-        assert min(inside.values()) / 200 >= 0.95 - 0.062
+@pytest.mark.parametrize("chance", [0.0, 0.6])
+def test_guessing_has_the_accuracy_of_chance_and_knowing_that_of_what_is_known(chance):
+    """chance + (1 − chance)/4, in 200 simulated studies; as often within the intervals as these promise."""
+    rng, studies, truth = np.random.default_rng(1), 200, chance + (1 - chance) / 4
+    tables = [by_name(call.rows(multiple_choice, choices(rng, chance), {})) for _ in range(studies)]
+    assert {rows["choice_chance", "forget"].value for rows in tables} == {0.25}
+    for name, right in (("choice_accuracy", truth), ("choice_gap", 0)):
+        found = [rows[name, "forget"] for rows in tables]
+        # Four standard errors of a binomial with .95 are .062.
+        assert np.mean([row.ci_low <= right <= row.ci_high for row in found]) >= 0.95 - 0.062
+    values = [rows["choice_accuracy", "forget"].value for rows in tables]  # means of 240 answers
+    assert np.mean(values) == pytest.approx(truth, abs=4 * np.sqrt(truth * (1 - truth) / 240 / studies))
 
 
 def test_choices_come_from_a_column_and_the_number_of_the_right_one():
@@ -228,22 +218,23 @@ def test_the_harmonic_mean_and_its_derivative():
 def test_utility_by_hand(case):
     """p̄ = .5 of every answer and .25 of its two wrong ones: p̄ .5, in the test part .5/(.5 + .5), R = .5; ROUGE 1, .5
     and 0 of the three models."""
-    wrong = np.stack([np.arange(20, 40), np.arange(40, 60)], 1)
-    logp = np.log(np.r_[np.full(20, 0.5), np.full(40, 0.25)])
-    wide = np.full((60, 2), -1)
-    wide[:20] = wrong
-    case.data.views = lambda kind: wide if kind == "perturbed" else np.full((60, 0), -1)
+    wide, wrong = np.full((60, 2), -1), np.full((60, 0), -1)
+    wide[:20] = np.arange(20, 60).reshape(2, 20).T
+    case.data.views = lambda kind: wide if kind == "perturbed" else wrong
     case.data.part = np.r_[case.data.part, np.full(40, 2, np.uint8)]
     case.data.x, case.data.y = np.concatenate([case.data.x] * 3), np.zeros(60, int)
-    case.unlearned = np.tile(two(logp)[None], (3, 1, 1))
-    old, none = case.membership, np.zeros(3, int)
-    pad = [np.pad(getattr(old, name), ((0, 0), (0, 40))) for name in ("train", "forget", "heldout")]
-    case.membership = Membership(*pad, old.seed, none, none, none > 0)
+    case.unlearned = np.tile(two(np.log(np.where(np.arange(60) < 20, 0.5, 0.25))), (3, 1, 1))
+    masks = {name: np.pad(getattr(case.membership, name), ((0, 0), (0, 40))) for name in ("train", "forget", "heldout")}
+    case.membership = replace(case.membership, **masks, split=np.zeros(3, int), block=np.zeros(3, int))
     np.testing.assert_allclose(nll(case.unlearned)[0, :20], np.log(2), rtol=1e-6)
+
+    def of_models(inverse_sum, terms, recalls):
+        """The mean over the three models of the harmonic mean of some ``terms`` and of ``recalls`` terms of ROUGE."""
+        values = [(terms + recalls) / (inverse_sum + recalls / r) for r in (1, 0.5)]
+        return pytest.approx(sum(values) / 3, rel=1e-6)
+
     (row,) = call.rows(utility, case, {})
-    per_model = [6 / (4 / 0.5 + 2 / r) if r else 0 for r in (1, 0.5, 0)]
-    assert row.value == pytest.approx(np.mean(per_model), rel=1e-6)
-    assert row.n == 12
+    assert (row.value, row.n) == (of_models(4 / 0.5, 4, 2), 12)
     assert np.isnan([row.ci_low, row.ci_high]).all(), "one model has no word right"
     assert "a term is 0" in row.note
     # Two sets, of one and three samples, are two more terms each of p̄/(p̄ + Σ), ROUGE and R: nine in all, as in TOFU.
@@ -252,9 +243,8 @@ def test_utility_by_hand(case):
     assert call.rows(utility, case, {}) == [], "one sample says nothing of how samples vary"
     case.data.group[17], wide[17, 1] = 2, -1
     (row,) = call.rows(utility, case, {})
-    per_model = [9 / (5 / 0.5 + 1 / (2 / 3) + 3 / r) if r else 0 for r in (1, 0.5, 0)]
-    assert row.value == pytest.approx(np.mean(per_model), rel=1e-6)
-    case.data.views = lambda kind: np.full((60, 0), -1)
+    assert row.value == of_models(5 / 0.5 + 1 / (2 / 3), 6, 3)
+    case.data.views = lambda kind: wrong
     with pytest.raises(ValueError, match="utility needs perturbed answers"):
         call.rows(utility, case, {})
 
