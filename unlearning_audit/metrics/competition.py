@@ -11,7 +11,7 @@ from unlearning_audit.evaluation.contributions import Contribution, Standard, si
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row
-from unlearning_audit.metrics._epsilon import check_phi, points
+from unlearning_audit.metrics._epsilon import points
 from unlearning_audit.metrics._epsilon_bound import epsilon_bounds
 from unlearning_audit.metrics._null import Options as Options
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
@@ -194,7 +194,6 @@ def evaluate(
     smaller number; F/F₀ and F₀ use as many models of each as the smallest has. Raises ValueError as
     ``_epsilon.epsilons``.
     """
-    check_phi(unlearned.phi, retrained.phi)
     u, r = (np.asarray(m.phi, np.float64) for m in (unlearned, retrained))
     models = min(len(u), len(r))
     place: dict[str, Any] = {"rule": options.rule, "models": models}
