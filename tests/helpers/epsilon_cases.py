@@ -17,45 +17,44 @@ def equation_1(fpr: float, fnr: float, delta: float = DELTA) -> float:
     return max(bounds, default=math.nan)
 
 
-def brute_force(u: np.ndarray, r: np.ndarray, buffer: float = 2.0) -> float:
+def strongest(attacks) -> float:
+    """The largest ε of attacks; each is whom it accepts of the positives and of the negatives, bool […, models]."""
+    bounds = [0.0]
+    for positive, negative in attacks:
+        rates = np.atleast_1d(negative.mean(-1)), np.atleast_1d(1 - positive.mean(-1))
+        bounds += [equation_1(*rate) for rate in set(zip(*rates, strict=True))]
+    return min(max(bound for bound in bounds if not math.isnan(bound)), 50.0)
+
+
+def populations(u: np.ndarray, r: np.ndarray):
+    """The population of larger median and the other; then that of smaller range and the other."""
+    by_median = (r, u) if np.median(r) > np.median(u) else (u, r)
+    return by_median, by_median if np.ptp(by_median[0]) < np.ptp(by_median[1]) else by_median[::-1]
+
+
+def brute_force(u: np.ndarray, r: np.ndarray) -> float:
     """The largest ε over all thresholds of the published box, one set of scores after the other."""
-    positive, negative = (r, u) if np.median(r) > np.median(u) else (u, r)
-    best = 0.0
-
-    def consider(is_positive):
-        nonlocal best
-        value = equation_1(np.mean(is_positive(negative)), 1 - np.mean(is_positive(positive)))
-        best = max(best, 0.0 if math.isnan(value) else value)
-
+    by_median, by_range = populations(u, r)
     t = np.unique(np.concatenate([u, r]))
-    for cut in t:
-        consider(lambda x, cut=cut: x >= cut)
-    if np.ptp(positive) >= np.ptp(negative):
-        positive, negative = negative, positive
-    width, top = np.ptp(positive), positive.max()
+    attacks = [[side >= cut for side in by_median] for cut in t]
+    width, top, ends = np.ptp(by_range[0]), by_range[0].max(), np.r_[-np.inf, t, np.inf]
     for i in range(len(t)):
         for j in range(i, len(t)):
-            left = (t[i - 1] if i else -np.inf), t[i]
-            right = max(t[j], top - buffer), min(t[j + 1] if j + 1 < len(t) else np.inf, top + buffer)
-            reach = right[0] - left[1], right[1] - left[0]
-            if right[0] <= right[1] and reach[0] <= width + buffer + 1e-9 and reach[1] >= width - buffer - 1e-9:
-                consider(lambda x, i=i, j=j: (t[i] <= x) & (x <= t[j]))
-    return min(best, 50.0)
+            low, high = max(t[j], top - 2), min(ends[j + 2], top + 2)  # of the right threshold
+            if low <= high and low - t[i] <= width + 2 + 1e-9 and high - ends[i] >= width - 2 - 1e-9:
+                attacks.append([(t[i] <= side) & (side <= t[j]) for side in by_range])
+    return strongest(attacks)
 
 
 def published_grid(u: np.ndarray, r: np.ndarray) -> float:
     """The same on the published thresholds, every rate counted one threshold at a time."""
-    positive, negative = (r, u) if np.median(r) > np.median(u) else (u, r)
+    by_median, by_range = populations(u, r)
     low, high = min(u.min(), r.min()), max(u.max(), r.max())
-    t = np.linspace(low, high, math.ceil((high - low) * 100))[:, None]
-    rates = [((negative >= t).mean(1), (positive < t).mean(1))]
-    if np.ptp(positive) >= np.ptp(negative):
-        positive, negative = negative, positive
-    width, top = np.ptp(positive), positive.max() + 2
-    start = positive.min() + width - 2
+    cuts = np.linspace(low, high, math.ceil((high - low) * 100))[:, None]
+    attacks = [[side >= cuts for side in by_median]]
+    width, top = np.ptp(by_range[0]), by_range[0].max() + 2
+    start = by_range[0].min() + width - 2
     for right in np.linspace(start, top, math.ceil((top - start) * 100)):
         left = np.linspace(right - width - 2, right - width + 2, 400)[:, None]
-        hit = (left <= positive) & (positive <= right), (left <= negative) & (negative <= right)
-        rates.append((hit[1].mean(1), (~hit[0]).mean(1)))
-    bounds = {equation_1(*rate) for fpr, fnr in rates for rate in zip(fpr, fnr, strict=True)}
-    return min(max(0.0, max((e for e in bounds if not math.isnan(e)), default=0.0)), 50.0)
+        attacks.append([(left <= side) & (side <= right) for side in by_range])
+    return strongest(attacks)
