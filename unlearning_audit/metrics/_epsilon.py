@@ -117,9 +117,12 @@ def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: floa
     least, most = np.maximum(t, top - buffer), np.minimum(after, top + buffer)
     ends &= least <= most + slack
     low, high = before + width - buffer - slack, t + width + buffer + slack
-    for i in range(t.shape[1]):
-        allowed = starts[:, [i]] & ends[:, i:] & (most[:, i:] >= low[:, [i]]) & (least[:, i:] <= high[:, [i]])
-        best = np.maximum(best, np.where(allowed, table[code[:, i + 1 :] - code[:, [i]]], 0.0).max(1))
+    last = np.flatnonzero(ends.any(axis=0))  # of large populations, few scores may end a set
+    ends, least, most, beyond = ends[:, last], least[:, last], most[:, last], code[:, last + 1]
+    for i in range(last.max(initial=-1) + 1):
+        j = slice(np.searchsorted(last, i), None)
+        allowed = starts[:, [i]] & ends[:, j] & (most[:, j] >= low[:, [i]]) & (least[:, j] <= high[:, [i]])
+        best = np.maximum(best, np.where(allowed, table[beyond[:, j] - code[:, [i]]], 0.0).max(1))
     return best
 
 
