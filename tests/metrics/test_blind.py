@@ -120,11 +120,11 @@ def test_rows_are_means_over_target_models():
     assert blind._mean(same) == Row("a", 0.5, 0.25, 1.0, 9, "mean of 3 models; x")
 
 
-def case_rows(models: int, apart: int, text: bool = False, **options) -> dict[str, Row]:
+def case_rows(models: int, apart: int, text: bool = False, half: int = 20, **options) -> dict[str, Row]:
     """Rows of target models of which the first ``apart`` forget label 0 and hold out label 1, the others half of each;
     one more model is a shadow model of no matter. A pixel, or a token, names the side, and another the label."""
-    y, odd = np.repeat([0, 1], 20), np.arange(40) % 2
-    forget = np.array([y == 0] * apart + [odd == 0] * (models - apart) + [np.arange(40) < 1])
+    y, odd = np.repeat([0, 1], half), np.arange(2 * half) % 2
+    forget = np.array([y == 0] * apart + [odd == 0] * (models - apart) + [np.arange(2 * half) < 1])
     count = np.arange(models + 1)
     member = Membership(forget, forget, ~forget, count, split=0 * count, block=count, shadow=count == models)
     x = np.stack([y, 2 + odd], axis=1)
@@ -144,6 +144,7 @@ def test_a_case_is_read_by_its_targets_and_its_pixels_or_tokens():
         assert rows["blind_auc"].value == rows["blind_accuracy"].value == 1
     assert math.isnan(case_rows(2, 0, features="none")["blind_auc"].value)
     assert case_rows(1, 1)["label_overlap"].note == blind.LEAKY
+    assert case_rows(1, 1, half=2)["label_overlap"].note == "", "a third of all divisions is as bad"
     # one strange model among ten: the mean is .9, and random divisions reach lower
     row = case_rows(10, 1)["label_overlap"]
     assert (row.value, row.note) == (pytest.approx(0.9), "mean of 10 models")

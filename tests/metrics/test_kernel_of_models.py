@@ -91,6 +91,9 @@ def test_what_cannot_be_said_is_empty_with_the_reason():
     assert all("3 models are too few" in row.note for row in drawn(rng, 0.0, (3, 3, 3)).values())
     values = [row.value for row in rows_of(still, still, still, rng).values()]
     np.testing.assert_array_equal(values, [1.0, np.nan, np.nan])
+    few = np.array([[1.0], [0.0], [0.0], [1.0]])  # without one of them, originals are no further than by chance
+    near = rows_of(0 * few, 0 * few, few, rng)["kernel_nearer"]
+    assert (near.value, near.note) == (pytest.approx(1), "without one model nothing differs: no interval")
 
 
 def case(logits, *, forget, first=ALL, stems=ALL):
