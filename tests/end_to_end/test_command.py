@@ -1,6 +1,5 @@
 """The command audit: it reads a study before Snakemake does, so that whatever is no study ends in one sentence."""
 
-import csv
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from unlearning_audit.evaluation import rows
 from unlearning_audit.plugins import source
 
 import warm
+from external_cases import save
 
 
 def run_command(*arguments: str, **streams: int | IO) -> subprocess.CompletedProcess:
@@ -40,9 +40,8 @@ def ended(*arguments: str) -> object:
 
 
 @pytest.fixture(autouse=True)
-def in_tmp_path(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def in_folder_of_its_own(workdir):
+    """No test leaves anything to another."""
 
 
 @pytest.mark.parametrize("name", ["check", "run", "forecast", "report", "why", "unlock"])
@@ -52,39 +51,33 @@ def test_what_is_no_study_ends_with_one_sentence(name):
 
 
 def test_what_new_writes_is_sound(capsys):
-    for name in ("mine.yaml", "My-Method.py"):
-        with pytest.raises(SystemExit) as end:
-            command.main(["new", name])
-        assert end.value.code == 0
-    with pytest.raises(SystemExit, match=r"audit: mine\.yaml: this file already exists"):
-        command.main(["new", "mine.yaml"])
-    with pytest.raises(SystemExit) as end:
-        command.main(["check", "mine.yaml"])
-    assert end.value.code == 0
+    for words in (("new", "mine.yaml"), ("new", "My-Method.py"), ("check", "mine.yaml")):
+        assert ended(*words) == 0
+    assert ended("new", "mine.yaml").startswith("audit: mine.yaml: this file already exists")
     output = capsys.readouterr().out
     assert "mine.yaml is valid: study mine, 2 scenarios." in output
-    assert "32 jobs (2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons), 0 of them done" in output
+    stages = "2 data, 4 splits, 4 train, 12 unlearn, 8 metrics, 2 comparisons, 11 for tables, figures and the report"
+    assert f"43 jobs ({stages}), 0 of them done" in output
     assert re.search(r"The missing jobs take about \d+ s of processor time, by the rates of small models\.", output)
     assert output.endswith("What the study can distinguish is predicted after a first run with few pairs.\n")
 
 
 def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys):
     monkeypatch.chdir(finished.folder)
-    assert ended("check", "study.yaml") == 0
+    assert ended("check", "study.yaml") == ended("forecast", "study.yaml") == 0
     output = capsys.readouterr().out
     assert "of a processor" not in output
+    assert "the report), 22 of them done" in output
+    assert output.count("\nNothing is missing: ") == 2
     lines = [line for line in output.splitlines() if line.startswith("main ")]
     assert lines
-    for line in lines:
-        assert line.split()[-1] == "done"
-        assert "2 pairs" in line
+    assert all(line.split()[-1] == "done" and "2 pairs" in line for line in lines)
     told = {}
     for name in ("check", "forecast"):
         assert ended(name, "study.yaml", "--json") == 0
         told[name] = json.loads(capsys.readouterr().out)
-    assert told["check"]["outlook"] == told["forecast"]
-    assert told["check"]["to_make"] == {}
-    assert [record["basis"] for record in told["forecast"]["telling"]] == ["done"] * len(lines)
+    assert (told["check"]["outlook"], told["check"]["to_make"]) == (told["forecast"], {})
+    assert [record["basis"] for record in told["forecast"]["telling"]] * 2 == ["done"] * len(lines)
 
 
 def test_a_run_of_what_is_done_shows_the_verdicts_again(finished, monkeypatch, capfd):
@@ -107,7 +100,7 @@ def test_check_says_of_an_edited_study_what_is_to_be_made_and_why_through_which_
     assert ended("check", "before.yaml") == 0
     assert "To be made" not in capfd.readouterr().out
     assert ended("check", "mine.yaml") == 0
-    assert "\nTo be made: 1 unlearn, 1 metrics, 1 comparisons.\n" in capfd.readouterr().out
+    assert "\nTo be made: 1 unlearn, 1 metrics, 1 comparisons, 11 for tables, figures" in capfd.readouterr().out
     assert ended("why", "before.yaml", "mine.yaml") == 0
     output = capfd.readouterr().out
     assert output.startswith("3 of ")
@@ -116,40 +109,32 @@ def test_check_says_of_an_edited_study_what_is_to_be_made_and_why_through_which_
     assert "--since" in capfd.readouterr().err
 
 
-def test_a_method_is_tried_and_told_where_it_fails(capsys):
-    assert ended("new", "mine.py") == 0
-    assert ended("try", "mine.py") == 0
-    assert "mine.py runs correctly." in capsys.readouterr().out
-    text = Path("mine.py").read_text()
-    Path("mine.py").write_text(text.replace("    bank.fit", "    [][3]\n    bank.fit"))
-    assert ended("try", "mine.py") == "audit: mine.py line 19, in unlearn: IndexError: list index out of range"
+#: Kind → what is wrong with a file of it: (text, text in its place, what is said).
+WRONG = {
+    "model": ('model.head = "3"', 'model.head = "7"', "model.head is '7', which is not a layer of the model"),
+    "data": ("return Source(", "return (", "load must return a Source of unlearning_audit.data, it returned tuple"),
+    "method": ("    bank.fit", "    [][3]\n    bank.fit", "mine.py line 19, in unlearn: IndexError: list index out of"),
+    "method ": ("(bank: Bank, forget: Rows, retain", "(forget: Bank, bank: Rows, retain",
+                "unlearn must have the parameters (bank, forget, retain, options)"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("kind", "part", "wrong", "sentence"),
-    [
-        ("model", 'model.head = "3"', 'model.head = "7"', "model.head is '7', which is not a layer of the model"),
-        ("data", "return Source(", "return (", "load must return a Source of unlearning_audit.data, it returned tuple"),
-        ("data", "    rng =", "    raise SystemExit(2)\n    rng =", "in load: it called sys.exit(2)"),
-        (
-            "method",
-            "(bank: Bank, forget: Rows, retain",
-            "(forget: Bank, bank: Rows, retain",
-            "unlearn must have the parameters (bank, forget, retain, options)",
-        ),
-    ],
-)
-def test_every_kind_of_file_that_new_writes_can_be_tried_and_is_told_what_is_wrong(kind, part, wrong, sentence, capsys):
-    assert ended("new", "mine.py", "--kind", kind) == 0
-    assert ended("try", "mine.py") == 0
+@pytest.mark.parametrize("kind", WRONG)
+def test_every_kind_of_file_that_new_writes_can_be_tried_and_is_told_what_is_wrong(kind, capsys):
+    assert ended("new", "mine.py", "--kind", kind.strip()) == ended("try", "mine.py") == 0
     assert "mine.py runs correctly" in capsys.readouterr().out
+    message = after_edit(*WRONG[kind][:2], "try", "mine.py")
+    assert message.startswith("audit: mine.py"), message
+    assert WRONG[kind][2] in message
+    assert "\n" not in message
+
+
+def after_edit(part: str, wrong: str, *words: str) -> object:
+    """How the command ends where mine.py has other text."""
     text = Path("mine.py").read_text()
     assert part in text
     Path("mine.py").write_text(text.replace(part, wrong))
-    message = ended("try", "mine.py")
-    assert message.startswith("audit: mine.py"), message
-    assert sentence in message
-    assert "\n" not in message
+    return ended(*words)
 
 
 @pytest.mark.parametrize(
@@ -170,20 +155,13 @@ def test_what_judges_or_draws_is_tried_in_a_study_of_seconds(kind, part, wrong, 
     assert f"  retrain     {row}" in output
     assert ended("new", "own.yaml", "--with", "mine.py") == 0
     assert ended("check", "own.yaml") == 0
-    text = Path("mine.py").read_text()
-    assert part in text
-    Path("mine.py").write_text(text.replace(part, wrong))
-    assert sentence in ended("try", "mine.py")
+    assert sentence in after_edit(part, wrong, "try", "mine.py")
 
 
 @pytest.mark.parametrize(
     ("part", "wrong", "sentence"),
     [
-        (
-            "return models",
-            "return models[0]",
-            "mine.py: read must return a list of unlearning_audit.readers.Model, it ret",
-        ),
+        ("return models", "return models[0]", "mine.py: read must return a list of unlearning_audit.readers.Model, it"),
         ("ids=tuple(ids)", "ids=(ids[0],) * len(ids)", "results/mine.txt: sample s0 occurs twice"),
         ("np.array(scores)}", "np.array(scores) * np.nan}", "the scores 'score' have values that are NaN"),
         (
@@ -215,38 +193,15 @@ def test_a_reader_of_ones_own_is_written_checked_tried_and_used(part, wrong, sen
     assert "audit read RESULTS --reader mine.py writes a study" in ended("new", "mine.yaml", "--with", "mine.py")
     assert not Path("mine.yaml").exists()
     assert "its option 'columns'" in ended("read", "results", "--reader", "mine.py", "--columns", "a=b", "--only-write")
-    text = Path("mine.py").read_text()
-    assert part in text
-    Path("mine.py").write_text(text.replace(part, wrong))
-    assert sentence in ended("try", "mine.py", "--on", "results")
+    assert sentence in after_edit(part, wrong, "try", "mine.py", "--on", "results")
 
 
-@pytest.mark.slow
-def test_a_strangers_first_method_gets_its_line_in_the_report(capsys):
-    """From nothing to a number with four commands; no file of ours is opened, and none of theirs edited."""
-    assert ended("new", "my_method.py") == 0
-    assert ended("try", "my_method.py") == 0
-    assert ended("new", "mine.yaml", "--with", "my_method.py") == 0
-    study = yaml.safe_load(Path("mine.yaml").read_text())
-    assert study["defaults"]["methods"]["my_method"] == {"file": "my_method.py"}
-    process = run_command("run", "mine.yaml", "--cores", "2", "--config", "only=[clean]")
-    assert process.returncode == 0, process.stdout + process.stderr
-    assert "my method" in process.stderr
-    results = Path("results/mine-clean")
-    with (results / "metrics.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if (row["method"], row["metric"]) == ("my_method", "q")]
-    assert rows
-    assert all(row["value"] for row in rows if row["attack"] == "adaptive")
-    assert "my method" in (results / "report.html").read_text()
-
-
-def test_fields_that_contradict_and_files_that_cannot_be_written_are_told(tmp_path):
+def test_fields_that_contradict_and_files_that_cannot_be_written_are_told():
     assert ended("new", "mine.py") == 0
     both = ended("try", "mine.py", "--set", "options=3", "--set", "options.lr=1")
     assert both == "audit: --set options.lr=1: options is already 3, which has no fields; leave out one of the two"
     assert ended("try", "mine.py", "--set", "function=3").endswith("give the name of a function of the file")
-    where = ended("new", "nowhere/kit.py")
-    assert where == "audit: nowhere/kit.py: could not be written (No such file or directory)"
+    assert ended("new", "no/kit.py") == "audit: no/kit.py: could not be written (No such file or directory)"
 
 
 def test_rows_of_a_metric_with_a_star_in_its_name_are_printed():
@@ -254,15 +209,19 @@ def test_rows_of_a_metric_with_a_star_in_its_name_are_printed():
     assert [row.metric for _, row in tiny.matching(records, ["share_*"])] == ["share_a"]
 
 
+CLASS = "class Ascent:\n    def __init__(self, net): ...\n    def unlearn(self, forget): ...\n"
+
+
 def test_words_that_are_none_are_told(capsys):
     assert ended("new", "mine.txt").startswith("audit: mine.txt: give the name of a study")
     assert ended("try", "mine.py").startswith("audit: mine.py: there is no such file")
-    Path("mine.py").write_text("x = 1\n")
-    assert ended("try", "mine.py").startswith("audit: mine.py: it defines none of unlearn (a method)")
-    Path("mine.py").write_text("def accuracy(net, loader): ...\ndef forget_some(net, retain_loader, forget): ...\n")
-    assert ended("try", "mine.py").endswith("name the function that unlearns, function=forget_some")
-    Path("mine.py").write_text("class Ascent:\n    def __init__(self, net): ...\n    def unlearn(self, forget): ...\n")
-    assert ended("try", "mine.py").endswith("name the function that unlearns, function=Ascent.unlearn")
+    for text, said in (
+        ("x = 1\n", "it defines none of unlearn (a method)"),
+        ("def accuracy(net, loader): ...\ndef forget_some(net, retain_loader, forget): ...\n", "function=forget_some"),
+        (CLASS, "name the function that unlearns, function=Ascent.unlearn"),
+    ):
+        Path("mine.py").write_text(text)
+        assert said in ended("try", "mine.py")
     assert ended("check", "mine.yaml", "--fast") == 2
     assert "No such option: --fast" in capsys.readouterr().err
     assert ended("new", "mine.yaml", "--with", "nowhere.py").startswith("audit: nowhere.py: there is no such file")
@@ -310,7 +269,7 @@ def build(options, shape, classes):
 
 
 @pytest.fixture
-def user_files(in_tmp_path):
+def user_files(workdir):
     """A function, a network for pictures, and a study of both and of text."""
     Path("mine.py").write_text(FUNCTION)
     Path("net.py").write_text(NET)
@@ -332,8 +291,7 @@ def test_a_function_is_tried_on_ones_own_data_and_model(user_files, capsys, argu
     assert "mine.py runs correctly. Two models" in output
     before, after, _ = column(output, "forgotten")
     assert after > before, "ascent"
-    _, _, unseen = column(output, "never seen")
-    assert unseen > 0
+    assert column(output, "never seen")[2] > 0
     assert ("—" in output) == ("text" in arguments), "passages have one label"
 
 
@@ -362,10 +320,8 @@ def test_what_cannot_be_tried_is_told(user_files, arguments, sentence):
 
 @pytest.mark.slow
 def test_an_external_study_is_checked_and_foretold(capsys):
-    for name, shape, kind in (("logits", (4, 90, 3), "f4"), ("labels", 90, int), ("train", (4, 90), bool),
-                              ("forget", (4, 90), bool)):  # fmt: skip
-        Path("logits/target").mkdir(parents=True, exist_ok=True)
-        np.save(f"logits/target/{name}.npy", np.zeros(shape, kind))
+    arrays = {"labels": np.zeros(90, int), "train": np.zeros((4, 90), bool), "forget": np.zeros((4, 90), bool)}
+    save("logits/target", logits=np.zeros((4, 90, 3), "f4"), **arrays)
     scenario = {"protocol": {"name": "external", "path": "logits"}, "methods": ["mine"], "attacks": ["random"]}
     Path("mine.yaml").write_text(yaml.safe_dump({"study": "mine", "scenarios": {"audit": scenario}}))
     assert ended("check", "mine.yaml") == 0
@@ -395,8 +351,7 @@ def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(use
     for call in ('mine.py", line 7, in forget', 'helper.py", line 2, in deep'):
         assert call in output
     assert "classic.py" not in output
-    reported = run_command("report", "own.yaml")
-    assert "Report: results/own/report.html" in reported.stdout
+    assert "Report: results/own/report.html" in run_command("report", "own.yaml").stdout
     assert json.loads(run_command("report", "own.yaml", "--json").stdout)["study"] == "own"
 
 
@@ -419,8 +374,7 @@ def test_a_folder_that_another_run_holds_is_told_at_once():
 
 
 def test_what_is_wrong_with_a_study_names_the_line():
-    text = "study: mine\nscenarios:\n  a:\n    methodes: [none]\n"
-    Path("mine.yaml").write_text(text)
+    Path("mine.yaml").write_text("study: mine\nscenarios:\n  a:\n    methodes: [none]\n")
     assert ended("check", "mine.yaml").endswith("(line 4)")
 
 

@@ -3,6 +3,9 @@
 import itertools
 import re
 
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import announcement, plan
+
 
 def edges(text: str) -> set[tuple[str, str]]:
     """(rule, rule that waits for it) in a graph as Graphviz draws it."""
@@ -15,6 +18,12 @@ def test_the_graph_of_rules_reads_as_the_sentence(finished):
     for chain in (("data", "splits", "train", "unlearn", "metrics", "comparisons", "verdicts", "report"),
                   ("metrics", "collect", "table", "report")):  # fmt: skip
         assert graph.issuperset(itertools.pairwise(chain))
+
+
+def test_jobs_are_counted_before_a_run_as_snakemake_counts_them(finished, monkeypatch):
+    monkeypatch.chdir(finished.folder)
+    whole = plan.make(reading.read(*reading.load(["study.yaml"])))
+    assert announcement.jobs(whole, whole.all()) == finished.planned("--forceall")
 
 
 def test_a_run_until_a_rule_goes_on_later_and_a_rule_can_be_forced(finished):
@@ -32,7 +41,5 @@ def test_files_are_touched_and_nothing_is_made_anew(finished, tmp_path):
 
 def test_a_field_is_set_by_config_and_a_profile_by_its_folder(finished, tmp_path):
     assert "metrics" in finished.planned("--config", "bootstrap=200")
-    profile = tmp_path / "mine"
-    profile.mkdir()
-    (profile / "profile.yaml").write_text("until: [splits]\n")
-    assert finished.planned("--profile", str(profile), "--forceall") == {"data": 1, "splits": 1}
+    (tmp_path / "profile.yaml").write_text("until: [splits]\n")
+    assert finished.planned("--profile", str(tmp_path), "--forceall") == {"data": 1, "splits": 1}

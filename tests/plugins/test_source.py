@@ -25,12 +25,10 @@ def digest_of(folder: Path, text: str, name: str = "one.py") -> str:
         ("x = (1,\n     2)\n", "x = (1, 2)\n"),
         ("x = 1 # why\n\n\n", "\nx=1"),
         ("'''Module.'''\nx = 1\n", "x = 1\n"),
-        (
-            "try:\n    a()\nexcept E:\n    def f():\n        '''Say.'''\n        b()\n",
-            "try:\n    a()\nexcept E:\n    def f():\n        b()\n",
-        ),
+        ("try:\n    a()\nexcept E:\n    def f():\n        '''Say.'''\n        b()\n",
+         "try:\n    a()\nexcept E:\n    def f():\n        b()\n"),
     ],
-)
+)  # fmt: skip
 def test_what_the_digest_does_not_see(tmp_path, before, after):
     assert digest_of(tmp_path, before) == digest_of(tmp_path, after, "two.py")
 
@@ -73,14 +71,14 @@ def test_an_edit_that_keeps_the_size_is_seen_and_a_file_that_is_named_twice_coun
 
 
 @pytest.mark.parametrize(
-    "text", ["import unlearning_audit.stats\n", "from unlearning_audit import stats\n",
-             "from unlearning_audit.stats import auc\n",
-             "def f():\n    from unlearning_audit import stats\n", "if True:\n    import unlearning_audit.stats as s\n",
-             "try:\n    a()\nexcept E:\n    import unlearning_audit.stats\n",
-             "try:\n    a()\nfinally:\n    import unlearning_audit.stats\n",
-             "for a in b:\n    c()\nelse:\n    import unlearning_audit.stats\n",
-             "match a:\n    case 1:\n        import unlearning_audit.stats\n",
-             "async def f():\n    async with a:\n        while True:\n            from unlearning_audit import stats\n"]
+    "text",
+    [
+        "import unlearning_audit.stats\n", "from unlearning_audit import stats\n",
+        "from unlearning_audit.stats import auc\n",
+        "if True:\n    import unlearning_audit.stats as s\n",
+        "match a:\n    case 1:\n        import unlearning_audit.stats\n",
+        "async def f():\n    async with a:\n        while True:\n            from unlearning_audit import stats\n",
+    ],
 )  # fmt: skip
 def test_every_way_to_import_is_followed(tmp_path, text):
     (tmp_path / "mine.py").write_text(text)
@@ -96,14 +94,12 @@ def test_the_place_of_a_file_does_not_count(tmp_path):
 
 
 def test_the_fingerprint_of_a_file_is_that_of_its_content(tmp_path):
-    (tmp_path / "a").write_bytes(b"abc")
-    (tmp_path / "b").write_bytes(b"abc")
-    assert (
-        source.fingerprint(tmp_path / "a") == source.fingerprint(tmp_path / "b") == hashlib.sha256(b"abc").hexdigest()
-    )
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"abc")
+        assert source.fingerprint(tmp_path / name) == hashlib.sha256(b"abc").hexdigest()
 
 
-def test_the_fingerprint_of_a_folder_is_that_of_names_and_sizes(tmp_path):
+def test_the_fingerprint_of_a_folder_is_that_of_names_and_contents(tmp_path):
     def folder(name, **files):
         for file, content in files.items():
             path = tmp_path / name / file.replace("__", "/")
@@ -111,17 +107,24 @@ def test_the_fingerprint_of_a_folder_is_that_of_names_and_sizes(tmp_path):
             path.write_bytes(content)
         return source.fingerprint(tmp_path / name)
 
-    reference = folder("one", cat__1=b"xy", dog__1=b"z")
-    assert folder("same", dog__1=b"z", cat__1=b"xy") == reference
-    assert folder("other_name", cat__2=b"xy", dog__1=b"z") != reference
-    assert folder("other_size", cat__1=b"xyz", dog__1=b"z") != reference
-    assert folder("other_class", cat__1=b"xy", cow__1=b"z") != reference
-    assert folder("one_more", cat__1=b"xy", dog__1=b"z", dog__2=b"") != reference
+    first = {"cat__1": b"xy", "dog__1": b"z"}
+    reference = folder("one", **first)
+    assert folder("same", **dict(reversed(first.items()))) == reference
+    others = [
+        folder("other_name", cat__2=b"xy", dog__1=b"z"), folder("other_content", **first | {"cat__1": b"yx"}),
+        folder("other_class", cat__1=b"xy", cow__1=b"z"), folder("one_more", **first, dog__2=b""),
+    ]  # fmt: skip
+    assert reference not in others
 
 
-def test_data_that_are_not_there_are_told(tmp_path):
-    with pytest.raises(ValueError, match=r"gone' does not exist; give a file or folder relative to the working dir"):
-        source.fingerprint(tmp_path / "gone")
+def test_data_that_are_not_there_or_no_files_are_told(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zeros").symlink_to("/dev/zero")
+    neither = "is neither a file nor a folder; give a file or a folder"
+    gone = "does not exist; give a file or folder relative to the working dir"
+    for name, problem in (("gone", gone), ("pipe", neither), ("zeros", neither)):
+        with pytest.raises(ValueError, match=f"{name}' {problem}"):
+            source.fingerprint(tmp_path / name)
 
 
 # ---------------------------------------------------------------- what a user's file imports
@@ -184,14 +187,6 @@ def test_folders_are_known_by_content_and_read_once(workdir, monkeypatch):
     assert len(read) == 2
     (workdir / "results/.contents.json").write_text("[]")
     assert source.fingerprint(folder) != before
-
-
-def test_what_is_neither_a_file_nor_a_folder_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "zeros").symlink_to("/dev/zero")
-    for name in ("pipe", "zeros"):
-        with pytest.raises(ValueError, match="is neither a file nor a folder; give a file or a folder"):
-            source.fingerprint(tmp_path / name)
 
 
 def test_a_job_whose_files_have_changed_since_it_was_planned_makes_nothing(tmp_path):

@@ -19,20 +19,15 @@ def test_a_warm_run_says_and_does_what_a_cold_one_does(tmp_path, arguments):
     for name in ("warm", "cold"):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "Snakefile").write_text(
-            f"{text}rule all:\n    output: 'made'\n    shell: 'echo $OF_THE_TEST > made'\n"
-        )
-        if name == "warm":
-            run = warm.run(arguments, environment, folder)
-        else:
-            command = [sys.executable, "-m", "snakemake", *arguments]
-            run = subprocess.run(
-                command, env=environment, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                check=False,
-            )  # fmt: skip
+        rule = "rule all:\n    output: 'made'\n    shell: 'echo $OF_THE_TEST > made'\n"
+        (folder / "Snakefile").write_text(text + rule)
+        run = warm.run(arguments, environment, folder) if name == "warm" else subprocess.run(
+            [sys.executable, "-m", "snakemake", *arguments], env=environment, cwd=folder, text=True, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
         lines = [line.replace(str(folder), "FOLDER") for line in run.stdout.splitlines() if "Date" not in line]
         prefixes = ("FOLDER", "usage", "snakemake:", "9.", "localrule", "rule ")
-        content = (folder / "made").read_text() if (folder / "made").exists() else None
-        ended.append((run.returncode, content, [line for line in lines if line.startswith(prefixes)]))
+        made = [path.read_text() for path in folder.glob("made")]
+        ended.append((run.returncode, made, [line for line in lines if line.startswith(prefixes)]))
     assert ended[0] == ended[1]
     assert ended[0][2]

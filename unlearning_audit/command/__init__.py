@@ -3,7 +3,6 @@
 import json
 import sys
 import webbrowser
-from collections import Counter
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -180,11 +179,14 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     plan = planned(file)
     from unlearning_audit.report import lookup, outlook
     from unlearning_audit.study import checks
-    from unlearning_audit.workflow import advice, trial
+    from unlearning_audit.workflow import advice, announcement, trial
 
     trial.checkpoints(plan)
-    study, nodes = plan.study, [node for node in plan.all() if not node.within]
-    missing = [node for node in nodes if not Path(node.outputs["spec"]).exists()]
+    study = plan.study
+    missing = [node for node in plan.all() if not node.within and not Path(node.outputs["spec"]).exists()]
+    jobs, to_make = announcement.jobs(plan, plan.all()), announcement.jobs(plan, missing)
+    if not missing and Path("results", study.name, "report.html").exists():
+        to_make = {}
     scenarios = [
         {"scenario": s.name, "protocol": s.protocol.name, "methods": list(s.methods), "attacks": list(s.attacks)}
         for s in {s.name: s for s in study.scenarios}.values()
@@ -194,7 +196,6 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         for kind, displays in (("tables", study.tables), ("figures", study.figures))
         for name, display in displays.items()
     )))  # fmt: skip
-    jobs, to_make = (Counter(node.stage for node in some) for some in (nodes, missing))
     prospect = outlook.records(plan)
     if as_json:
         facts = {"file": file, "study": study.name, "scenarios": scenarios, "remarks": remarks, "jobs": jobs,
@@ -208,8 +209,9 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     for remark in remarks:
         print(f"  {remark}")
     models = f", up to {_plural(plan.models, 'model')} trained or unlearned" if plan.models else ""
-    print(f"{_plural(len(nodes), 'job')} ({_by_stage(jobs)}), {len(nodes) - len(missing)} of them done{models}.")
-    if 0 < len(missing) < len(nodes):
+    count, rest = sum(jobs.values()), sum(to_make.values())
+    print(f"{_plural(count, 'job')} ({_by_stage(jobs)}), {count - rest} of them done{models}.")
+    if 0 < rest < count:
         print(f"To be made: {_by_stage(to_make)}.")
     if remark := advice.slow_precision(plan):
         print(f"Slow: {remark}")
@@ -358,7 +360,12 @@ def _free(study: str, file: str) -> None:
 
 
 def _by_stage(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {stage}" for stage, count in counts.items())
+    """Return numbers of jobs as text: rule → number for what computes, one number for what shows."""
+    from unlearning_audit.study.schema import STAGES
+
+    computing = {rule: count for rule, count in counts.items() if rule in STAGES}
+    shown = f"{sum(counts.values()) - sum(computing.values())} for tables, figures and the report"
+    return ", ".join([*(f"{count} {rule}" for rule, count in computing.items()), shown])
 
 
 def _times(folder: Path) -> dict[Path, int]:

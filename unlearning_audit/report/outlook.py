@@ -46,6 +46,8 @@ def text(outlook: dict[str, Any]) -> str:
     elif outlook["missing"]:
         rates = f"by the rates of {outlook['rates']}"
         lines.append(f"The missing jobs take about {duration(outlook['seconds'])} of processor time, {rates}.")
+    else:
+        lines.append("Nothing is missing: all results that the study needs are there.")
     if outlook["unknown"]:
         return "\n".join([*lines, f"What the study can distinguish is not known: {outlook['unknown']}"])
     known = [record for record in outlook["telling"] if "metric" in record]

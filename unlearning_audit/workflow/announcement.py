@@ -1,9 +1,11 @@
 """The first line of a run: what it computes, on which data, and about how long it takes."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from unlearning_audit.plugins import registry
-from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.study.schema import DISPLAYS
+from unlearning_audit.workflow.nodes import Node, Plan
 from unlearning_audit.workflow.progress import Progress, spoken
 
 
@@ -14,10 +16,19 @@ def small(plan: Plan) -> bool:
     return kinds <= set(registry.defining("models", "SMALL"))
 
 
+def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:
+    """Return rule → number of its jobs, as Snakemake counts them, for making these ``nodes`` of a plan and then all that
+    shows the study: its tables, figures and report."""
+    makers = Counter(node.stage for node in nodes if not node.within)
+    shown = Counter(rule for rule in DISPLAYS if rule != "tuning" or plan.nodes["tune"])
+    shown += Counter(table=1 + len(plan.study.tables), figure=len(plan.study.figures), report=1, failures=1, all=1)
+    return {**makers, **shown}
+
+
 def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     """Return the line, such as "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min on 2 cores".
 
-    ``counts``: rule → number of its jobs. Retraining and "none" are not counted as methods. The number of scenarios is
+    ``counts``: rule → number of its jobs (for a whole run those of `jobs`). Retraining and "none" are not counted as methods. The number of scenarios is
     stated if there are several. If models are not ``small``, the line has no time, because it is unknown until some are
     trained.
     """
