@@ -1,7 +1,5 @@
 """What the command audit makes of its words, and of places at which it cannot write."""
 
-import os
-
 import pytest
 import yaml
 from unlearning_audit import ROOT, command
@@ -23,26 +21,22 @@ def test_a_study_is_what_is_called_like_one_and_not_the_value_of_an_option(words
     assert command.study_of(words) == (file, further)
 
 
-@pytest.mark.parametrize("name", ["my,method.py", "a #b.py", "a: b.py", "{c}.py", "plain.py"])
-def test_a_new_study_names_files_with_any_characters(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    with open(name, "w") as file:
-        file.write((ROOT / "unlearning_audit" / "methods" / "finetune.py").read_text())
-    (line,) = new.entries([name])["methods"] if ":" not in name else [f"mine: {{file: {new.scalar(name)}}}"]
+@pytest.mark.parametrize("name", ["my,method.py", "a #b.py", "{c}.py", "plain.py"])
+def test_a_new_study_names_files_with_any_characters(workdir, name):
+    (workdir / name).write_text((ROOT / "unlearning_audit" / "methods" / "finetune.py").read_text())
+    (line,) = new.entries([name])["methods"]
     assert [method["file"] for method in yaml.safe_load(line).values()] == [name]
 
 
-def refusal(*words: str) -> str:
+def test_text_is_a_scalar_within_braces():
+    assert yaml.safe_load(f"{{file: {new.scalar('a: b.py')}}}") == {"file": "a: b.py"}
+
+
+def test_places_where_nothing_can_be_written_are_told_first(workdir):
+    (workdir / "dir.yaml").mkdir()
     with pytest.raises(SystemExit) as end:
-        command.main([*words])
-    return end.value.code
-
-
-def test_places_where_nothing_can_be_written_are_told_first(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    os.mkdir("dir.yaml")
-    sentence = "audit: dir.yaml: this is a folder; give another name for the study's file"
-    assert refusal("read", "nothing.csv", "--study", "dir.yaml") == sentence
+        command.main(["read", "nothing.csv", "--study", "dir.yaml"])
+    assert end.value.code == "audit: dir.yaml: this is a folder; give another name for the study's file"
 
 
 def test_without_git_what_an_edit_made_anew_is_one_sentence(monkeypatch):

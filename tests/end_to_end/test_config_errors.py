@@ -1,61 +1,82 @@
 """What somebody sees who runs Snakemake on a wrong study: one sentence, no traceback, and nothing is run."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+import yaml
 
-SNAKEFILE = Path(__file__).parents[2] / "Snakefile"
-
-SMALL = """
-study: small
-scenarios:
-  one:
-    data: {name: digits, test_size: 197}
-    model: {name: linear}
-    protocol: {name: swap, pairs: 1}
-    methods: [none]
-    attacks: [correctness]
-"""
+import warm
+from workplace import TINY
 
 
-def dry_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """``snakemake -n`` with ``folder`` as the working directory; all it says is in ``stdout``."""
-    command = [sys.executable, "-m", "snakemake", "-n", "-s", str(SNAKEFILE), *arguments]
-    return subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+def dry_run(workplace, *arguments: str):
+    """A dry run in the working folder, where a module's config or no study at all may lie."""
+    words = ["-n", "-s", str(workplace.tree / "Snakefile"), *arguments]
+    run = warm.run(words, workplace.environment, workplace.folder)
+    assert "Traceback" not in run.stdout
+    return run
 
 
 @pytest.mark.parametrize(
-    ("study", "arguments", "expected"),
+    ("arguments", "expected"),
     [
-        (
-            "study: mine\nscenarios: {one: {}}\n",
-            ["--configfile", "mine.yaml"],
-            "mine.yaml: scenarios.one.data: is missing; add it",
-        ),
-        (
-            SMALL,
-            ["--config", "bootstap=300"],
-            f"{SNAKEFILE.parent}/config.yaml: bootstap: there is no such field, did you mean 'bootstrap'? (known: "
-            "batch, bootstrap, defaults, family, figures, keep, limit, looks, margins, memory, only, "
-            "retrain_spread, scenarios, seed, study, tables) (given by --config)",
-        ),
+        # nothing is inherited from the default study
+        (("--configfile", "mine.yaml"), "mine.yaml: scenarios.one.data: is missing; add it"),
+        (("--config", "bootstap=300"), "{tree}/config.yaml: bootstap: there is no such field, did you mean "
+         "'bootstrap'? (known: batch, bootstrap, defaults, family, figures, keep, limit, looks, margins, memory, only, "
+         "retrain_spread, scenarios, seed, study, tables) (given by --config)"),
     ],
-    ids=["nothing inherited from the default study", "command line"],
-)
-def test_a_wrong_study_ends_with_one_sentence(tmp_path, study, arguments, expected):
-    (tmp_path / "mine.yaml").write_text(study)
-    process = dry_run(tmp_path, *arguments)
-    assert process.returncode != 0
-    assert expected in process.stdout.splitlines()
-    assert "Traceback" not in process.stdout
-    assert not (tmp_path / "results").exists()
+)  # fmt: skip
+def test_a_wrong_study_ends_with_one_sentence(workplace, arguments, expected):
+    (workplace.folder / "mine.yaml").write_text("study: mine\nscenarios: {one: {}}\n")
+    run = dry_run(workplace, *arguments)
+    assert run.returncode != 0
+    assert expected.format(tree=workplace.tree) in run.stdout.splitlines()
+    assert not (workplace.folder / "results").exists()
 
 
-def test_a_study_of_ones_own_is_planned_with_what_the_command_line_changes(tmp_path):
-    (tmp_path / "mine.yaml").write_text(SMALL)
-    arguments = ("--configfile", "mine.yaml", "--config", "scenarios={one: {recipe: {epochs: 2}}}")
-    process = dry_run(tmp_path, "results/small/metrics.csv", *arguments)
-    assert process.returncode == 0, process.stdout
-    assert "Traceback" not in process.stdout
+def test_a_study_of_ones_own_is_planned_with_what_the_command_line_changes(workplace):
+    arguments = ("--configfile", "study.yaml", "--config", "scenarios={main: {recipe: {epochs: 2}}}")
+    run = dry_run(workplace, "results/tiny/metrics.csv", *arguments)
+    assert run.returncode == 0, run.stdout
+
+
+# ---------------------------------------------------------------- as a module of another workflow
+
+OUTER = """
+configfile: "config.yaml"
+
+module unlearning:
+    snakefile: {snakefile!r}
+    config: config["audit"]
+
+use rule * from unlearning
+
+rule mine:
+    input: "results/tiny/report.html"
+    output: "mine.txt"
+    shell: "wc -c {{input}} > {{output}}"
+"""
+
+
+def outer(workplace, audit: dict, *arguments: str):
+    """Run another workflow, which has a config.yaml and rules of its own, in the working folder."""
+    (workplace.folder / "Snakefile").write_text(OUTER.format(snakefile=str(workplace.tree / "Snakefile")))
+    (workplace.folder / "config.yaml").write_text(yaml.safe_dump({"mine": 1, "audit": audit}))
+    return warm.run(["mine", "--cores", "2", *arguments], workplace.environment, workplace.folder)
+
+
+def test_another_workflow_uses_every_rule_with_its_own_config(workplace, finished):
+    counts = workplace.job_counts(outer(workplace, TINY, "--dry-run").stdout)
+    alone = workplace.planned("--forceall")
+    del alone["all"], alone["failures"]
+    assert counts == {**alone, "mine": 1}
+    assert outer(workplace, TINY, "--until", "splits").returncode == 0
+    made = [path.relative_to(workplace.folder) for path in workplace.find("splits/*/spec.json")]
+    assert made
+    assert all((finished.folder / path).exists() for path in made), "the same study makes the same artifacts"
+
+
+def test_what_is_wrong_with_the_config_of_a_module_is_one_sentence(workplace):
+    run = outer(workplace, {**TINY, "bootstrap": "many"}, "--dry-run")
+    assert run.returncode == 1
+    assert "config: bootstrap:" in run.stdout
+    assert "Traceback" not in run.stdout

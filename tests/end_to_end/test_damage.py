@@ -30,12 +30,9 @@ SCRIPTS = {
     "splits": ("splits/*", ("data",), ("membership",)),
     "train": ("train/*", ("data", "splits"), ("models", "logits")),
     "unlearn": ("unlearn/*-finetune-*", ("data", "splits", "trained"), ("models", "logits")),
-    "metrics": (
-        "metrics/*-finetune-*",
-        ("data", "splits", "originals", "unlearned"),
-        ("scores", "metrics", "contributions", "records"),
-    ),
-}
+    "metrics": ("metrics/*-finetune-*", ("data", "splits", "originals", "unlearned"),
+                ("scores", "metrics", "contributions", "records")),
+}  # fmt: skip
 READ = pytest.mark.parametrize(
     ("artifact", "script"),
     [(artifact, script) for artifact, (_, scripts, _) in ARTIFACTS.items() for script in scripts],
@@ -158,20 +155,14 @@ def test_logits_that_are_none_fail_their_method_and_not_the_run(results):
 # ---------------------------------------------------------------- the same through Snakemake
 
 
-def damaged(finished, folder, artifact):
-    """A copy of the finished run in which the end of a file, and all that is shown, are missing."""
-    place = finished.copy(folder / "work")
-    (path,) = place.find(artifact)
-    path.write_bytes(path.read_bytes()[:-9])
-    shutil.rmtree(place.folder / "results" / "tiny")
-    return place, path
-
-
 @pytest.mark.parametrize(
     ("artifact", "rule"), [("data/*/data.npz", "splits"), ("train/*/models.safetensors", "unlearn")]
 )
 def test_the_run_stops_and_says_why(finished, tmp_path, artifact, rule):
-    place, path = damaged(finished, tmp_path, artifact)
+    place = finished.copy(tmp_path / "work")
+    (path,) = place.find(artifact)
+    path.write_bytes(path.read_bytes()[:-9])
+    shutil.rmtree(place.folder / "results" / "tiny")
     process = place.run(check=False)
     assert process.returncode != 0
     assert f"{rule}: {path.relative_to(place.folder)}: this file is not as it was made" in process.stdout

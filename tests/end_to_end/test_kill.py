@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -17,24 +18,15 @@ pytestmark = pytest.mark.slow
 STAGES = ("", "data", "splits", "train", "unlearn", "metrics", "comparisons", "tiny")
 
 
-def kill_sometime(place: Workplace, stage: str, moments: random.Random) -> bool:
-    """Start a run and kill its whole process group at a random moment, within half a second of the next new file of a
-    stage, so that no stage is spared on a machine of any speed; "": at any time from the start. False if the run ended
-    by itself before.
-    """
-    before = set(place.find(f"{stage}/**/*")) if stage else set()
-    seconds = moments.uniform(0, 0.5 if stage else 3)
-    with open(os.devnull, "w") as null:
-        run = subprocess.Popen(
-            place.command("--nolock"),
-            env=place.environment,
-            cwd=place.folder,
-            stdout=null,
-            stderr=null,
-            start_new_session=True,
-        )
-    while stage and run.poll() is None and set(place.find(f"{stage}/**/*")) <= before:
-        time.sleep(0.02)
+def killed(place: Workplace, due: Callable[[], bool], seconds: float = 0.0, **environment: str) -> bool:
+    """Start a run and kill its whole process group some ``seconds`` after it is ``due``. False if the run ended by
+    itself before."""
+    run = subprocess.Popen(
+        place.command("--nolock"), env=place.environment | environment, cwd=place.folder, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    while run.poll() is None and not due():
+        time.sleep(0.002)
     try:
         assert run.wait(seconds) == 0
     except subprocess.TimeoutExpired:
@@ -44,38 +36,25 @@ def kill_sometime(place: Workplace, stage: str, moments: random.Random) -> bool:
     return False
 
 
-def kill_in_training(place: Workplace, stage: str) -> bool:
-    """Start a run that writes a checkpoint after every epoch, and kill its whole process group when a job of a stage
-    has written one. False if the run ended by itself before."""
-    environment = place.environment | {"UNLEARNING_CHECKPOINT_SECONDS": "0"}
-    with open(os.devnull, "w") as null:
-        run = subprocess.Popen(
-            place.command("--nolock"),
-            env=environment,
-            cwd=place.folder,
-            stdout=null,
-            stderr=null,
-            start_new_session=True,
-        )
-    while run.poll() is None:
-        if any(place.folder.glob(f"results/{stage}/*/.checkpoint-*.blake2b")):
-            os.killpg(run.pid, signal.SIGKILL)
-            run.wait()
-            return bool(place.find(f"{stage}/*/checkpoint-*"))
-        time.sleep(0.002)
-    return False
+def restart(place: Workplace) -> None:
+    for folder in ("results", ".snakemake"):
+        shutil.rmtree(place.folder / folder)
 
 
 def test_trainings_that_were_killed_go_on_where_their_checkpoints_are(finished, workplace):
+    """Of runs that write a checkpoint after every epoch."""
     left: list = []
     while not left:
         for stage in ("train", "unlearn"):
-            if not kill_in_training(workplace, stage):
-                shutil.rmtree(workplace.folder / "results")
-                shutil.rmtree(workplace.folder / ".snakemake")
+            written = f"results/{stage}/*/.checkpoint-*.blake2b"
+            due = killed(workplace, lambda written=written: any(workplace.folder.glob(written)),
+                         UNLEARNING_CHECKPOINT_SECONDS="0")  # fmt: skip
+            kept = {path.parent for path in workplace.find(f"{stage}/*/checkpoint-*")}
+            if not (due and kept):
+                restart(workplace)
                 left.clear()
                 break
-            left += {path.parent for path in workplace.find(f"{stage}/*/checkpoint-*")}
+            left += kept
     workplace.run("--nolock")
     logs = [(folder / "log.txt").read_text() for folder in left]
     assert all(" go on after " in log for log in logs), logs
@@ -84,15 +63,20 @@ def test_trainings_that_were_killed_go_on_where_their_checkpoints_are(finished, 
 
 
 def test_killed_runs_resume_to_the_same_results(finished, workplace):
+    """Within half a second of the next new file of each stage, so that no stage is spared on a machine of any speed."""
     moments = random.Random(20)
     stages = list(STAGES)
     while stages:
-        if kill_sometime(workplace, stages[0], moments):
+        stage, before = stages[0], set(workplace.find(f"{stages[0]}/**/*"))
+
+        def due(stage=stage, before=before) -> bool:
+            return not stage or not before >= set(workplace.find(f"{stage}/**/*"))
+
+        if killed(workplace, due, moments.uniform(0, 0.5 if stage else 3)):
             del stages[0]
             continue
         assert workplace.contents() == finished.contents()
-        shutil.rmtree(workplace.folder / "results")
-        shutil.rmtree(workplace.folder / ".snakemake")
+        restart(workplace)
     workplace.run("--nolock")
     assert workplace.contents() == finished.contents()
     assert not workplace.find("**/*.part"), "what killed jobs left half-written is gone"

@@ -17,7 +17,7 @@ def small(plan: Plan) -> bool:
 
 
 def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:
-    """Return rule → number of its jobs, as Snakemake counts them, for making these ``nodes`` of a plan and then all that
+    """Return rule → number of its jobs, as Snakemake counts them, that make these ``nodes`` of a plan and then all that
     shows the study: its tables, figures and report."""
     makers = Counter(node.stage for node in nodes if not node.within)
     shown = Counter(rule for rule in DISPLAYS if rule != "tuning" or plan.nodes["tune"])
@@ -28,9 +28,9 @@ def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:
 def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     """Return the line, such as "unlearning-audit · quickstart: 8 methods on digits, 62 jobs, about 1 min on 2 cores".
 
-    ``counts``: rule → number of its jobs (for a whole run those of `jobs`). Retraining and "none" are not counted as methods. The number of scenarios is
-    stated if there are several. If models are not ``small``, the line has no time, because it is unknown until some are
-    trained.
+    ``counts``: rule → number of its jobs; for a whole run those of `jobs`. Retraining and "none" are not counted as
+    methods. The number of scenarios is stated if there are several. If models are not ``small``, the line has no time,
+    because it is unknown until some are trained.
     """
     scenarios = plan.study.scenarios
     methods = {case.method for case in plan.cases} - {"none", "retrain", "retrain_control"}
