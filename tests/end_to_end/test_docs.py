@@ -19,11 +19,6 @@ BLOCK = re.compile(r'^```(\w*)(?: title="([^"\n]+)")?\n(.*?)^```$', re.MULTILINE
 SNIPPET = "--8<--"
 
 
-def template(text: str) -> str:
-    """The file that a block shows by its path."""
-    return (DOCS.parent / text.split('"')[1].split(":")[0]).read_text(encoding="utf-8")
-
-
 def blocks(page: Path) -> list[tuple[str, str, str]]:
     """(language, file name or "", text) of every fenced block."""
     text = page.read_text(encoding="utf-8")
@@ -52,7 +47,8 @@ def follow(page: Path, folder: Path) -> None:
         if language in ("python", "yaml"):
             assert name, f"a block of {language} without a title is never run:\n{text}"
             if text.startswith(SNIPPET):  # a template, which a command of the page writes
-                assert (folder / name).read_text().endswith(template(text).partition('"""')[2].partition('"""')[2])
+                template = (DOCS.parent / text.split('"')[1].split(":")[0]).read_text(encoding="utf-8")
+                assert (folder / name).read_text().endswith(template.partition('"""')[2].partition('"""')[2])
             else:
                 (folder / name).write_text(text)
         if language == "sh":
@@ -153,15 +149,10 @@ def test_every_cell_of_the_notebook_shows_what_the_page_says(tmp_path):
         capture_output=True, check=False,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
-    matrix, verdicts, metrics, records, figure, page = process.stdout.split("CELL ")[1:]
-    for text in ("a_little_more", "retrain"):
-        assert text in matrix
-        assert text in verdicts
-    assert "traces remain" in matrix
-    assert "ci_low" in metrics
-    assert "called_member" in records
-    assert "<svg" in figure
-    assert "my_page.html" in page
+    shown = process.stdout.split("CELL ")[1:]
+    said = ("a_little_more retrain traces", "a_little_more retrain", "ci_low", "called_member", "<svg", "my_page.html")
+    for cell, words in zip(shown, said, strict=True):
+        assert all(word in cell for word in words.split())
     assert (tmp_path / "my_page.html").stat().st_size > 10_000
 
 
@@ -204,8 +195,8 @@ import numpy as np
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
-Path("my_logits/target").mkdir(parents=True)
 for name, shape, kind in (("logits", (2, 9, 3), "f4"), ("labels", 9, int), ("train", 9, bool), ("forget", 9, bool)):
+    Path("my_logits/target").mkdir(parents=True, exist_ok=True)
     np.save(f"my_logits/target/{name}.npy", np.zeros(shape, kind))
 made = plan.make(reading.read(*reading.load(["studies/external.yaml"])))
 print([len(made.nodes[stage]) for stage in ("external", "metrics")])

@@ -8,12 +8,17 @@ from unlearning_audit.stages import here
 from unlearning_audit.workflow import nodes, plan
 
 
+def one(node: nodes.Node) -> None:
+    """Make a node in the working directory, where its parents lie."""
+    here.run(node, runpy.run_path(str(source.SCRIPTS / f"{node.stage}.py"))[node.stage])
+
+
 def make(node: nodes.Node) -> None:
-    """Make a node in the working directory, its parents first, unless it lies there."""
+    """Make a node, its parents first, unless it lies in the working directory."""
     for parent in node.parents.values():
         make(parent)
     if not Path(node.outputs["spec"]).exists():
-        here.run(node, runpy.run_path(str(source.SCRIPTS / f"{node.stage}.py"))[node.stage])
+        one(node)
 
 
 def run(study_plan: plan.Plan) -> None:

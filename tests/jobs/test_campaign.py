@@ -1,14 +1,11 @@
 """A campaign of trials on real models: the same bytes on a second run, and distances from accuracies by hand."""
 
-import copy
 import json
-import runpy
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from unlearning_audit import ROOT
 from unlearning_audit.evaluation import trials
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.plugins.guard import MachineError, PluginError
@@ -17,7 +14,8 @@ from unlearning_audit.study import reading
 from unlearning_audit.training.models import Models
 from unlearning_audit.workflow import plan
 from unlearning_audit.workflow.campaign import Campaign
-from unlearning_audit.workflow.jobs import arguments_of
+
+import stage_runs
 
 TUNE = {"trials": 3, "pairs": 2, "space": {"lr": [0.01, 0.3], "epochs": [1, 4]}}
 STUDY = {
@@ -33,24 +31,15 @@ STUDY = {
 }  # fmt: skip
 
 
-def run(node) -> None:
-    """Call the function of the node's script as its job does."""
-    function = runpy.run_path(str(ROOT / "scripts" / f"{node.stage}.py"))[node.stage]
-    Path(next(iter(node.outputs.values()))).parent.mkdir(parents=True, exist_ok=True)
-    others = {**node.outputs, "settings": node.settings, "place": node.place}
-    function(**arguments_of(function, node.inputs, others))
+@pytest.fixture(autouse=True)
+def on_a_processor(workdir, monkeypatch):
+    monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
 
 
 def make(study=STUDY):
     """Everything that the trials need, then the trials; their node."""
-    planned = plan.make(reading.read(study, "study.yaml"))
-    (tune,) = planned.nodes["tune"].values()
-    inputs = {path for paths in tune.inputs.values() for path in ([paths] if isinstance(paths, str) else paths)}
-    for stage in ("data", "splits", "train", "unlearn"):
-        for node in planned.nodes[stage].values():
-            if inputs & set(node.outputs.values()):
-                run(node)
-    run(tune)
+    (tune,) = plan.make(reading.read(study, "study.yaml")).nodes["tune"].values()
+    stage_runs.make(tune)
     return tune
 
 
@@ -59,36 +48,27 @@ def content(tune) -> tuple[bytes, list[dict]]:
     return Path(tune.outputs["chosen"]).read_bytes(), [{**row, "seconds": 0.0} for row in rows]
 
 
-def test_a_second_run_chooses_the_same_and_writes_the_same_bytes(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
+def test_a_second_run_chooses_the_same_and_writes_the_same_bytes():
     tune = make()
     first = content(tune)
-    for file in tune.outputs.values():
-        Path(file).unlink(missing_ok=True)
-    run(tune)
-    second = content(tune)
-    assert first[0] == second[0]
-    assert repr(first[1]) == repr(second[1])  # a number that is not one differs from itself
+    stage_runs.one(tune)
+    assert repr(content(tune)) == repr(first)  # a number that is not one differs from itself
     assert [row["pairs"] for row in first[1]] == [1] * 4 + [2] * 2
     assert read_json(tune.outputs["chosen"])["trials"] == 4
 
 
-def test_trials_share_the_information_that_a_method_reads_before_it_changes_anything(tmp_path, monkeypatch):
+def test_trials_share_the_information_that_a_method_reads_before_it_changes_anything(monkeypatch):
     """The same bytes as if each computed it, and what it took counts for each."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
     asked, per_model = [], Models.per_model
     monkeypatch.setattr(Models, "per_model", lambda *given: asked.append(0) or time.sleep(0.1) or per_model(*given))
     space = {"a": {"low": 1, "high": 9}}
-    study = copy.deepcopy(STUDY)
-    study["scenarios"]["main"]["methods"] = {"none": {}, "retrain": {}, "ssd": {"tune": {**TUNE, "space": space}}}
-    tune = make(study)
+    methods = {"none": {}, "retrain": {}, "ssd": {"tune": {**TUNE, "space": space}}}
+    tune = make({**STUDY, "scenarios": {"main": {**STUDY["scenarios"]["main"], "methods": methods}}})
     shared = content(tune)
     assert len(asked) == 2 * TUNE["pairs"]
     assert all(row["seconds"] > 0.2 for row in trials.read(tune.outputs["trials"]))
     monkeypatch.setattr(Models, "information", property(lambda self: None, lambda self, value: None), raising=False)
-    run(tune)
+    stage_runs.one(tune)
     assert len(asked) > 4 * TUNE["pairs"]
     assert repr(content(tune)) == repr(shared)
 
@@ -106,9 +86,7 @@ RULI = {
     [RULI["protocol"], {"name": "competition", "blocks": 6}, {"name": "efficacy", "blocks": 6, "fraction": 0.5}],
     ids=lambda protocol: protocol["name"],
 )
-def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tmp_path, monkeypatch, protocol):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("UNLEARNING_DEVICE", "cpu")
+def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tmp_path, protocol):
     scenario = {**STUDY["scenarios"]["main"], **RULI, "protocol": protocol}
     tune = make({**STUDY, "scenarios": {"main": scenario}})
     table = trials.read(tune.outputs["trials"])
@@ -122,12 +100,8 @@ def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tm
     data = Data.read(tune.inputs["data"])
     for row in (row for row in table if row["pairs"] == 1):
         trial = campaign.trial(row["trial"], json.loads(row["options"]), 1)
-        sides = (
-            Membership.read(campaign.splits[0], len(data.y)),
-            campaign.unlearned[row["trial"]][0],
-            campaign.retrained[0],
-        )
-        gaps = gaps_of(data, *sides)
+        member = Membership.read(campaign.splits[0], len(data.y))
+        gaps = gaps_of(data, member, campaign.unlearned[row["trial"]][0], campaign.retrained[0])
         margin = tune.settings["margins"]["accuracy"]
         assert trial.distance * margin == pytest.approx(max(map(abs, gaps.values())), abs=1e-12)
         assert trial.lost * margin == pytest.approx(max(-gaps["retain"], -gaps["test"]), abs=1e-12)
