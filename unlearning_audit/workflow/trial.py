@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_softmax
 
 from unlearning_audit.evaluation import mistakes
 from unlearning_audit.plugins import arguments, registry, syntax
@@ -136,13 +136,18 @@ class Setting:
         logits = bank.logits().astype(np.float64)
         if not np.isfinite(logits).all():
             raise NoAnswerError("the models answer NaN or infinite logits; choose a smaller lr")
-        shifted = logits - logits.max(-1, keepdims=True)
-        loss = np.log(np.exp(shifted).sum(-1)) - shifted[:, np.arange(len(self.y)), self.y]
+        loss = -log_softmax(logits, axis=-1)[:, np.arange(len(self.y)), self.y]
         right = logits.argmax(-1) == self.y
         return {
             side: (float(np.take_along_axis(right, rows, 1).mean()), float(np.take_along_axis(loss, rows, 1).mean()))
             for side, rows in self.sides.items()
         }
+
+    def mask(self, side: str) -> np.ndarray:
+        """Return which samples are on one of the `sides` of each model, bool [2, samples]."""
+        mask = np.zeros((2, len(self.y)), bool)
+        np.put_along_axis(mask, self.sides[side], True, axis=1)
+        return mask
 
     @property
     def trained(self) -> "Rows":
@@ -272,9 +277,7 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     from unlearning_audit.workflow.attempt import run_method
 
     setting = (setting or digits()).within(SECONDS)
-    bank, sides = setting.bank(), setting.sides
-    mask = np.zeros((2, len(setting.y)), bool)
-    np.put_along_axis(mask, sides["forgotten"], True, axis=1)
+    bank, sides, mask = setting.bank(), setting.sides, setting.mask("forgotten")
     started = time.perf_counter()
     bank.train(setting.trained, record=mask if setting.recipe.record_updates else None)
     training = time.perf_counter() - started
@@ -294,10 +297,8 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     def numbers(accuracy: float, loss: float) -> str:
         return f"{'—' if one_label else format(accuracy, '.2f'):>6}{loss:>7.3g}"
 
-    retain = np.zeros_like(mask)
-    np.put_along_axis(retain, sides["kept"], True, axis=1)
     was, now = (expit(phi(logits=values, y=setting.y)) for values in (logits, bank.logits()))
-    exchanged = mistakes.sides_exchanged(was, now, mask, retain)
+    exchanged = mistakes.sides_exchanged(was, now, mask, setting.mask("kept"))
     lost, all_ = sides["forgotten"].shape[1], len(setting.trained)
     return [
         f"{file} runs correctly. Two models of {all_} samples of {setting.about}, {lost} of them to be forgotten:",
