@@ -14,7 +14,7 @@ from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import of_model
-from unlearning_audit.workflow.open_bank import Making, check_tokens, device_facts
+from unlearning_audit.workflow.open_bank import builder, check_tokens, device_facts
 
 
 def learned(
@@ -27,7 +27,7 @@ def learned(
     """
     labels = np.zeros(len(public), np.int64)
     bank = Bank.create(
-        Making(samples, settings, place).builder()[0], public, labels,
+        builder(samples, settings, place)[0], public, labels,
         [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=card.use(),
     )  # fmt: skip
     check_tokens(bank, samples)

@@ -12,7 +12,7 @@ from unlearning_audit.training import checkpoints
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_bank import Making, dump
+from unlearning_audit.workflow.open_bank import dump, opened
 
 
 @script
@@ -38,7 +38,7 @@ def train(
     batch, about = membership[first], np.any(membership.queries, axis=0)
 
     def trained() -> Iterator[tuple[np.ndarray, Membership, Bank]]:
-        for part, member, bank in Making(samples, settings, place, base).opened(batch):
+        for part, member, bank in opened(samples, batch, settings, place, base):
             bank.checkpoints = checkpoints.Checkpoints(Path(models).parent, part)
             with of_model(settings, place):
                 bank.train(Rows.where(member.train), record=member.forget if bank.recipe.record_updates else None)

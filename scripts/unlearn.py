@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,98 +18,98 @@ from unlearning_audit.training.bank import Bank, Shelf
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow import influence
 from unlearning_audit.workflow.attempt import attempt, run_method
-from unlearning_audit.workflow.open_bank import Making, dump
+from unlearning_audit.workflow.open_bank import dump, opened
 
 
-@dataclass(frozen=True)
-class Batch:
-    """A batch of models that a method makes forget: what they are made of, their memberships, and the file of the
-    ``trained`` ones."""
+def task_of(
+    bank: Bank, member: Membership, settings: dict[str, Any], place: dict[str, Any]
+) -> tuple[Callable[..., Any], Rows, Rows]:
+    """Set the seeds of ``bank``'s models for unlearning, and return what they are to do: a function that unlearns
+    models by the method of ``settings``, the rows that each model forgets, and those that it retains.
 
-    making: Making
-    membership: Membership
-    trained: str
+    In a sequence of requests, the newest request is forgotten, or, with ``at_once``, all requests.
+    """
+    bank.seeds = member.unlearning_seeds()
+    forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
+    method = registry.load("methods", settings["method"], place.get("method_file"))
+    options = method.Options(**settings["method_options"])
+    return lambda *models: method.unlearn(*models, options), forget, Rows.where(member.retain)
 
-    @property
-    def user_file(self) -> str | None:
-        """The user's own file of the method, None for a method of the library."""
-        file: str | None = self.making.settings["method_options"].get("file") or self.making.place.get("method_file")
-        return file
 
-    @property
-    def file(self) -> str:
-        """The file of the method: the user's own, or the library's."""
-        return self.user_file or str(registry.source_file("methods", self.making.settings["method"]))
+#: Data, memberships, the file of the trained models, settings, place, and files of the weights they started from.
+Context = tuple[Data, Membership, str, dict[str, Any], dict[str, Any], Sequence[str]]
 
-    def task(self, bank: Bank, member: Membership) -> tuple[Callable[..., Any], Rows, Rows]:
-        """Set the seeds of ``bank``'s models for unlearning, and return what they are to do: a function that unlearns
-        models by the method, the rows that each model forgets, and those that it retains.
 
-        In a sequence of requests, the newest request is forgotten, or, with ``at_once``, all requests.
-        """
-        settings = self.making.settings
-        bank.seeds = member.unlearning_seeds()
-        forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
-        method = registry.load("methods", settings["method"], self.making.place.get("method_file"))
-        options = method.Options(**settings["method_options"])
-        return lambda *models: method.unlearn(*models, options), forget, Rows.where(member.retain)
+def forgotten(
+    context: Context, facts: dict[str, Any], folder: Path | None = None, like: Sequence[str] = ()
+) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
+    """Unlearn, and yield the models of each part of the batch: their numbers, their memberships and the models.
 
-    def forgotten(
-        self, facts: dict[str, Any], folder: Path | None = None, like: Sequence[str] = ()
-    ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
-        """Unlearn, and yield the models of each part of the batch: their numbers, their memberships and the models.
+    ``context``: (data, memberships, file of the trained models, settings, place, files of base weights). ``facts`` is
+    filled with what the spec records: seconds and privacy budget. ``folder``: where a method that trains keeps
+    checkpoints. ``like``: for a sham (a random change of the weights), files of the models whose change it matches in
+    size.
+    """
+    data, membership, trained, settings, place, base = context
+    for part, member, bank in opened(data, membership, settings, place, base, trained):
+        bank.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
+        for path in like:
+            bank.alike = bank.copy()
+            bank.alike.load(path, models=part)
+        seconds = run_method(bank, *task_of(bank, member, settings, place), file_of(settings, place))
+        facts["unlearn_seconds"] = round(facts.get("unlearn_seconds", 0.0) + seconds, 3)
+        facts |= {"privacy": bank.privacy} if bank.privacy else {}
+        yield part, member, bank
 
-        ``facts`` is filled with what the spec records: seconds and privacy budget. ``folder``: where a method that
-        trains keeps checkpoints. ``like``: for a sham (a random change of the weights), files of the models whose
-        change it matches in size.
-        """
-        for part, member, bank in self.making.opened(self.membership, self.trained):
-            bank.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
-            for path in like:
-                bank.alike = bank.copy()
-                bank.alike.load(path, models=part)
-            seconds = run_method(bank, *self.task(bank, member), self.file)
-            facts["unlearn_seconds"] = round(facts.get("unlearn_seconds", 0.0) + seconds, 3)
-            facts |= {"privacy": bank.privacy} if bank.privacy else {}
-            yield part, member, bank
 
-    def weights(self, models: str) -> dict[str, Any]:
-        """Unlearn all models and write only their weights to ``models``, for a user's method, whose process must not
-        compute logits; return facts for the spec."""
-        facts: dict[str, Any] = {}
-        with Shelf(models, len(self.membership.seed)) as shelf:
-            for part, _, bank in self.forgotten(facts):
-                with guard(self.file):
-                    shelf.write(part, bank)
-        return facts
+def weights(models: str, context: Context) -> dict[str, Any]:
+    """Unlearn all models and write only their weights to ``models``, for a user's method, whose process must not
+    compute logits; return facts for the spec.
 
-    def by_itself(self) -> dict[str, Any]:
-        """Check that a user's method changes each model of the first batch independently of the others (see
-        `influence`).
+    ``context`` is that of `forgotten`.
+    """
+    facts: dict[str, Any] = {}
+    _, membership, _, settings, place, _ = context
+    with Shelf(models, len(membership.seed)) as shelf:
+        for part, _, bank in forgotten(context, facts):
+            with guard(file_of(settings, place)):
+                shelf.write(part, bank)
+    return facts
 
-        Raises PluginError if models influence each other much. Returns {"remarks": [sentence]} for the spec if they do
-        so a little. Returns {} if they do not, if the check itself fails or takes too long, for a method of the
-        library, and for all later batches.
-        """
-        file = self.making.place.get("method_file")
-        if file is None or self.membership.block.min() > 0:
-            return {}
 
-        def rehearse() -> dict[str, Any]:
-            _, first, bank = next(self.making.opened(self.membership, self.trained))
-            with guard(file):
-                return {"share": influence.influence(bank, *self.task(bank, first))}
+def file_of(settings: dict[str, Any], place: dict[str, Any]) -> str:
+    """Return the path of the file of the method: the user's own, or the library's."""
+    file = settings["method_options"].get("file") or place.get("method_file")
+    return file or str(registry.source_file("methods", settings["method"]))
 
-        try:
-            share = isolated(rehearse, file, trace=False, time_limit=influence.SECONDS)["share"]
-        except (ValueError, RuntimeError, MemoryError, OSError):
-            return {}
-        if share > influence.MUCH:
-            raise PluginError(influence.sentence(share, file))
-        if remark := influence.sentence(share, file):
-            print(f"\n{remark}\n", file=sys.__stderr__, flush=True)
-            return {"remarks": [remark]}
+
+def by_itself(context: Context) -> dict[str, Any]:
+    """Check that a user's method changes each model of the first batch independently of the others (see `influence`).
+
+    Raises PluginError if models influence each other much. Returns {"remarks": [sentence]} for the spec if they do so a
+    little. Returns {} if they do not, if the check itself fails or takes too long, for a method of the library, and for
+    all later batches. ``context`` is that of `forgotten`.
+    """
+    data, member, trained, settings, place, base = context
+    file = place.get("method_file")
+    if file is None or member.block.min() > 0:
         return {}
+
+    def rehearse() -> dict[str, Any]:
+        _, first, bank = next(opened(data, member, settings, place, base, trained))
+        with guard(file):
+            return {"share": influence.influence(bank, *task_of(bank, first, settings, place))}
+
+    try:
+        share = isolated(rehearse, file, trace=False, time_limit=influence.SECONDS)["share"]
+    except (ValueError, RuntimeError, MemoryError, OSError):
+        return {}
+    if share > influence.MUCH:
+        raise PluginError(influence.sentence(share, file))
+    if remark := influence.sentence(share, file):
+        print(f"\n{remark}\n", file=sys.__stderr__, flush=True)
+        return {"remarks": [remark]}
+    return {}
 
 
 @script
@@ -144,17 +143,17 @@ def unlearn(
     samples, membership = Data.read(data), Membership.read(splits[0])
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a method may change the folder
     terms = place.get("terms", {})
-    batch = Batch(Making(samples, settings, place, base), membership, trained[0])
-    user_file = batch.user_file
+    context = samples, membership, trained[0], settings, place, base
+    user_file: str | None = settings["method_options"].get("file") or place.get("method_file")
     everyone, about = np.arange(len(membership.seed)), np.any(membership.queries, axis=0)
 
     def answered() -> dict[str, Any]:
         facts: dict[str, Any] = {}
-        banks = batch.forgotten(facts, Path(models).parent, like)
+        banks = forgotten(context, facts, Path(models).parent, like)
         return dump(banks, samples, models, logits, everyone, about) | facts
 
     def read(facts: dict[str, Any]) -> dict[str, Any]:
-        banks = batch.making.opened(membership, models, finite=False)
+        banks = opened(samples, membership, settings, place, base, models, finite=False)
         try:
             return dump(banks, samples, None, logits, everyone, about) | facts
         except NoAnswerError:
@@ -167,13 +166,13 @@ def unlearn(
     if user_file is None:
         file = place.get("file")
         if "time_limit" in terms:
-            file = file or batch.file
+            file = file or file_of(settings, place)
         facts = attempt(answered, models, logits, "method", file, **terms)
         checkpoints.remove(Path(models).parent)
         return facts
-    facts = attempt(lambda: batch.weights(models), models, logits, "method", user_file, **terms)
+    facts = attempt(lambda: weights(models, context), models, logits, "method", user_file, **terms)
     if "failed" not in facts:
-        facts |= attempt(batch.by_itself, models, logits, "method", None)
+        facts |= attempt(lambda: by_itself(context), models, logits, "method", None)
     if "failed" in facts:
         return facts
     return attempt(lambda: read(facts), models, logits, "method", place.get("file"))

@@ -12,7 +12,6 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.training import card
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.workflow import open_bank
-from unlearning_audit.workflow.open_bank import Making
 
 from bank_cases import SEEDS, fresh, trained
 from pretended_card import pretended
@@ -114,19 +113,18 @@ def test_the_spec_of_every_job_with_models_names_the_card_and_how_it_computes(jo
 
 
 def test_portions_leave_the_files_that_one_bank_leaves(job, monkeypatch):
-    counts, really = [], Making.portions
+    counts, really = [], open_bank.portions
 
-    def three_at_once(making, membership, count):
+    def three_at_once(data, membership, count, *rest):
         counts.append(count)
         return np.array_split(np.arange(count), -(-count // 3))
 
     whole = run(job, "whole")
-    monkeypatch.setattr(Making, "portions", three_at_once)
+    monkeypatch.setattr(open_bank, "portions", three_at_once)
     parts = run(job, "parts")
     assert whole == parts
     assert counts == [6, 6, 6, 4]  # the last are the defender's
-    making = Making(Data.read("data.npz"), SETTINGS, {})
-    assert really(making, Membership.read("splits.npz"), 6)[0].tolist() == list(range(6))
+    assert really(Data.read("data.npz"), Membership.read("splits.npz"), 6, SETTINGS, {})[0].tolist() == list(range(6))
     for name in os.listdir("whole/node"):
         pair = [Path(folder, "node", name).read_bytes() for folder in ("whole", "parts")]
         assert pair[0] == pair[1], name
@@ -135,13 +133,13 @@ def test_portions_leave_the_files_that_one_bank_leaves(job, monkeypatch):
 @pytest.mark.parametrize(("free", "expected"), [(1 << 40, [6]), (0, [1] * 6)])
 def test_a_card_holds_a_few_times_the_weights_of_a_portion(job, monkeypatch, free, expected):
     monkeypatch.setattr(card, "use", lambda: "cuda")
-    monkeypatch.setattr(Making, "bank", lambda *_: fresh(seeds=SEEDS[:1]))
+    monkeypatch.setattr(open_bank, "open_bank", lambda *_: fresh(seeds=SEEDS[:1]))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, free))
-    making, membership = Making(Data.read("data.npz"), SETTINGS, {}), Membership.read("splits.npz")
-    assert [len(part) for part in making.portions(membership, 6)] == expected
+    data, membership = Data.read("data.npz"), Membership.read("splits.npz")
+    assert [len(part) for part in open_bank.portions(data, membership, 6, SETTINGS, {})] == expected
     weight_bytes = sum(value.nbytes for value in fresh(seeds=SEEDS[:1]).stored().values())
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (weight_bytes * 2 * open_bank.COPIES * 4, 0))
-    assert [len(part) for part in making.portions(membership, 6)] == [3, 3]
+    assert [len(part) for part in open_bank.portions(data, membership, 6, SETTINGS, {})] == [3, 3]
 
 
 def test_some_models_of_a_file_are_those_models(tmp_path):

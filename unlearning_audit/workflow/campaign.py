@@ -25,7 +25,7 @@ from unlearning_audit.store.files import ArtifactError, NoAnswerError, write_jso
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import run_method
-from unlearning_audit.workflow.open_bank import Making, device_facts
+from unlearning_audit.workflow.open_bank import device_facts, open_bank
 
 #: Random draws for the interval over several attacks. A trial uses only the strongest attack.
 DRAWS = 100
@@ -50,7 +50,7 @@ class Campaign:
         self.by_role = settings["tune"]["objective"] == "accuracy"
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__
-        bank = Making(self.data, settings, place, base).bank(membership)
+        bank = open_bank(self.data, membership, settings, place, base)
         self.device, bank.information = bank.device, {}
         bank.load(trained)
         bank.seeds = membership.unlearning_seeds()

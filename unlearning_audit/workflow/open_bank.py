@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,103 +27,126 @@ torch.set_num_threads(1)
 COPIES, SHARE = 6, 0.5
 
 
-@dataclass(frozen=True)
-class Making:
-    """What the models of a job are made of: its ``data``; its ``settings`` with model, options and recipe; its
-    ``place`` with the file of the user's own model; and ``base``, the file of the model from whose weights fresh ones
-    start, or nothing."""
+def opened(
+    data: Data,
+    membership: Membership,
+    settings: dict[str, Any],
+    place: dict[str, Any],
+    base: Sequence[str] = (),
+    models: str | None = None,
+    numbers: np.ndarray | None = None,
+    finite: bool = True,
+) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
+    """Yield banks of a job's models, each of as many as the card holds (`portions`); on a processor, one bank of all.
 
-    data: Data
-    settings: dict[str, Any]
-    place: dict[str, Any]
-    base: Sequence[str] = ()
+    With each bank come the positions of its models among ``numbers``, int64 [models], and their memberships.
+    ``numbers`` int64: which models of the membership are opened, by default all. ``models``: the file of the
+    membership's models from which weights are read; None for fresh models. ``finite``: whether weights must be finite.
+    ``settings``: model, options and recipe; ``place``: the user's own files; ``base``: the file of the model that fresh
+    ones start from, or nothing.
 
-    def opened(
-        self, membership: Membership, models: str | None = None, numbers: np.ndarray | None = None, finite: bool = True
-    ) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
-        """Yield banks of a job's models, each of as many as the card holds (`portions`); on a processor, one bank of
-        all.
+    Raises FailedError for an architecture that cannot be used, ValueError for data that do not fit the model, and
+    NoAnswerError if there are no models.
+    """
+    numbers = np.arange(len(membership.seed)) if numbers is None else numbers
+    for part in portions(data, membership, len(numbers), settings, place, base):
+        member = membership[numbers[part]]
+        bank = open_bank(data, member, settings, place, base, alike=models is not None)
+        if models is not None:
+            whole = np.array_equal(numbers[part], np.arange(len(membership.seed)))
+            bank.load(models, finite, None if whole else numbers[part])
+        yield part, member, bank
 
-        With each bank come the positions of its models among ``numbers``, int64 [models], and their memberships.
-        ``numbers`` int64: which models of the membership are opened, by default all. ``models``: the file of the
-        membership's models from which weights are read; None for fresh models. ``finite``: whether weights must be
-        finite.
 
-        Raises FailedError for an architecture that cannot be used, ValueError for data that do not fit the model, and
-        NoAnswerError if there are no models.
-        """
-        everyone = np.arange(len(membership.seed))
-        numbers = everyone if numbers is None else numbers
-        for part in self.portions(membership, len(numbers)):
-            member = membership[numbers[part]]
-            bank = self.bank(member, alike=models is not None)
-            if models is not None:
-                bank.load(models, finite, None if np.array_equal(numbers[part], everyone) else numbers[part])
-            yield part, member, bank
+def portions(
+    data: Data,
+    membership: Membership,
+    count: int,
+    settings: dict[str, Any],
+    place: dict[str, Any],
+    base: Sequence[str] = (),
+) -> list[np.ndarray]:
+    """Divide ``count`` models into portions that are processed one at a time; return the numbers of each, int64
+    [models].
 
-    def portions(self, membership: Membership, count: int) -> list[np.ndarray]:
-        """Divide ``count`` models into portions that are processed one at a time; return the numbers of each, int64
-        [models].
-
-        There is one portion on a processor, whose memory the job has requested, and on a card if `COPIES` of the
-        weights take less than `SHARE` of its free memory. No model depends on the others of its portion.
-        """
-        if card.use() == "cpu" or count < 2:
-            return [np.arange(count)]
-        single = self.bank(membership[:1])
-        weights = sum(value.nbytes for value in single.stored().values()) * (2 if single.recipe.record_updates else 1)
-        free = torch.cuda.mem_get_info()[0]
-        most = max(int(SHARE * free / (COPIES * weights)), 1)
-        return np.array_split(np.arange(count), -(-count // most))
-
-    def bank(self, membership: Membership, alike: bool = False) -> Bank:
-        """Return a bank (models that are computed at once) of fresh models for the given memberships, with the views of
-        samples.
-
-        ``alike``: whether weights are loaded afterwards, so that all models may start with the same ones. Raises
-        FailedError for an architecture that cannot be used, and ValueError if the data hold tokens that the models do
-        not know, or no tokens where models read them.
-        """
-        data, at = self.data, card.use()
-        try:
-            build, file = self.builder()
-            with guard(file):
-                bank = Bank.create(
-                    build, data.x, membership.trained_labels(data.y), membership.seed,
-                    recipe=Recipe(**self.settings["recipe"]), device=at, alike=alike,
-                )  # fmt: skip
-            if not in_library(file):
-                check_model(bank, data.classes, file)
-        except PluginError as error:
-            raise FailedError("model", str(error)) from error
-        check_tokens(bank, data)
-        bank.memorised = membership.memorised
-        tables = {kind: data.views(kind) for kind in VIEWS}
-        bank.views = {kind: torch.from_numpy(table).to(at) for kind, table in tables.items() if table.shape[1]}
-        return bank
-
-    def builder(self) -> tuple[Callable[[], nn.Module], str]:
-        """Return a function that makes a model of the study's architecture for the data, and the architecture's
-        file."""
-        file = self.place.get("file")
-        architecture = registry.load("models", self.settings["model"], file)
-        options = architecture.Options(**self.settings["options"])
-        weights = {name: value[0] for name, value in read_models(self.base[0]).items()} if self.base else None
-
-        def build() -> nn.Module:
-            model: nn.Module = architecture.build(options, self.data.x.shape[1:], self.data.classes)
-            if file:
-                model = check_built(model, self.data.classes, architecture.__file__)
-            if weights is not None:
-                model.load_state_dict(weights)
-            return model
-
-        return build, architecture.__file__
+    There is one portion on a processor, whose memory the job has requested, and on a card if `COPIES` of the weights
+    take less than `SHARE` of its free memory. No model depends on the others of its portion.
+    """
+    if card.use() == "cpu" or count < 2:
+        return [np.arange(count)]
+    single = open_bank(data, membership[:1], settings, place, base)
+    weights = sum(value.nbytes for value in single.stored().values()) * (2 if single.recipe.record_updates else 1)
+    free = torch.cuda.mem_get_info()[0]
+    most = max(int(SHARE * free / (COPIES * weights)), 1)
+    return np.array_split(np.arange(count), -(-count // most))
 
 
 def targets(membership: Membership) -> np.ndarray:
     """Return the numbers of the defender's models, which are not shadow models, int64."""
     return np.flatnonzero(~membership.shadow)
+
+
+def open_bank(
+    data: Data,
+    membership: Membership,
+    settings: dict[str, Any],
+    place: dict[str, Any],
+    base: Sequence[str] = (),
+    alike: bool = False,
+) -> Bank:
+    """Return a bank (models that are computed at once) of fresh models for the given memberships, with the views of
+    samples. With ``base``, the file of one model, all start from that model.
+
+    ``settings``: model, options and recipe; ``place``: the file of the user's own model. ``alike``: whether weights are
+    loaded afterwards, so that all models may start with the same ones. Raises FailedError for an architecture that
+    cannot be used, and ValueError if the data hold tokens that the models do not know, or no tokens where models read
+    them.
+    """
+    at = card.use()
+    try:
+        build, file = builder(data, settings, place, base)
+        with guard(file):
+            bank = Bank.create(
+                build,
+                data.x,
+                membership.trained_labels(data.y),
+                membership.seed,
+                recipe=Recipe(**settings["recipe"]),
+                device=at,
+                alike=alike,
+            )
+        if not in_library(file):
+            check_model(bank, data.classes, file)
+    except PluginError as error:
+        raise FailedError("model", str(error)) from error
+    check_tokens(bank, data)
+    bank.memorised = membership.memorised
+    tables = {kind: data.views(kind) for kind in VIEWS}
+    bank.views = {kind: torch.from_numpy(table).to(at) for kind, table in tables.items() if table.shape[1]}
+    return bank
+
+
+def builder(
+    data: Data, settings: dict[str, Any], place: dict[str, Any], base: Sequence[str] = ()
+) -> tuple[Callable[[], nn.Module], str]:
+    """Return a function that makes a model of the study's architecture for the data, and the architecture's file.
+
+    ``settings``: the model's name and options; ``place``: its file, if it is the user's own. Models are fresh, unless
+    ``base`` holds the file of a model; then all start from the weights of the first model in it.
+    """
+    architecture = registry.load("models", settings["model"], place.get("file"))
+    options = architecture.Options(**settings["options"])
+    weights = {name: value[0] for name, value in read_models(base[0]).items()} if base else None
+
+    def build() -> nn.Module:
+        model: nn.Module = architecture.build(options, data.x.shape[1:], data.classes)
+        if place.get("file"):
+            model = check_built(model, data.classes, architecture.__file__)
+        if weights is not None:
+            model.load_state_dict(weights)
+        return model
+
+    return build, architecture.__file__
 
 
 def check_tokens(bank: Bank, data: Data) -> None:
@@ -152,10 +174,10 @@ def dump(
     """Write the weights of models, unless ``models`` is None, and their logits for every sample; return facts for the
     job's spec.
 
-    ``banks``: positions, memberships and bank of each portion, as `Making.opened` yields them. ``copies`` int64
-    [models]: model i of the files is model ``copies[i]`` of the banks. ``first`` bool [samples]: the samples whose
-    logits lie together in the file, because scoring reads them for every model. ``guarded``: returns the context in
-    which models are queried.
+    ``banks``: positions, memberships and bank of each portion, as `opened` yields them. ``copies`` int64 [models]:
+    model i of the files is model ``copies[i]`` of the banks. ``first`` bool [samples]: the samples whose logits lie
+    together in the file, because scoring reads them for every model. ``guarded``: returns the context in which models
+    are queried.
     """
     facts: dict[str, Any] = {"models": len(copies)}
     answers = np.empty(0)

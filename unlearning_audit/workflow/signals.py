@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.readings import BySample
 from unlearning_audit.plugins import registry
 from unlearning_audit.store.files import Arrays
 from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_bank import Making, device_facts, targets
+from unlearning_audit.workflow.open_bank import device_facts, opened, targets
 
 
 def candidates(member: Membership) -> np.ndarray:
@@ -57,7 +57,7 @@ def signals(
             module.nothing(rows, settings).write(signals)
             return {"models": 0}
         parts = []
-        for part, of_part, bank in Making(samples, settings, place).opened(membership, models[0], numbers):
+        for part, of_part, bank in opened(samples, membership, settings, place, models=models[0], numbers=numbers):
             with of_model(settings, place):
                 asked = rows if rows.ndim == 1 else rows[part]
                 parts.append(record(signal, module.read(bank, of_part, asked, settings), asked, len(bank)))

@@ -206,7 +206,7 @@ def setting(plan: Plan, name: str = "") -> Setting:
     """
     from unlearning_audit.data import prepare, read_source
     from unlearning_audit.training.recipe import Recipe
-    from unlearning_audit.workflow.open_bank import Making
+    from unlearning_audit.workflow.open_bank import builder
 
     names = list(dict.fromkeys(scenario.name for scenario in plan.study.scenarios))
     if name and name not in names:
@@ -220,7 +220,7 @@ def setting(plan: Plan, name: str = "") -> Setting:
     source = next(node for node in train.parents.values() if node.stage == "data")
     data = prepare(read_source(source.settings, source.place, Path.cwd()), seed=source.settings["seed"],
                    **source.settings["use"])  # fmt: skip
-    build, _ = Making(data, train.settings, train.place).builder()
+    build, _ = builder(data, train.settings, train.place)
     return Setting(
         data.x, data.y, data.classes, (data.part == 0).nonzero()[0], build, Recipe(**train.settings["recipe"]),
         f"{name} of the study {plan.study.name}",
