@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from job import script
 
 import numpy as np
 from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.store.files import Json
 from unlearning_audit.training import checkpoints
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.streams import Rows
@@ -17,14 +17,8 @@ from unlearning_audit.workflow.open_bank import dump, opened
 
 @script
 def train(
-    data: str,
-    splits: list[str],
-    models: str,
-    logits: str,
-    settings: dict[str, Any],
-    place: dict[str, Any],
-    base: Sequence[str] = (),
-) -> dict[str, Any]:
+    data: str, splits: list[str], models: str, logits: str, settings: Json, place: Json, base: Sequence[str] = ()
+) -> Json:
     """Train each original model on its own rows by the study's recipe, and write weights and logits; return facts for
     the spec.
 
@@ -44,7 +38,7 @@ def train(
                 bank.train(Rows.where(member.train), record=member.forget if bank.recipe.record_updates else None)
             yield part, member, bank
 
-    def make() -> dict[str, Any]:
+    def make() -> Json:
         return dump(trained(), samples, models, logits, copies, about, lambda: of_model(settings, place))
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder

@@ -55,6 +55,9 @@ def table(
     empty. Raises ArtifactError that names the file.
     """
 
+    def real(cell: str) -> float:
+        return float(cell or "nan")
+
     def load() -> list[dict[str, Any]]:
         csv.field_size_limit(LONGEST)
         with Path(path).open(newline="", encoding="utf-8") as file:
@@ -62,14 +65,10 @@ def table(
         names = tuple(map(plain, header))
         if columns not in (None, names):
             raise ValueError(f"the columns are not {', '.join(columns or ())}")
-        converts = [plain if name in text else int if name in whole else _real for name in names]
+        converts = [plain if name in text else int if name in whole else real for name in names]
         values = [
             list(map(convert, column)) for convert, column in zip(converts, zip(*lines, strict=True), strict=False)
         ]
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
     return checked(path, load)
-
-
-def _real(cell: str) -> float:
-    return float(cell or "nan")

@@ -14,6 +14,9 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 import numpy as np
 
+#: Settings and other facts, as JSON holds them: name → value.
+Json = dict[str, Any]
+
 #: A temporary file without a write for this number of seconds was left by a killed process.
 ABANDONED = 3600
 

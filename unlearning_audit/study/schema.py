@@ -97,10 +97,6 @@ def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _everything() -> list[Where]:
-    return [Where()]
-
-
 class Table(Settings):
     """One table: ``metric`` of every method (rows) along ``columns`` (an axis of ``vary``, or scenario).
 
@@ -118,7 +114,9 @@ class Table(Settings):
     columns: Name = "scenario"
     layout: Literal["wide", "long", "rankings"] = "wide"
     attack: str | Annotated[list[str], Field(min_length=1)] = ""
-    where: Annotated[list[Where], BeforeValidator(listed), Field(min_length=1)] = Field(default_factory=_everything)
+    where: Annotated[list[Where], BeforeValidator(listed), Field(min_length=1)] = Field(
+        default_factory=lambda: [Where()]
+    )
     footer: list[Literal["accuracy", "lower_bound"]] = Field(default_factory=list)
     published: Annotated[str, StringConstraints(pattern=messages.PRINTED)] | None = Field(
         None, description="paper and table of resources/published, such as swap/table_1"

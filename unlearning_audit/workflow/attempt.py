@@ -12,14 +12,14 @@ from torch import nn
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
-from unlearning_audit.store.files import NoAnswerError, write_failure
+from unlearning_audit.store.files import Json, NoAnswerError, write_failure
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.bank import write_failure as write_models_failure
 from unlearning_audit.training.engine import forward_one
 from unlearning_audit.training.streams import Rows
 
 
-def of_model(settings: dict[str, Any], place: dict[str, Any]) -> AbstractContextManager[Any]:
+def of_model(settings: Json, place: Json) -> AbstractContextManager[Any]:
     """Return a context in which errors of a user's own model raise PluginError. For a library's model, errors stay
     unchanged, because they are defects.
 
@@ -106,7 +106,7 @@ def attempt(
     *,
     before: str = "",
     time_limit: float | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """Call ``write``, which writes models and logits, and return the facts that it returns for the job's spec. If it
     fails through a plug-in, write the reason to the files ``models`` (unless None) and ``logits`` instead, and return
     that.

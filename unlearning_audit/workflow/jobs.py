@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.store.files import ArtifactError, checksum, node_of, verify, write_spec
+from unlearning_audit.store.files import ArtifactError, Json, checksum, node_of, verify, write_spec
 from unlearning_audit.workflow.versions import VERSIONS
 
 
-def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values: Mapping[str, Any]) -> Json:
     """Return the arguments, by name, that a job's function takes from the job's ``inputs`` (role → files) and from
     other ``values``.
 
@@ -33,12 +33,12 @@ def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values
 def made(
     function: Callable[..., Any],
     stage: str,
-    settings: dict[str, Any],
-    inputs: dict[str, Any],
+    settings: Json,
+    inputs: Json,
     outputs: dict[str, str],
-    place: dict[str, Any],
+    place: Json,
     used: float = 0.0,
-) -> dict[str, Any]:
+) -> Json:
     """Call the function of a job, and return the record for its ``spec.json``: how its other files were made, and at
     which cost, as JSON values.
 
@@ -69,9 +69,7 @@ def made(
     }
 
 
-def make(
-    stage: str, settings: dict[str, Any], inputs: dict[str, Any], outputs: dict[str, str], place: dict[str, Any]
-) -> None:
+def make(stage: str, settings: Json, inputs: Json, outputs: dict[str, str], place: Json) -> None:
     """Make the files of one node of the plan, and write its ``spec.json``, inside the job that Snakemake runs for
     another node.
 

@@ -132,7 +132,8 @@ class Plan:
             outside = [plugin[:3] for plugin in plugins if plugin[2]]
             if len(outside) > 1:  # else it would not count which of the files is which
                 conditions += [source.digest(registry.source_file(*plugin)) for plugin in outside]
-            conditions += [_declared(name, file) for kind, name, file in outside if kind == "metrics"]
+            rows = [registry.quantities(name, file) for kind, name, file in outside if kind == "metrics"]
+            conditions += [[quantity.name for quantity in declared] for declared in rows]
             self._codes[script, plugins] = (
                 hashlib.sha256(json.dumps([code, conditions]).encode()).hexdigest() if conditions else code
             )
@@ -223,11 +224,6 @@ def _alone(folder: Path, maker: Node) -> bool:
     return (folder / "log.txt").exists() or (
         Path(maker.outputs["spec"]).exists() and not (folder / "spec.json").exists()
     )
-
-
-def _declared(metric: str, file: str) -> list[str]:
-    """Return the names that rows of a user's metric may have, which its job checks."""
-    return [quantity.name for quantity in registry.quantities(metric, file)]
 
 
 def terms(*plugins: Plugin) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.evaluation.views import VIEWS
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library
-from unlearning_audit.store.files import FailedError
+from unlearning_audit.store.files import FailedError, Json
 from unlearning_audit.training import card
 from unlearning_audit.training.bank import Bank, Shelf, read_models
 from unlearning_audit.training.recipe import Recipe
@@ -30,8 +30,8 @@ COPIES, SHARE = 6, 0.5
 def opened(
     data: Data,
     membership: Membership,
-    settings: dict[str, Any],
-    place: dict[str, Any],
+    settings: Json,
+    place: Json,
     base: Sequence[str] = (),
     models: str | None = None,
     numbers: np.ndarray | None = None,
@@ -59,12 +59,7 @@ def opened(
 
 
 def portions(
-    data: Data,
-    membership: Membership,
-    count: int,
-    settings: dict[str, Any],
-    place: dict[str, Any],
-    base: Sequence[str] = (),
+    data: Data, membership: Membership, count: int, settings: Json, place: Json, base: Sequence[str] = ()
 ) -> list[np.ndarray]:
     """Divide ``count`` models into portions that are processed one at a time; return the numbers of each, int64
     [models].
@@ -87,12 +82,7 @@ def targets(membership: Membership) -> np.ndarray:
 
 
 def open_bank(
-    data: Data,
-    membership: Membership,
-    settings: dict[str, Any],
-    place: dict[str, Any],
-    base: Sequence[str] = (),
-    alike: bool = False,
+    data: Data, membership: Membership, settings: Json, place: Json, base: Sequence[str] = (), alike: bool = False
 ) -> Bank:
     """Return a bank (models that are computed at once) of fresh models for the given memberships, with the views of
     samples. With ``base``, the file of one model, all start from that model.
@@ -126,9 +116,7 @@ def open_bank(
     return bank
 
 
-def builder(
-    data: Data, settings: dict[str, Any], place: dict[str, Any], base: Sequence[str] = ()
-) -> tuple[Callable[[], nn.Module], str]:
+def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -> tuple[Callable[[], nn.Module], str]:
     """Return a function that makes a model of the study's architecture for the data, and the architecture's file.
 
     ``settings``: the model's name and options; ``place``: its file, if it is the user's own. Models are fresh, unless
@@ -170,7 +158,7 @@ def dump(
     copies: np.ndarray,
     first: np.ndarray | None = None,
     guarded: Callable[[], AbstractContextManager[Any]] = nullcontext,
-) -> dict[str, Any]:
+) -> Json:
     """Write the weights of models, unless ``models`` is None, and their logits for every sample; return facts for the
     job's spec.
 
@@ -199,6 +187,6 @@ def dump(
     return facts | device_facts(facts["device"])
 
 
-def device_facts(device: str) -> dict[str, Any]:
+def device_facts(device: str) -> Json:
     """Return the device for the spec, and the card's facts (`card.describe`) if one was used."""
     return {"device": device} | ({"card": card.describe()} if device == "cuda" else {})
