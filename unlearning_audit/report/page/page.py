@@ -14,16 +14,7 @@ from unlearning_audit.evaluation.rows import read_union
 from unlearning_audit.report import answer, compare, decisions, lookup, naming, style, templates, words
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.page import (
-    answered,
-    copies,
-    details,
-    embed,
-    lead,
-    matrix,
-    recognised,
-    sentences,
-)
+from unlearning_audit.report.page import answered, copies, details, embed, lead, matrix, recognised, sentences
 from unlearning_audit.report.tables import cost, grid, standings
 from unlearning_audit.report.tables import meta as worth
 from unlearning_audit.report.tables import tuning as tuned
