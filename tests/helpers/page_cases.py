@@ -5,14 +5,12 @@ from pathlib import Path
 
 from unlearning_audit.comparisons.meta import evaluate
 from unlearning_audit.evaluation import records
-from unlearning_audit.evaluation.rows import write_union
-from unlearning_audit.report import naming, style
+from unlearning_audit.report import decisions, naming, style
 from unlearning_audit.report.figures import _meta, _verdicts, quality
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import page
 from unlearning_audit.report.tables import cost, formats, grid, verdicts
 from unlearning_audit.report.tables import meta as worth
-from unlearning_audit.store import tables
 from unlearning_audit.store.files import write_json, write_spec
 from unlearning_audit.workflow import parameters
 
@@ -59,14 +57,12 @@ def render(folder, extended=None):
     rows.append(row(cases[-1], "q", 0.5, 0.47, 0.53, "paper", note=NASTY))
     for entry in cases:
         entry |= {"metrics": f"results/metrics/{entry['scenario']}/metrics.csv", "scores": ""}
-    write_union(folder / "metrics.csv", "s", rows)
     nodes = []
     for stage, models in (("train", 2), ("unlearn", 2), ("metrics", 0)):
         path = folder / stage / "x-0123456789" / "spec.json"
         write_spec(path, {"seconds": {"function": 61.0, "process": 5.0}, "models": models, "unlearn_seconds": 3.0,
                           "packages": {"numpy": NASTY}, "python": "3.11"})  # fmt: skip
         nodes.append({"stage": stage, "node": path.parent.name, "spec": str(path)})
-    tables.write_rows(folder / "cost.csv", cost.rows(nodes), cost.COLUMNS)
 
     request = wish(title=NASTY, scenarios=["plain", NASTY], footer=["accuracy"])
     head = {"name": "headline", "title": "Study s", "table": None, "cases": cases, "caption": "One.\n\nTwo."}
@@ -78,7 +74,7 @@ def render(folder, extended=None):
     judged = decisions_on(("plain", ""), *GOOD, rows_of("scrub", "distinguishable", 0.2, share=0.5))
     drawings = {"f1": quality.draw(numbers.narrowed(cases[:7]), figure), "meta": _meta.draw(evaluation),
                 "verdicts": _verdicts.draw(judged)}  # fmt: skip
-    sheets = {order["name"]: grid.sheets_of(numbers.narrowed(order["cases"]), order, "") for order in (head, table)}
+    sheets = {order["name"]: grid.sheets_of(numbers.narrowed(order["cases"]), order) for order in (head, table)}
     sheets |= {"meta": worth.sheets(evaluation)}
     sheets |= {name: [getattr(verdicts, name)(judged, "s")] for name in ("verdicts", "ranks", "resolution")}
     for name, drawing in drawings.items():
@@ -110,9 +106,6 @@ def render(folder, extended=None):
         "cost": {"cases": [{**entry, "specs": [nodes[1]["spec"]]} for entry in cases]},
         "copies": [{"scenario": NASTY, "setting": "", **copied}],
     }  # fmt: skip
-    text = page.render(
-        metrics=str(folder / "metrics.csv"), costs=str(folder / "cost.csv"),
-        records=exposed(folder / "records.csv"), published="", resources=str(ROOT / "resources/page"),
-        specs=[node["spec"] for node in nodes], displays=[str(path) for path in files.values()], order=order,
-    )  # fmt: skip
-    return text, files
+    specs, ledger = [node["spec"] for node in nodes], cost.rows(nodes)
+    judgements, found = decisions.read(compared, ledger), exposed(folder / "records.csv")
+    return page.render(numbers, judgements, ledger, found, specs, [*map(str, files.values())], order), files

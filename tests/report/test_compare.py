@@ -92,7 +92,7 @@ def test_equal_keys_say_another_machine_and_lost_settings_are_not_guessed(tmp_pa
 
 
 def test_ranks_agree_as_kendalls_tau_says(tmp_path):
-    first = finished(tmp_path / "one", METHODS)
+    first = finished(tmp_path / "one", METHODS | {"none": ("distinguishable", 0.4)})  # which is not ranked
     second = finished(tmp_path / "two", METHODS | {"a": ("distinguishable", 0.15)})  # one pair of three is reversed
     alone = finished(tmp_path / "three", {"a": ("distinguishable", 0.3)})
     found = [compare.agree(first, other) for other in (first, second, alone)]

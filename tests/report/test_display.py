@@ -155,3 +155,7 @@ def test_every_footnote_is_explained_once_and_every_mark_is_one_of_them():
     marks = re.findall(r"<sup>(.+?)</sup>", "".join(re.findall(r"(?m)^\|.*", text)))
     explained = re.findall(r"^<sup>(.+?)</sup>", text, re.M)
     assert typeset.UNCHANGED in {mark for several in marks for mark in several.split()} == {*explained}
+    notes = ("nothing at ε = 0.5 of 3", "nothing else", "nothing at ε = 20 of 3")  # those that differ in one number
+    cells = [typeset.Entry("", (note,)) for note in notes]
+    sheet = typeset.Sheet("t", "t", "", "m", [typeset.Head("")] * 3, [typeset.Line("", cells)])
+    assert sheet.explained() == [("a", "nothing at ε = 0.5 to 20 of 3"), ("b", "nothing else")]

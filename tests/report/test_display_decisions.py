@@ -151,10 +151,9 @@ def test_a_control_says_why_nothing_is_found_as_the_comparison_does(line, words,
 @pytest.fixture
 def judged_place():
     """Method x leaves traces, and y, a factor, is open."""
-    lines = (
-        *GOOD, rows("x", "distinguishable", 0.2, share=0.5, gap=0.013),
-        rows("y", "inconclusive", 0.03, p=0.5, note="why", scale="log"),
-    )  # fmt: skip
+    line, measured = rows("y", "inconclusive", 0.03, p=0.5, note="why")
+    factors = line, [{**row, "scale": "log"} for row in measured]
+    lines = (*GOOD, rows("x", "distinguishable", 0.2, share=0.5, gap=0.013), factors)
     plans = [need(name, dimension, times, half_width=0.06 / times) for name in ("retrain_control", "x")
              for dimension, times in (("today", 1.0), ("pairs", 4.0), ("pairs", 16.0), ("models", 4.0))]  # fmt: skip
     judged = decisions_on(PLACE, *lines, needs=plans)
@@ -172,7 +171,7 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
     assert lines["x"] == [
         "traces remain", "50 % [40, 60]", "0.20 [0.18, 0.22]", "", "kde/trained", "< 10⁻⁴", "better", "−1.3", "−1.3"
     ]  # fmt: skip
-    assert lines["y"][2:4] == ["", "× 1.03 [1.01, 1.05]"]
+    assert lines["y"][2:4] + lines["y"][-2:] == ["", "× 1.03 [1.01, 1.05]", "× 1.00", "× 1.00"]
     assert {lines[name][4] for name in ("y", "retrain", "retrain (control)")} == {"(kde/trained)"}  # finds nothing
     assert (sheet.lines[2].cells[0].notes, formats.latex(sheet).isascii()) == (("why",), True)
     assert list(sheet.records[0]) == [

@@ -141,7 +141,7 @@ def test_rates_are_the_largest_tpr_of_all_cuts_with_ties():
     rng = np.random.default_rng(1)
     positive, negative = rng.integers(0, 9, 30).astype(float), rng.integers(0, 7, 25).astype(float)
     fpr = np.array([0.04, 0.1, 0.2, 0.5, 0.99, 1.0])
-    rates = roc.rates(positive, negative, np.ones(30), np.ones(25), fpr)
+    rates = roc.rates((positive, np.ones(30)), (negative, np.ones(25)), fpr)
     assert rates == pytest.approx([slow_tpr(positive, negative, x) for x in fpr])
 
 

@@ -1,7 +1,5 @@
 """The right printed number stands beside ours, or none with the reason; standard deviations stand beside means."""
 
-from pathlib import Path
-
 import pytest
 from unlearning_audit.evaluation.arrays import ArtifactError
 from unlearning_audit.report import words
@@ -9,8 +7,6 @@ from unlearning_audit.report.lookup import Cell, Numbers
 from unlearning_audit.report.tables import grid, published
 
 from display_cases import case, order, q, row
-
-FILE = Path(__file__).resolve().parents[2] / "resources" / "published" / "published.csv"
 
 
 def cell(value=0.6, metric="q"):
@@ -23,14 +19,14 @@ def texts(line):
 
 def test_a_table_that_nobody_printed_and_a_damaged_file_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"there is no printed table 'swap/table_9'; choose one of .*swap/table_1"):
-        published.read(FILE, "swap/table_9")
+        published.read(published.FILE, "swap/table_9")
     (tmp_path / "p.csv").write_text("paper,table\nswap,table_1\n")
     with pytest.raises(ArtifactError, match=r"p\.csv"):
         published.read(tmp_path / "p.csv", "swap/table_1")
 
 
 def test_every_printed_q_of_table_1_is_found_by_its_method_and_budget():
-    rows = published.read(FILE, "swap/table_1")
+    rows = published.read(published.FILE, "swap/table_1")
     for printed in (r for r in rows if r["metric"] == "unlearning_quality"):
         epsilon = printed["setting"].split(";")[0].split("=")[1]
         subject = case("s", printed["method"], {"epsilon": epsilon}, model=printed["model"], delta=1e-5)
@@ -38,7 +34,7 @@ def test_every_printed_q_of_table_1_is_found_by_its_method_and_budget():
 
 
 def test_another_model_or_share_is_shown_with_a_remark_but_another_budget_is_not_shown():
-    rows = published.read(FILE, "swap/table_1")
+    rows = published.read(published.FILE, "swap/table_1")
     subject = case("s", "none", {"epsilon": "inf"}, model="mlp", dataset="digits", alpha=0.25)
     remark = "printed for cifar10, resnet20, alpha = 0.1; measured here for digits, mlp, alpha = 0.25"
     assert published.beside(rows, subject, cell()) == (Cell(0.587), remark)
@@ -58,7 +54,7 @@ def test_equally_good_numbers_that_differ_are_not_chosen_from():
 
 
 def test_the_standard_deviation_is_that_of_the_protocol():
-    rows = published.read(FILE, "swap/table_2")
+    rows = published.read(published.FILE, "swap/table_2")
     for protocol, value in (("swap", 0.015), ("random_splits", 0.029)):
         subject = case("s", "ftfinal", protocol=protocol, model="resnet20")
         assert published.beside(rows, subject, cell(metric="q_sd"))[0].value == value
@@ -79,7 +75,7 @@ def test_models_before_unlearning_go_by_two_names_and_their_accuracy_stands_in_t
     subject = case("s", "none", {"epsilon": "inf"}, model="resnet18_dp")
     rows = [q(subject, 0.587), row(subject, "accuracy", 0.7, 0.68, 0.72, role="test")]
     request = order([subject], ["s"], published="swap/table_1", footer=["accuracy"])
-    (table,) = grid.sheets_of(Numbers(rows, [subject]), request, FILE)
+    (table,) = grid.sheets_of(Numbers(rows, [subject]), request)
     assert (texts(table.footer[0]), table.records[-1]["published"]) == (["0.700", "0.660", "+0.040 ∉"], 0.66)
 
 
@@ -87,7 +83,7 @@ def test_the_table_puts_the_paper_and_the_difference_beside_ours_only_where_it_p
     models = {"8": "resnet20", "50": "resnet18_dp", "inf": "resnet20"}
     cases = [case("s", "fisher", {"epsilon": epsilon}, model=model) for epsilon, model in models.items()]
     numbers = Numbers([q(entry, value) for entry, value in zip(cases, (0.99, 0.98, 0.6), strict=True)], cases)
-    (table,) = grid.sheets_of(numbers, order(cases, ["s"], columns="epsilon", published="swap/table_1"), FILE)
+    (table,) = grid.sheets_of(numbers, order(cases, ["s"], columns="epsilon", published="swap/table_1"))
     assert [head.label for head in table.heads] == ["ours"] + ["ours", "paper", "ours − paper"] * 2
     assert table.heads[0].notes == (words.UNPRINTED,)
     assert texts(table.lines[0])[2:4] + texts(table.lines[0])[5:] == ["0.973", "+0.007 ∈", "0.709", "−0.109 ∉"]
@@ -112,7 +108,7 @@ def test_in_long_form_methods_are_sections_and_the_paper_stands_beside_means_and
     cases.pop(4)
     request = order(cases, ["cifar10"], metric="accuracy", where=[{"role": role} for role in roles],
                     columns="fraction", layout="long", published="efficacy/table_2")  # fmt: skip
-    (sheet,) = grid.sheets_of(Numbers(rows, cases), request, FILE)
+    (sheet,) = grid.sheets_of(Numbers(rows, cases), request)
     lines = {(line.section, line.label): line for line in sheet.lines}
     assert list(lines) == [("none", "0.01"), ("none", "1"), ("fisher", "0.01"), ("becker", "0.01"), ("becker", "1")]
     assert sheet.corner == "share of the class"
@@ -128,3 +124,6 @@ def test_in_long_form_methods_are_sections_and_the_paper_stands_beside_means_and
     assert texts(lines["becker", "1"])[1] == "0.55 ± 0.10"
     (entry,) = lines["fisher", "0.01"].cells[1:2]
     assert (entry.text, "variant = golatkar" in entry.notes[0]) == ("—", True)
+    request["table"]["published"] = None
+    (sheet,) = grid.sheets_of(Numbers(rows, cases), request)
+    assert [head.label for head in sheet.heads] == [f"role = {role}" for role in roles]

@@ -17,7 +17,7 @@ def table(**places):
             cases.append(case("main", name, {"size": size}))
             rows.append(row(cases[-1], "q", value, value - 0.01, value + 0.01, "adaptive"))
     request = order(cases, ["main"], columns="size", layout="rankings")
-    (sheet,) = grid.sheets_of(Numbers(rows, cases), request, "")
+    (sheet,) = grid.sheets_of(Numbers(rows, cases), request)
     return sheet, {(record["setting"][-1], record["other_setting"][-1]): record for record in sheet.records}
 
 

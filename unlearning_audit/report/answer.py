@@ -158,12 +158,14 @@ def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
     """Return, for each scenario and setting with verdicts, the answer that the report shows first: a line for each
     method, the checks, and whether systems of evaluation agree."""
     states = {(check.place, check.subject): check for check in sentences.controls(numbers, judgements)}
-    return [
-        Answer(
-            place, _lines(numbers, judgements, place), _checks(states, place), *_judges(numbers, place)
-        )
-        for place in lookup.places(numbers.cases) if judgements.verdicts.get(place)
-    ]  # fmt: skip
+    told = []
+    for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):
+        cases = [case for case in numbers.by_method(place).values() if case and case["method"] not in naming.BASELINES]
+        lines = sorted((line(numbers, judgements, case) for case in cases), key=_order)
+        found = [(said, states[place, subject]) for subject, said in words.CHECKS.items()]
+        checks = tuple((said, check.tone, check.text) for said, check in found)
+        told.append(Answer(place, tuple(lines), checks, *_judges(numbers, place)))
+    return told
 
 
 def line(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Line:
@@ -187,44 +189,30 @@ def line(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Line:
     return Line(method, row["verdict"], share, low, high, points, lost, method in judgements.leaders(place), why)
 
 
-def _lines(numbers: Numbers, judgements: Decisions, place: Place) -> tuple[Line, ...]:
-    """Return the answer for each method of a scenario and setting, the best first."""
-    cases = [case for case in numbers.cases if lookup.place(case) == place and case["method"] not in naming.BASELINES]
-    return tuple(sorted((line(numbers, judgements, case) for case in cases), key=_order))
-
-
 def _order(line: Line) -> tuple[Any, ...]:
     """Return a key that sorts lines from the best to the worst state; equal states by distance from retraining."""
-    missing = abs(1 - line.share) if not math.isnan(line.share) else math.inf
-    return words.STATES.index(line.state), missing
-
-
-def _checks(states: dict[tuple[Place, str], sentences.Verdict], place: Place) -> tuple[tuple[str, str, str], ...]:
-    checks = [(told, states.get((place, subject))) for subject, told in words.CHECKS.items()]
-    return tuple((told, check.tone, check.text) for told, check in checks if check is not None)
+    return words.STATES.index(line.state), math.inf if math.isnan(line.share) else abs(1 - line.share)
 
 
 def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[float, float]]:
     """Return the systems of evaluation whose main metric ranks at least three methods, each with its ranks, and the
     lowest and highest Kendall's τ between two of them (NaN, NaN if there are not two)."""
-    ranked = {}
+    judges: dict[str, Judge] = {}
+    ranked = []
     for name in naming.primary():
         quantity = naming.meaning(name)
-        if quantity.system and quantity.system not in ranked:
+        if quantity.system and quantity.system not in judges:
             ranking = rankings.of(numbers, place, name)
-            if len(ranking.values) > 2:
-                ranked[quantity.system] = quantity, ranking
-    judges = tuple(
-        Judge(system, quantity.display_name, _ranks(ranking.values)) for system, (quantity, ranking) in ranked.items()
-    )
-    pairs = itertools.combinations([ranking for _, ranking in ranked.values()], 2)
+            if len(values := ranking.values) > 2:
+                # Equal values share a rank.
+                ranks = {
+                    method: 1 + sum(other > value for other in values.values()) for method, value in values.items()
+                }
+                judges[quantity.system] = Judge(quantity.system, quantity.display_name, ranks)
+                ranked.append(ranking)
+    pairs = itertools.combinations(ranked, 2)
     taus = [cell.value for left, right in pairs if not (cell := rankings.agreement(left, right)).empty]
-    return judges, (min(taus), max(taus)) if taus else (math.nan, math.nan)
-
-
-def _ranks(values: dict[str, float]) -> dict[str, int]:
-    """Return the rank of each method, 1 for the highest value; equal values share a rank."""
-    return {name: 1 + sum(other > value for other in values.values()) for name, value in values.items()}
+    return tuple(judges.values()), (min(taus), max(taus)) if taus else (math.nan, math.nan)
 
 
 def plain(answer: Answer) -> dict[str, Any]:

@@ -51,9 +51,8 @@ def read(folder: str | Path) -> Study:
     verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in cells.read(table)}
     unknown = {row["verdict"] for row in verdicts.values()} - words.STATE_OF.keys() - words.REASONS.keys()
     if unknown:
-        raise ArtifactError(
-            f"{table}: column 'verdict' holds {min(unknown)!r}, which no version of this program writes"
-        )
+        code = min(unknown)
+        raise ArtifactError(f"{table}: column 'verdict' holds {code!r}, which no version of this program writes")
     summary = folder / "summary.json"
     nodes = read_json(summary).get("nodes", {}) if summary.exists() else {}
     split = {_case(key): [tuple(node) for node in made_by] for key, made_by in nodes.items()}
@@ -92,15 +91,11 @@ def compare(studies: list[Study]) -> list[dict[str, str]]:
         if others:
             other = next((study for study, said in others if said != verdict), None)
             told = dict(zip(names(studies), [_verdict(row) if row else "—" for row in rows], strict=True))
-            shared.append({"method": _label(case), **told, "why": why(first, other, case) if other else ""})
+            scenario, setting, method = case
+            place = ", ".join(filter(None, (scenario.replace("_", " "), naming.setting(setting))))
+            label = f"{naming.method(method)} in {place}"
+            shared.append({"method": label, **told, "why": why(first, other, case) if other else ""})
     return shared
-
-
-def _label(case: Case) -> str:
-    """Return a case (scenario, setting, method) as readers see it, "method in scenario, setting"."""
-    scenario, setting, method = case
-    place = ", ".join(filter(None, (scenario.replace("_", " "), naming.setting(setting))))
-    return f"{naming.method(method)} in {place}"
 
 
 def _verdict(row: dict[str, Any]) -> str:
@@ -116,19 +111,18 @@ def why(before: Study, after: Study, case: Case) -> str:
 
     It says so if the jobs are not recorded, if all are the same, or if one study only has more of them.
     """
-    old, new = (dict.fromkeys(study.nodes.get(case, [])) for study in (before, after))
+    old, new = (set(study.nodes.get(case, [])) for study in (before, after))
     if not old or not new:
         return "the results do not record which jobs made this verdict"
-    parts = [stage for stage in STAGES if _of(old, stage) != _of(new, stage)]
-    if not parts:
-        return "all keys are equal: the same jobs, run on another machine or with other versions of packages"
-    stage = parts[0]
-    left, right = (_of(old, stage) - _of(new, stage), _of(new, stage) - _of(old, stage))
-    if not left or not right:
-        longer, more = (after, right) if right else (before, left)
-        jobs = naming.count(len(more), f"more {stage} job")
-        return f"{longer.folder.name} has {jobs}, and so more models; the models that both have are the same"
-    return _changes((before, min(left)), (after, min(right)), stage)
+    for stage in STAGES:
+        left, right = ({name for at, name in nodes if at == stage} for nodes in (old - new, new - old))
+        if left and right:
+            return _changes((before, min(left)), (after, min(right)), stage)
+        if left or right:
+            jobs = naming.count(len(left | right), f"more {stage} job")
+            longer = (after if right else before).folder.name
+            return f"{longer} has {jobs}, and so more models; the models that both have are the same"
+    return "all keys are equal: the same jobs, run on another machine or with other versions of packages"
 
 
 def agree(left: Study, right: Study) -> tuple[float, int]:
@@ -148,11 +142,6 @@ def agree(left: Study, right: Study) -> tuple[float, int]:
             values.append(stats.kendall(x=first, y=second).value)
     values = [value for value in values if not math.isnan(value)]
     return (sum(values) / len(values), len(values)) if values else (math.nan, 0)
-
-
-def _of(nodes: dict[tuple[str, str], None], stage: str) -> set[str]:
-    """Return the names of the jobs of one stage."""
-    return {name for at, name in nodes if at == stage}
 
 
 def _changes(old: tuple[Study, str], new: tuple[Study, str], stage: str) -> str:

@@ -69,15 +69,13 @@ class Decisions:
     def extensions(self) -> str:
         """Return a sentence that names all scenarios that were extended without a plan; "" if there is none."""
         places: dict[str, list[str]] = {}
-        for where in self.extended:
-            judged = ", ".join(map(naming.method, self.extended[where].get("methods", ())))
+        for where, growth in self.extended.items():
+            judged = ", ".join(map(naming.method, growth.get("methods", ())))
             label = lookup.label(where) + (f" ({judged})" if judged else "")
             places.setdefault(self.extension(where), []).append(label)
-        scenarios_of = {
-            clause: ", ".join(names) if len(names) <= 3 else f"{len(names)} scenarios"
-            for clause, names in places.items()
-        }
-        return " ".join(f"{names}: {clause}." for clause, names in scenarios_of.items())
+        of = {clause: ", ".join(names) if len(names) <= 3 else f"{len(names)} scenarios"
+              for clause, names in places.items()}  # fmt: skip
+        return " ".join(f"{names}: {clause}." for clause, names in of.items())
 
     def verdict(self, where: Place, method: str) -> dict[str, Any] | None:
         """Return the row of verdicts.csv for a method; None if there is none."""
@@ -117,15 +115,10 @@ class Decisions:
     def ranking(self, where: Place) -> list[dict[str, Any]]:
         """Return the rows of ranks.csv of a comparison for its first deciding metric. Reference methods, and methods
         without a usable model, are left out."""
-        rows = self.ranks.get(where, [])
-        useless = (decide.BROKEN, decide.FAILED)
-        return [
-            row
-            for row in rows
-            if row["metric"] == rows[0]["metric"]
-            and row["method"] not in naming.BASELINES
-            and (self.verdict(where, row["method"]) or {"verdict": decide.FAILED})["verdict"] not in useless
-        ]
+        rows, verdicts = self.ranks.get(where, []), self.verdicts.get(where, {})
+        usable = {name for name, row in verdicts.items() if row["verdict"] not in (decide.BROKEN, decide.FAILED)}
+        usable -= set(naming.BASELINES)
+        return [row for row in rows if row["metric"] == rows[0]["metric"] and row["method"] in usable]
 
     def leaders(self, where: Place) -> list[str]:
         """Return the methods that may be nearest to retraining: no other method is proven to be nearer. [] if that

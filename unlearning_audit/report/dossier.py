@@ -7,7 +7,6 @@ import platform
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from unlearning_audit.evaluation import rows
 from unlearning_audit.plugins import registry
@@ -44,8 +43,8 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     order = parameters.report(plan, [file])["headline"]
     numbers = Numbers(rows.read_union(str(page.with_name("metrics.csv"))), order["cases"])
     judged = decisions.read(order.get("comparisons", []))
-    roles = _table(Path(file).with_name(f"{Path(file).stem}_models") / "roles.csv")
-    recomputed = _table(Path(file).with_name(f"{Path(file).stem}_models") / "recomputed.csv")
+    beside = Path(file).with_name(f"{Path(file).stem}_models")
+    roles, recomputed = (_table(beside / name) for name in ("roles.csv", "recomputed.csv"))
     attacks, impossible = _attacks(numbers)
     error = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
     text = templates.render(
@@ -94,18 +93,16 @@ def _seen(judged: Decisions) -> list[str]:
     """
     sentences = []
     for where, needs in judged.resolution.items():
-        verdicts_of = {
-            row["verdict"] for method, row in judged.verdicts[where].items() if method not in naming.BASELINES
-        }
-        if verdicts_of == {decide.NO_YARDSTICK}:
+        rows_of = [row for method, row in judged.verdicts[where].items() if method not in naming.BASELINES]
+        if {row["verdict"] for row in rows_of} == {decide.NO_YARDSTICK}:
+            why = words.REASONS[decide.NO_YARDSTICK]
             sentences.append(
-                f"{lookup.label(where)}: no distance, however large: {words.REASONS[decide.NO_YARDSTICK]}. What would "
-                "decide stands below."
+                f"{lookup.label(where)}: no distance, however large: {why}. What would decide stands below."
             )
             continue
         deciding = {row["metric"] for row in judged.distances[where] if row["deciding"]}
-        today = [row for row in needs if row["what"] == "today" and row["metric"] in deciding and row["margin"] > 0]
-        today = [row for row in today if not math.isnan(row["least_distance"])]
+        today = [row for row in needs if row["what"] == "today" and row["metric"] in deciding and row["margin"] > 0
+                 and not math.isnan(row["least_distance"])]  # fmt: skip
         if today:
             best = min(today, key=lambda row: row["least_distance"] / row["margin"])
             sentences.append(
@@ -209,5 +206,5 @@ def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[di
 
 
 def _versions() -> str:
-    packages: dict[str, Any] = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version()}
-    return ", ".join(f"{name} {version}" for name, version in (packages | VERSIONS).items()) + "."
+    packages = {"unlearning-audit": installed("unlearning-audit"), "Python": platform.python_version(), **VERSIONS}
+    return ", ".join(f"{name} {version}" for name, version in packages.items()) + "."

@@ -25,19 +25,13 @@ def summary(
     a plan; "nodes": "scenario|setting|method" → the jobs on which its verdict rests. ``comparisons``: for each
     comparison its scenario, setting, files and jobs, as `decisions.read` takes them.
     """
-    return {
-        "study": study,
-        "answers": [answer.plain(place) for place in answer.answers(numbers, judgements)],
-        "extended": judgements.extensions(),
-        "nodes": {
-            f"{place['scenario']}|{place['setting']}|{method}": [
-                *nodes,
-                ["comparisons", Path(place["verdicts"]).parent.name],
-            ]
-            for place in comparisons
-            for method, nodes in place["made"].items()
-        },
-    }
+    nodes = {}
+    for place in comparisons:
+        judged = ["comparisons", Path(place["verdicts"]).parent.name]
+        for method, made_by in place["made"].items():
+            nodes[f"{place['scenario']}|{place['setting']}|{method}"] = [*made_by, judged]
+    answers = [answer.plain(place) for place in answer.answers(numbers, judgements)]
+    return {"study": study, "answers": answers, "extended": judgements.extensions(), "nodes": nodes}
 
 
 def text(summary: dict[str, Any], page: str, width: int = 100, following: str = words.NEXT) -> str:
@@ -73,14 +67,11 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
 def _of_methods(place: dict[str, Any]) -> list[str]:
     """Return a line of column names and a line for every method of one answer, the best first; empty columns are left
     out."""
-    rows = [
-        (
-            naming.method(line["method"]), line["removed"],
-            ": ".join(filter(None, (line["word"], line["why"]))), line["accuracy"],
-        )
-        for line in place["lines"]
-    ]  # fmt: skip
-    columns = zip(("method", "traces removed", "verdict", "accuracy against retraining, points"), *rows, strict=True)
+    rows = [("method", "traces removed", "verdict", "accuracy against retraining, points")]
+    for line in place["lines"]:
+        verdict = ": ".join(filter(None, (line["word"], line["why"])))
+        rows.append((naming.method(line["method"]), line["removed"], verdict, line["accuracy"]))
+    columns = zip(*rows, strict=True)
     filled = zip(*(column for column in columns if any(column[1:])), strict=True)
     return [f"  {line}" for line in formats.aligned(list(filled))]
 
@@ -88,14 +79,13 @@ def _of_methods(place: dict[str, Any]) -> list[str]:
 def _of_places(answers: list[dict[str, Any]]) -> list[str]:
     """Return a line of column names and a line for every answer (scenario and setting): its nearest methods, how many
     methods have each verdict, and whether its checks passed."""
-    rows = []
+    rows = [("scenario", "nearest to retraining", "verdicts", "checks")]
     for place in answers:
         counts = [(state.mark, sum(line["word"] == state.word for line in place["lines"])) for state in words.STATES]
         told = "  ".join(f"{count} {mark}" for mark, count in counts if count)
         nearest = place["like"] or place["nearest"]
         few = words.joined(nearest[:2], "or") if len(nearest) < 3 else f"{nearest[0]} or {len(nearest) - 1} more"
         rows.append((place["label"], few, told, "passed" if place["passed"] else "see the report"))
-    rows = [("scenario", "nearest to retraining", "verdicts", "checks"), *rows]
     return [f"  {line}" for line in formats.aligned(rows)]
 
 

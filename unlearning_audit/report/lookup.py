@@ -2,6 +2,8 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +11,7 @@ from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.report import naming, words
+from unlearning_audit.store.files import NoAnswerError
 
 Key = tuple[str, frozenset[tuple[str, str]], str]
 
@@ -77,12 +80,27 @@ class Numbers:
         self._failures: dict[Key, list[Failure]] = defaultdict(list)
         self._of_metric: dict[tuple[Key, str], list[Row]] = defaultdict(list)
         for record in records:
-            key, row = _key(record.scenario, record.axes, record.method), record.row
+            key, row = (record.scenario, frozenset(record.axes.items()), record.method), record.row
             if isinstance(row, Failure):
                 self._failures[key].append(row)
             else:
                 self._rows[key].append(row)
                 self._of_metric[key, row.metric].append(row)
+
+    def by_method(self, where: tuple[str, str]) -> dict[str, dict[str, Any] | None]:
+        """Return method → its case in a scenario and setting, None if there is none: none first, the retrained models
+        last, the others in study order."""
+        here = {case["method"]: case for case in self.cases if place(case) == where}
+        return {method: here.get(method) for method in methods(self.cases)}
+
+    def answered(self, case: dict[str, Any] | None, read: Callable[[dict[str, Any]], Any]) -> Any:
+        """Return what ``read`` makes of the files of a case that a figure draws; None if there is no case, if it lacks
+        a file, or if its method failed or diverged."""
+        if case is None or not case["files"] or self.failure(case):
+            return None
+        with suppress(NoAnswerError):
+            return read(case["files"])
+        return None
 
     def narrowed(self, cases: list[dict[str, Any]]) -> "Numbers":
         """Return an object with the rows of this one that answers only for the given ``cases``, for a table of some
@@ -102,7 +120,7 @@ class Numbers:
     def failure(self, case: dict[str, Any]) -> str:
         """Return why the method of a case failed; "" if it did not. Failures of attacks and metrics are not
         considered."""
-        return next((entry.sentence or "no reason given" for entry in self.failures(case) if entry.whole), "")
+        return next((failed(entry) for entry in self.failures(case) if entry.whole), "")
 
     def lost(self, case: dict[str, Any] | None) -> str:
         """Return which word of `words.LOST` replaces the numbers of a case; "" if the method did not fail."""
@@ -145,13 +163,10 @@ class Numbers:
         preferred = ("", *naming.meaning(metric).attacks, *naming.attacks())
         adversary = attack or next((name for name in preferred if name in names), names[0])
         rows = [row for row in rows if row.attack == adversary]
-        missing_attack = next(
-            (f for f in self.failures(case) if (f.kind, f.name) == ("attack", adversary.partition("/")[0])), None
-        )
-        if not rows and missing_attack:
-            return missing(failed(missing_attack))
         if not rows:
-            return missing(f"there is no attack {attack} here, only {', '.join(names)}")
+            why = [failed(failure) for failure in self.failures(case)
+                   if (failure.kind, failure.name) == ("attack", adversary.partition("/")[0])]  # fmt: skip
+            return missing(why[0] if why else f"there is no attack {attack} here, only {', '.join(names)}")
         places = list(dict.fromkeys(row.place for row in rows))
         where = places[0] if not where and len(places) == 1 else where
         row = next((row for row in rows if row.place == where), None)
@@ -235,10 +250,6 @@ def about(where: Where) -> str:
     return ", ".join(f"{naming.field(name)} = {value}" for name, value in where)
 
 
-def _key(scenario: str, axes: dict[str, str], method: str) -> Key:
-    """Return the key by which rows are found."""
-    return scenario, frozenset(axes.items()), method
-
-
 def _key_of(case: dict[str, Any]) -> Key:
-    return _key(case["scenario"], case["axes"], case["method"])
+    """Return the key by which rows are found."""
+    return case["scenario"], frozenset(case["axes"].items()), case["method"]

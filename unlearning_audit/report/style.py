@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from itertools import pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,15 +47,13 @@ def start() -> None:
 def colours(methods: list[str]) -> dict[str, str]:
     """Return method → colour: references are grey and black, the others take the palette in study order."""
     compared = [name for name in methods if name not in naming.BASELINES]
-    palette = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(compared)}
-    return {"none": MUTED, "retrain": INK, "retrain_control": INK, **palette}
+    return {"none": MUTED, "retrain": INK, "retrain_control": INK, **dict(zip(compared, cycle(PALETTE), strict=False))}
 
 
 def markers(methods: list[str]) -> dict[str, str]:
     """Return method → marker, which distinguishes methods without colour."""
     compared = [name for name in methods if name not in naming.BASELINES]
-    shapes = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(compared)}
-    return {"none": "x", "retrain": "o", "retrain_control": "o", **shapes}
+    return {"none": "x", "retrain": "o", "retrain_control": "o", **dict(zip(compared, cycle(MARKERS), strict=False))}
 
 
 def panels(

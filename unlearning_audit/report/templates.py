@@ -1,5 +1,6 @@
 """Render the templates of pages, tables and new files in resources/. An undefined name in a template is an error."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,11 @@ def environment(folder: str, **more: Any) -> "Environment":
     )  # fmt: skip
 
 
-def render(name: str, **context: Any) -> str:
-    """Return a page from a template in resources/page, with the style of all pages, as one file. Text is escaped."""
-    template = environment("page", autoescape=True).from_string(read(FOLDER / name))
-    return template.render(style=Markup(read(FOLDER / "page.css")), **context)
+def render(name: str, filters: Mapping[str, Any] | None = None, **context: Any) -> str:
+    """Return a page from a template in resources/page, with the style of all pages, as one file. Text is escaped.
+
+    ``filters``: name → function, for the template.
+    """
+    made = environment("page", autoescape=True)
+    made.filters |= dict(filters or {})
+    return made.from_string(read(FOLDER / name)).render(style=Markup(read(FOLDER / "page.css")), **context)

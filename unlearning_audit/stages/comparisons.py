@@ -12,19 +12,11 @@ from unlearning_audit.stats import decide
 from unlearning_audit.store import tables
 
 
-def comparisons(
-    metrics: list[str],
-    contributions: list[str],
-    verdicts: str,
-    distances: str,
-    ranks: str,
-    resolution: str,
-    settings: dict[str, Any],
-) -> dict[str, Any]:
+def comparisons(metrics: list[str], contributions: list[str], settings: dict[str, Any], **shown: str) -> dict[str, Any]:
     """Write the verdicts, distances, ranks and resolution of one scenario; return the verdict of each method.
 
-    ``metrics`` and ``contributions``: one file for each method of ``settings``, in the same order. The other paths are
-    outputs.
+    ``metrics`` and ``contributions``: one file for each method of ``settings``, in the same order; ``shown``: the files
+    to write, by the names of these tables.
     """
     contributed = dict(zip(settings["methods"], map(added.read, contributions), strict=True))
     numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))
@@ -38,8 +30,7 @@ def comparisons(
         accuracies=sensitivity.accuracies(numbers.get(NONE, [])), alpha=settings.get("alpha", decide.ALPHA),
         damaged=damaged, spreads=settings.get("spreads"), shams=settings.get("shams"),
     )  # fmt: skip
-    tables.write_rows(verdicts, comparison.verdicts, files.VERDICTS)
-    tables.write_rows(distances, comparison.distances, files.DISTANCES)
-    tables.write_rows(ranks, comparison.ranks, files.RANKS)
-    tables.write_rows(resolution, [*comparison.resolution, *planning.seeds(numbers)], files.RESOLUTION)
+    comparison.resolution.extend(planning.seeds(numbers))
+    for name in ("verdicts", "distances", "ranks", "resolution"):
+        tables.write_rows(shown[name], getattr(comparison, name), getattr(files, name.upper()))
     return {"verdicts": {row["method"]: row["verdict"] for row in comparison.verdicts}}

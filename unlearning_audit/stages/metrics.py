@@ -69,9 +69,8 @@ def _scored(
     → why it could not run. Both are empty, and so is the file, without attacks, for published results, and if a model
     failed or diverged. ``place``: the keys, files and terms of the attacks; ``files``: inputs by role.
     """
-    asked: dict[str, Any] = {
-        role: files[role] for role in ("data", "splits", "originals", "unlearned") if role in files
-    }
+    roles = ("data", "splits", "originals", "unlearned")
+    asked: dict[str, Any] = {role: files[role] for role in roles if role in files}
     asked |= {f"{of}_readings": files.get(f"{of}_signals", []) for of in ("original", "unlearned")}
     if "attacked" in files:
         settings, asked = {**settings, "populations": settings["attacked"]}, {"populations": files["attacked"]}

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from unlearning_audit import ROOT
 from unlearning_audit.evaluation.rows import read_union
 from unlearning_audit.report import decisions, ending, naming
 from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.page import page as display
+from unlearning_audit.report.page import page
+from unlearning_audit.report.tables import cost
 from unlearning_audit.store.files import write_json, write_text
-
-RESOURCES = ROOT / "resources"
 
 
 def report(
@@ -29,12 +27,7 @@ def report(
     ``tables`` and ``figures``: files that the page shows or offers for download. ``specs``: the records of all jobs.
     """
     naming.know(settings["own_metrics"])
-    order = settings["headline"]
-    unions = read_union(metrics)
-    numbers, comparisons = Numbers(unions, order["cases"]), order.get("comparisons", [])
-    write_json(summary, ending.summary(numbers, decisions.read(comparisons), order["study"], comparisons))
-    rendered = display.render(
-        metrics=metrics, costs=ledger, records=records, published=RESOURCES / "published/published.csv",
-        resources=RESOURCES / "page", specs=specs, displays=[*tables, *figures], order=settings,
-    )  # fmt: skip
-    write_text(html, rendered)
+    comparisons, seconds = settings["verdicts"]["comparisons"], cost.read(ledger)
+    numbers, judged = Numbers(read_union(metrics), settings["cases"]), decisions.read(comparisons, seconds)
+    write_json(summary, ending.summary(numbers, judged, settings["study"], comparisons))
+    write_text(html, page.render(numbers, judged, seconds, records, specs, [*tables, *figures], settings))

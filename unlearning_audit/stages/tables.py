@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from unlearning_audit import ROOT
 from unlearning_audit.evaluation.rows import read_union
 from unlearning_audit.report import naming
 from unlearning_audit.report.lookup import Numbers
@@ -15,6 +14,4 @@ def tables(metrics: str, csv: str, md: str, tex: str, settings: dict[str, Any]) 
     naming.know(settings["own_metrics"])
     cases = settings["cases"]
     numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)
-    formats.write(
-        grid.sheets_of(numbers, settings, ROOT / "resources/published/published.csv"), csv=csv, md=md, tex=tex
-    )
+    formats.write(grid.sheets_of(numbers, settings), csv=csv, md=md, tex=tex)

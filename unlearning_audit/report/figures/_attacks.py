@@ -24,30 +24,20 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
     figure, axes = style.panels(2 * len(places), height=height, columns=2, width=style.WHOLE)
     for number, where in enumerate(places):
         for axis, (metric, label, chance) in zip(axes[2 * number : 2 * number + 2], PANELS, strict=True):
-            for row, name in enumerate(methods):
-                case = lookup.at(numbers.cases, where, name)
+            for row, case in enumerate(numbers.by_method(where).values()):
                 if not (case and marks(axis, numbers, case, metric, row, attacks)):
                     style.absent(axis, row, numbers.lost(case) or "no number")
             frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, 6)
             axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
     style.legend(figure, [{"label": name, "marker": mark, "color": colour} for name, mark, colour in attacks.values()])
-    figure.set_label(_finding(numbers, attacks))
+    # After how many methods the accuracy of the first two attacks is above chance with its whole interval.
+    compared, counts = [case for case in numbers.cases if case["method"] not in naming.BASELINES], []
+    for (question, attack), (name, *_) in list(attacks.items())[:2]:
+        found = [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
+        if any(cell.bounded for cell in found):
+            counts.append(f"“{name}” {sum(cell.low > PANELS[0][2] for cell in found)} of {len(found)}")
+    figure.set_label(f"Above chance: {', '.join(counts)}" if counts else "")
     return figure
-
-
-def _finding(numbers: Numbers, attacks: Attacks) -> str:
-    """Return a sentence that says, for each of the first two attacks, after how many methods its accuracy is above
-    chance with its whole interval. Baselines, such as none and retrain, do not count; "" if no accuracy has an
-    interval."""
-    compared = [case for case in numbers.cases if case["method"] not in naming.BASELINES]
-    cells = {name: [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
-             for (question, attack), (name, *_) in attacks.items()}  # fmt: skip
-    counts = [
-        f"“{name}” {sum(cell.low > PANELS[0][2] for cell in found)} of {len(found)}"
-        for name, found in list(cells.items())[:2]
-        if any(cell.bounded for cell in found)
-    ]
-    return f"Above chance: {', '.join(counts)}" if counts else ""
 
 
 def marks(axis: "style.Axes", numbers: Numbers, case: dict[str, Any], metric: str, row: int, attacks: Attacks) -> int:

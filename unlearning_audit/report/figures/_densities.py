@@ -35,7 +35,10 @@ def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> 
                 drawn_values += _row(axis, row, values, colours[case["method"]] if case else "", dashed)
                 if values and not dashed and math.isfinite(middle := float(np.median(values))):
                     medians[f"{title}, {name}" if len(panels) > 1 else name] = middle
-        _furnish(axis, lines, title, label)
+        style.logarithmic(axis, subs=(1.0,))
+        axis.set(title=title, xlabel=label)
+        style.rows(axis, [name for name, _ in lines])
+        axis.set_ylim(len(lines) - 0.5, -0.75)
     low, high = (min(drawn_values), max(drawn_values)) if drawn_values else (0.1, 1.0)
     for axis in axes[::3] if wish["axis"] else ():
         axis.set_ylabel(naming.axis(wish["axis"]))
@@ -54,17 +57,16 @@ def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, di
     With an axis (``along``), a panel has one method and its rows are values of the axis. Without, a panel has one
     scenario and its rows are methods; the case is None where the scenario does not have the method.
     """
-    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     if along is None:
         return {
-            lookup.label(where): [(naming.method(name), lookup.at(numbers.cases, where, name)) for name in methods]
-            for where in places
+            lookup.label(where): [(naming.method(name), case) for name, case in numbers.by_method(where).items()]
+            for where in lookup.places(numbers.cases)
         }
     several = len({case["scenario"] for case in numbers.cases}) > 1
     panels: dict[str, list[Any]] = {}
-    for name in methods:
+    for name in lookup.methods(numbers.cases):
         for case in (case for case in numbers.cases if case["method"] == name and along in case["axes"]):
-            title = f"{naming.method(name)}, {case['scenario'].replace('_', ' ')}" if several else naming.method(name)
+            title = naming.method(name) + (f", {case['scenario'].replace('_', ' ')}" if several else "")
             panels.setdefault(title, []).append((naming.value(case["axes"][along]), case))
     return panels
 
@@ -115,15 +117,3 @@ def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed:
             va="center", size=6, color=style.MUTED,
         )  # fmt: skip
     return [10 ** at[0], 10 ** at[-1]]
-
-
-def _furnish(axis: "style.Axes", lines: list[tuple[str, dict[str, Any] | None]], title: str, label: str) -> None:
-    """Label a panel and its rows, and set its logarithmic axis."""
-    style.logarithmic(axis, subs=(1.0,))
-    axis.set_title(title)
-    axis.set_xlabel(label)
-    axis.set_yticks(range(len(lines)), [name for name, _ in lines])
-    axis.set_ylim(len(lines) - 0.5, -0.75)
-    axis.tick_params(axis="y", length=0)
-    axis.spines["left"].set_visible(False)
-    axis.grid(axis="x")

@@ -46,8 +46,8 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
         for row in methods:
             if not math.isnan(row["tuned"]):
                 mark(axis, row, style.PALETTE[1] if row in corners else style.PALETTE[0])
-        steps = [(seconds(row["method_seconds"]), row["tuned"]) for row in corners]
-        axis.plot(*zip(*steps, strict=True), color=style.PALETTE[1], linewidth=0.8) if steps else None
+        steps = [seconds(row["method_seconds"]) for row in corners]
+        axis.plot(steps, [row["tuned"] for row in corners], color=style.PALETTE[1], linewidth=0.8) if steps else None
         axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
         style.logarithmic(axis)
         axis.set_ylim(bottom=0)

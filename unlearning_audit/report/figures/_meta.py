@@ -35,24 +35,16 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     figure holds a sentence that says so.
     """
     spoken, names, far = overview(rows), metrics(rows), elsewhere(rows)
-    properties = [
-        quality
-        for quality in PROPERTIES
-        if any(quality == present and not math.isnan(row["value"]) for (_, present), row in spoken.items())
-    ]
+    valued = {quality for (_, quality), row in spoken.items() if not math.isnan(row["value"])}
+    properties = [quality for quality in PROPERTIES if quality in valued]
     if not properties:
         return style.blank("No metric of this study can be assessed.")
-    figure, axes = style.panels(
-        len(properties),
-        height=1.15 + 0.19 * len(names),
-        columns=len(properties),
-        width=style.WHOLE * (0.35 + 0.095 * len(properties)),
-    )
+    count, height = len(properties), 1.15 + 0.19 * len(names)
+    figure, axes = style.panels(count, height=height, columns=count, width=style.WHOLE * (0.35 + 0.095 * count))
     for axis, quality in zip(axes, properties, strict=True):
         title, label, ideal, (low, high) = PANELS[quality]
         for at, name in enumerate(names):
-            row = spoken.get((name, quality))
-            if row is not None:
+            if row := spoken.get((name, quality)):
                 _dot(axis, at, row)
         if ideal is not None:
             axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)

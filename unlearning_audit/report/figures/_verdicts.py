@@ -19,22 +19,32 @@ def draw(judgements: Decisions) -> "style.Figure":
     Marks are hollow if they are not distinguishable from retraining. Without a verdict on any method, the figure holds
     a sentence that says so.
     """
-    places = [where for where in judgements.verdicts if _methods(judgements, where)]
-    if not places:
+    judged = {where: [name for name in rows if name not in naming.BASELINES]
+              for where, rows in judgements.verdicts.items()}  # fmt: skip
+    judged = {where: names for where, names in judged.items() if names}
+    if not judged:
         return style.blank("No method of this study was compared with none.")
-    points = [row for where in places for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
+    points = [row for where in judged for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
     metrics = list(dict.fromkeys(row["metric"] for row in points))
     colours, marks = itertools.cycle(style.PALETTE), itertools.cycle(style.MARKERS)
     looks = dict(zip(metrics, zip(colours, marks, strict=False), strict=False))
     # Every row of panels is as high as the longest list of methods in it.
-    counts = [len(_methods(judgements, where)) for where in places]
+    counts = [*map(len, judged.values())]
     most = [max(counts[at : at + ACROSS]) for at in range(0, len(counts), ACROSS)]
     heights = [0.5 + 0.16 * count for count in most]
-    figure, axes = style.panels(len(places), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
-    for at, (axis, where) in enumerate(zip(axes, places, strict=True)):
-        _panel(axis, judgements, where, looks, most[at // ACROSS])
-        axis.tick_params(axis="x", labelbottom=at + ACROSS >= len(places))
-    states = [words.state(judgements.verdicts[w][name]["verdict"]) for w in places for name in _methods(judgements, w)]
+    figure, axes = style.panels(len(judged), height=heights, columns=ACROSS, share_y=False, width=style.WHOLE)
+    for at, (axis, (where, methods)) in enumerate(zip(axes, judged.items(), strict=True)):
+        for row, method in enumerate(methods):
+            distances = [distance for distance in _rows(judgements, where) if distance["method"] == method]
+            _row(axis, row, distances, looks, judgements.verdicts[where][method])
+        for x in (0, 1):
+            axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
+        axis.set_title(lookup.label(where).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
+        style.rows(axis, [naming.method(name) for name in methods], most[at // ACROSS])
+        axis.set_xlim(*LIMITS)
+        axis.set_xticks((0, 0.5, 1), ("did nothing", "", "retraining"))
+        axis.tick_params(axis="x", labelbottom=at + ACROSS >= len(judged))
+    states = [words.state(judgements.verdicts[w][name]["verdict"]) for w, names in judged.items() for name in names]
     summary = ", ".join(f"{state.word} {states.count(state)}" for state in words.STATES if state in states)
     figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {summary}")
     entries: list[dict[str, Any]] = [
@@ -45,26 +55,6 @@ def draw(judgements: Decisions) -> "style.Figure":
         entries.append({**hollow, "label": "not distinguishable from retraining"})
     figure.set_figheight(figure.get_figheight() + style.legend(figure, entries))
     return figure
-
-
-def _panel(axis: "style.Axes", judgements: Decisions, where: decisions.Place, looks: dict[str, Any], most: int) -> None:
-    """Draw the panel of one scenario and setting (``where``), with room for ``most`` rows. ``looks``: metric → (colour,
-    marker)."""
-    methods = _methods(judgements, where)
-    for at, method in enumerate(methods):
-        distances = [row for row in _rows(judgements, where) if row["method"] == method]
-        _row(axis, at, distances, looks, judgements.verdicts[where][method])
-    for x in (0, 1):
-        axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
-    axis.set_title(lookup.label(where).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
-    style.rows(axis, [naming.method(name) for name in methods], most)
-    axis.set_xlim(*LIMITS)
-    axis.set_xticks((0, 0.5, 1), ("did nothing", "", "retraining"))
-
-
-def _methods(judgements: Decisions, where: decisions.Place) -> list[str]:
-    """Return the methods that were judged in a scenario and setting, without baselines."""
-    return [name for name in judgements.verdicts[where] if name not in naming.BASELINES]
 
 
 def _rows(judgements: Decisions, where: decisions.Place) -> list[dict[str, Any]]:

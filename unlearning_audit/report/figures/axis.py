@@ -37,12 +37,9 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         aside = dict(zip(methods, np.linspace(-APART, APART, len(methods)) * step, strict=True))
         ends.append([])
         for name in methods:
-            cells = {
-                case["axes"][along]: numbers.primary(case, wish["attack"])[1]
-                for case in cases
-                if case["method"] == name
-            }
-            points = sorted(((at[label], c) for label, c in cells.items() if not c.empty), key=lambda point: point[0])
+            own = [case for case in cases if case["method"] == name]
+            cells = [(at[case["axes"][along]], numbers.primary(case, wish["attack"])[1]) for case in own]
+            points = sorted(((x, cell) for x, cell in cells if not cell.empty), key=lambda point: point[0])
             if not points:
                 continue
             xs, values = [x + aside[name] for x, _ in points], [cell.value for _, cell in points]
@@ -58,12 +55,11 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         metric = next((m for m, _ in map(numbers.primary, cases) if m), "")
         if (ideal := naming.ideal(metric)) is not None:
             axis.axhline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
-        axis.set_ylabel(naming.meaning(metric).display_name if metric else "")
+        axis.set(ylabel=naming.meaning(metric).display_name if metric else "", xlabel=naming.axis(along))
+        axis.set(title=title if len(groups) > 1 else "")
         axis.set_xticks(list(at.values()), [naming.value(label) for label in labels])
         axis.minorticks_off()
         axis.grid(axis="y")
-        axis.set_xlabel(naming.axis(along))
-        axis.set_title(title if len(groups) > 1 else "")
     for axis, names in zip(axes, ends, strict=True):
         _name_ends(axis, names, colours)
     figure.set_label(finding(numbers, wish))

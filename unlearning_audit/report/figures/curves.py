@@ -19,11 +19,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     colours = dict(zip(places, itertools.cycle(style.PALETTE), strict=False))
     found = []
     for panels, (metric, question) in zip(blocks, TESTS.items(), strict=True):
-        curves = {
-            (where, name): points(numbers, lookup.at(numbers.cases, where, name), metric)
-            for where in places
-            for name in methods
-        }
+        curves = {(where, name): points(numbers, case, metric)
+                  for where in places for name, case in numbers.by_method(where).items()}  # fmt: skip
         told = [any(cell.low > fpr for fpr, cell in line) for (_, name), line in curves.items()
                 if line and name not in naming.BASELINES]  # fmt: skip
         found += [f"{sum(told)} of {len(told)} from {question.rstrip('?')}"] if told else []

@@ -30,8 +30,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     figure, axes = style.panels(len(places), height=0.75 + 0.24 * len(methods))
     colours = style.colours(order["methods"])
     for axis, where in zip(axes, places, strict=True):
-        for row, name in enumerate(methods):
-            case = lookup.at(numbers.cases, where, name)
+        for row, (name, case) in enumerate(numbers.by_method(where).items()):
             cells = numbers.pairs(case, "q", wish["attack"]) if case else []
             whole = numbers.cell(case, "q", wish["attack"]) if case else missing("")
             if case is None or not cells:
@@ -50,14 +49,12 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         axis.annotate("sd", (1.02, -0.75), xycoords=axis.get_yaxis_transform(), size=6.5, color=style.MUTED)
         frame(axis, methods, lookup.label(where), "Q of each pair", 1.0, 3 if len(axes) > 1 else 6)
     inside = [numbers.cell(case, "q_sd", wish["attack"]).value for case in numbers.cases]
-    whole_of: dict[tuple[str, str], list[float]] = {lookup.place(case): [] for case in numbers.cases}
-    for case in numbers.cases:
-        whole_of[lookup.place(case)].append(numbers.cell(case, "q", wish["attack"]).value)
-    between = [np.nanstd(of_place, ddof=1) for of_place in whole_of.values() if np.isfinite(of_place).sum() > 1]
+    found = [[numbers.cell(case, "q", wish["attack"]).value for case in numbers.by_method(where).values() if case]
+             for where in places]  # fmt: skip
+    between = [np.nanstd(of_place, ddof=1) for of_place in found if np.isfinite(of_place).sum() > 1]
     if between and np.isfinite(inside).any():
-        figure.set_label(
-            f"Q varies by {np.nanmedian(inside):.2g} over pairs and by {np.median(between):.2g} over methods (sd)"
-        )
+        over_pairs, over_methods = np.nanmedian(inside), np.median(between)
+        figure.set_label(f"Q varies by {over_pairs:.2g} over pairs and by {over_methods:.2g} over methods (sd)")
     low = min(axis.get_xlim()[0] for axis in axes)
     for axis in axes:
         axis.set_xlim(low, 1.02)

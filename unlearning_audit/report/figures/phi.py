@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Data, Logits, Membership, NoAnswerError
+from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Numbers
 
@@ -22,13 +22,13 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     figure, blocks = style.blocks(len(places), len(methods), height=height, share_y=False)
     areas: dict[str, float] = {}
     for panels, where in zip(blocks, places, strict=True):
-        values = [_values(numbers, lookup.at(numbers.cases, where, name)) for name in methods]
-        values, counterpart = _against(values, methods)
-        pooled = np.concatenate([x for pair in values if pair for x in pair] or [np.array([-1.0, 1.0])])
-        bins = np.linspace(*_range(pooled), 41)
+        found = numbers.by_method(where)
+        pairs, counterpart = _against([numbers.answered(case, values) for case in found.values()], methods)
+        pooled = np.concatenate([x for pair in pairs if pair for x in pair] or [np.array([-1.0, 1.0])])
+        low, high = np.quantile(pooled, [0.005, 0.995])
+        bins = np.linspace(low, high, 41) if high > low else np.linspace(low - 1, high + 1, 41)
         heights = []
-        for axis, name, pair in zip(panels, methods, values, strict=True):
-            case = lookup.at(numbers.cases, where, name)
+        for axis, (name, case), pair in zip(panels, found.items(), pairs, strict=True):
             heights.append(_panel(axis, pair, bins, numbers.lost(case) or "no logits"))
             axis.set_title(naming.method(name))
             metric, cell = numbers.primary(case) if case else ("", lookup.missing(""))
@@ -82,17 +82,6 @@ def values(files: dict[str, Any]) -> Pair:
     return np.concatenate(sides[0]), np.concatenate(sides[1])
 
 
-def _values(numbers: Numbers, case: dict[str, Any] | None) -> Pair | None:
-    """Return phi of forgotten and of held-out samples for a case; None if there is no case, if it has no logits, or if
-    its method failed or diverged."""
-    if case is None or not case["files"] or numbers.failure(case):
-        return None
-    try:
-        return values(case["files"])
-    except NoAnswerError:
-        return None
-
-
 def _against(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
     """Return, for each method, the two arrays of phi to draw, and a name for the second.
 
@@ -105,12 +94,6 @@ def _against(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
     if best is None or any(len(heldout) for pair in values if pair for heldout in pair[1:]):
         return values, "held out"
     return [pair and (pair[0], best[0]) for pair in values], "forgotten, retrained"
-
-
-def _range(values: np.ndarray) -> tuple[float, float]:
-    """Return the quantiles 0.5 % and 99.5 % of ``values`` as limits of the axis."""
-    low, high = np.quantile(values, [0.005, 0.995])
-    return (float(low), float(high)) if high > low else (float(low) - 1, float(high) + 1)
 
 
 def _panel(axis: "style.Axes", pair: Pair | None, bins: np.ndarray, why: str) -> float:

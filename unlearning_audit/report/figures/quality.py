@@ -32,8 +32,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         _, best = sentences.yardstick(numbers, where, wish["attack"])
         if best.bounded:
             axis.axvspan(best.low, best.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
-        for row, name in enumerate(methods):
-            case = lookup.at(numbers.cases, where, name)
+        for row, (name, case) in enumerate(numbers.by_method(where).items()):
             cell = numbers.primary(case, wish["attack"])[1] if case else missing("")
             if cell.empty:
                 style.absent(axis, row, cell.flag if cell.flag in words.LOST else "no number")
@@ -65,11 +64,8 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
     met: dict[str, list[bool]] = {}
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:
-            where = lookup.place(case)
-            best, cell = (
-                sentences.yardstick(numbers, where, wish["attack"])[1],
-                numbers.primary(case, wish["attack"])[1],
-            )
+            where, cell = lookup.place(case), numbers.primary(case, wish["attack"])[1]
+            _, best = sentences.yardstick(numbers, where, wish["attack"])
             if best.bounded and cell.bounded:
                 met.setdefault(lookup.label(where), []).append(cell.low <= best.high and cell.high >= best.low)
     counts = [f"{sum(some)} of {len(some)}{f' in {place}' if len(met) > 1 else ''}" for place, some in met.items()]
@@ -81,7 +77,6 @@ def frame(axis: "style.Axes", methods: list[str], title: str, label: str, ideal:
     at most ``nbins`` ticks, a title and an axis label."""
     if ideal is not None:
         axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
-    axis.set_title(title)
-    axis.set_xlabel(label)
+    axis.set(title=title, xlabel=label)
     style.rows(axis, [naming.method(name) for name in methods])
     axis.locator_params(axis="x", nbins=nbins)

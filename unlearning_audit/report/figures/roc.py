@@ -21,6 +21,9 @@ DRAWN_FROM = ("data", "splits", "scores")
 
 POINTS = 120
 
+#: Scores and their weights.
+Weighted = tuple[np.ndarray, np.ndarray]
+
 #: With more methods than this, not all curves are named.
 MOST = 7
 
@@ -53,26 +56,22 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     colours = style.colours(order["methods"])
     for axis, where in zip(axes, places, strict=True):
         finest = 1.0
-        found = {name: _best(numbers, lookup.at(numbers.cases, where, name), wish["attack"]) for name in methods}
+        found = {name: _best(numbers, case, wish["attack"]) for name, case in numbers.by_method(where).items()}
         areas = {n: curve.area for n, (curve, _) in found.items() if curve and n not in naming.BASELINES}
         ranked = sorted(areas, key=areas.__getitem__)
         grey = set(ranked[1:-1]) if len(methods) > MOST else set()
         if len(ranked) > 1 and where == places[0]:
-            figure.set_label(
-                f"Most is found after {naming.method(ranked[-1])}, least after {naming.method(ranked[0])}"
-                + (f" ({lookup.label(where)})" if len(places) > 1 else "")
-            )
-        for name in methods:
-            best, why = found[name]
+            least, most = naming.method(ranked[0]), naming.method(ranked[-1])
+            of = f" ({lookup.label(where)})" if len(places) > 1 else ""
+            figure.set_label(f"Most is found after {most}, least after {least}{of}")
+        for name, (best, why) in found.items():
             if best is None:
                 axis.plot([], [], color=style.MUTED, label=f"{naming.method(name)}: {why}")
                 continue
-            colour = style.GRID if name in grey else colours[name]
-            dashes = (0, (3, 1.5)) if name == "retrain_control" else "-"
-            text = "" if name in grey else f"{naming.method(name)}: {best.attack.replace('_', ' ')}"
-            axis.plot(
-                best.fpr, best.tpr, color=colour, lw=1.2, ls=dashes, label=text, zorder=1.5 if name in grey else 2
-            )
+            text = f"{naming.method(name)}: {best.attack.replace('_', ' ')}"
+            look: dict[str, Any] = {"color": colours[name], "label": text}
+            look = {"color": style.GRID, "zorder": 1.5} if name in grey else look
+            axis.plot(best.fpr, best.tpr, lw=1.2, ls=(0, (3, 1.5)) if name == "retrain_control" else "-", **look)
             finest = min(finest, float(best.fpr[0]))
         if grey:
             axis.plot([], [], color=style.GRID, label=naming.count(len(grey), "other method"))
@@ -93,9 +92,8 @@ def _best(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> tuple[C
     if lost := numbers.lost(case):
         return None, lost
     candidates = [c for c in curves(case["files"]) if not attack or c.attack == attack] if case["files"] else []
-    return max(
-        candidates, key=lambda curve: curve.area, default=None
-    ), f"no scores of {attack}" if attack else "no scores"
+    why = f"no scores of {attack}" if attack else "no scores"
+    return max(candidates, key=lambda curve: curve.area, default=None), why
 
 
 def curves(files: dict[str, Any]) -> list[Curve]:
@@ -119,25 +117,20 @@ def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
     weight = np.ones(target.train.shape[1]) if target.weight is None else target.weight
     sides = ((m, target.forget[m], target.heldout[m]) for m in range(len(target.seed)))
     models = [(m, f, h) for m, f, h in sides if weight[f].any() and weight[h].any()]
-    pairs = [(score[m][f], score[m][h], weight[f], weight[h]) for m, f, h in models]
-    if not models or any(np.isnan(side).any() for pair in pairs for side in pair):
+    pairs = [((score[m][f], weight[f]), (score[m][h], weight[h])) for m, f, h in models]
+    if not models or any(np.isnan(side).any() for pair in pairs for side, _ in pair):
         return None
     resolution = max(float((weight[h] ** 2).sum() / weight[h].sum() ** 2) for _, _, h in models)
     fpr = np.geomspace(resolution, 1.0, POINTS)
     return Curve(attack, fpr, np.mean([rates(*pair, fpr) for pair in pairs], axis=0))
 
 
-def rates(
-    positive: np.ndarray,
-    negative: np.ndarray,
-    positive_weight: np.ndarray,
-    negative_weight: np.ndarray,
-    fpr: np.ndarray,
-) -> np.ndarray:
+def rates(of_positive: Weighted, of_negative: Weighted, fpr: np.ndarray) -> np.ndarray:
     """Return the largest TPR with FPR at most each of ``fpr``, over all rules score > threshold: float64 [points].
 
-    ``positive`` and ``negative`` are scores, float [n] each, with their weights.
+    ``of_positive`` and ``of_negative`` are scores and their weights, float [n] each.
     """
+    (positive, positive_weight), (negative, negative_weight) = of_positive, of_negative
     order = np.argsort(negative)[::-1]
     accepted = np.cumsum(negative_weight[order]) / negative_weight.sum()
     # The threshold is the first negative score that would exceed the FPR; without one, everything is accepted.

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Data, Membership, NoAnswerError
+from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.logits import StoredLogits
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.report import lookup, naming, style
@@ -31,28 +31,22 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     All panels show the samples in the order of the median of phi in models that never saw them. A method without logits
     has a word in its panel.
     """
-    places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
-    panels = [(where, name) for where in places for name in methods]
+    places = lookup.places(numbers.cases)
+    panels = [(where, *found) for where in places for found in numbers.by_method(where).items()]
     outside: dict[str, tuple[int, int]] = {}
     figure, axes = style.panels(len(panels), height=1.45, columns=2, width=style.WHOLE)
-    for axis, (where, name) in zip(axes, panels, strict=True):
-        case = lookup.at(numbers.cases, where, name)
-        axis.set_title(lookup.named(where, name, places))
-        axis.set_xticks([])
-        sides = _values(numbers, case)
-        if sides is None:
+    for axis, (where, name, case) in zip(axes, panels, strict=True):
+        axis.set(title=lookup.named(where, name, places), xticks=[])
+        sides = [phi for phi in numbers.answered(case, values) or [] if all(map(len, phi))]
+        if not sides:
             style.nothing(axis, numbers.lost(case) or "no logits")
             continue
-        _panel(axis, sides)
+        _panel(axis, sorted(sides, key=lambda phi: np.median(phi[-1])))
         if name not in naming.BASELINES:
             # A sample stands out if its median lies outside the interval of the models that never saw it.
-            outside[lookup.named(where, name, places)] = (
-                sum(
-                    not low <= np.median(forgotten) <= high
-                    for forgotten, (low, high) in ((s[0], np.quantile(s[1], [0.1, 0.9])) for s in sides)
-                ),
-                len(sides),
-            )
+            unseen = [(np.median(forgotten), *np.quantile(out, [0.1, 0.9])) for forgotten, out, _ in sides]
+            strange = sum(not low <= median <= high for median, low, high in unseen)
+            outside[lookup.named(where, name, places)] = strange, len(sides)
     if outside:
         worst = max(outside, key=outside.__getitem__)
         figure.set_label("{} of {} samples stand out after {method}".format(*outside[worst], method=worst))
@@ -99,19 +93,6 @@ def _phi(answers: StoredLogits, y: np.ndarray, samples: np.ndarray) -> np.ndarra
     """Return phi of ``samples`` under each model, float64 [models, samples]."""
     rows = answers.order[samples]
     return np.stack([stats.phi(logits=logits, y=y[samples]) for logits in answers.by_model(range(len(answers)), rows)])
-
-
-def _values(numbers: Numbers, case: dict[str, Any] | None) -> list[list[np.ndarray]] | None:
-    """Return what `values` returns for a case, without samples that lack one of the three kinds, sorted by the median
-    of phi in models that never saw them; None if no sample remains, without logits, or if the method failed."""
-    if case is None or not case["files"] or numbers.failure(case):
-        return None
-    try:
-        pairs = values(case["files"])
-    except NoAnswerError:
-        return None
-    pairs = [sides for sides in pairs if all(map(len, sides))]
-    return sorted(pairs, key=lambda sides: np.median(sides[-1])) or None
 
 
 def _panel(axis: "style.Axes", pairs: list[list[np.ndarray]]) -> None:

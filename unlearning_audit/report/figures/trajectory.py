@@ -4,7 +4,7 @@ unlearning."""
 from typing import Any
 
 from unlearning_audit.report import lookup, naming, style
-from unlearning_audit.report.lookup import Cell, Numbers
+from unlearning_audit.report.lookup import Numbers
 
 #: The most panels of a scenario; attacks come first.
 MOST = 6
@@ -33,12 +33,15 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     for axis, (where, metric, role) in zip(axes, panels, strict=False):
         lines = places[where]
         for name, line in lines.items():
-            cells = [(step, numbers.cell(case, metric, role=role)) for step, case in line]
-            points = [(step, cell) for step, cell in cells if not cell.empty]
-            steps = [step for step, _ in points]
-            _ribbon(axis, steps, [cell for _, cell in points], palette[name])
-            axis.plot(steps, [cell.value for _, cell in points], color=palette[name], marker="o", ms=3,
-                      label=naming.method(name), clip_on=False)  # fmt: skip
+            asked = [(step, numbers.cell(case, metric, role=role)) for step, case in line]
+            steps, cells = (
+                [step for step, cell in asked if not cell.empty],
+                [cell for _, cell in asked if not cell.empty],
+            )
+            low, value, high = ([getattr(cell, part) for cell in cells] for part in ("low", "value", "high"))
+            if cells and all(cell.bounded for cell in cells):
+                axis.fill_between(steps, low, high, color=palette[name], alpha=0.15, lw=0)
+            axis.plot(steps, value, color=palette[name], marker="o", ms=3, label=naming.method(name), clip_on=False)
         for case in (case for case in numbers.cases if lookup.place(case) == where):
             cell = numbers.cell(case, metric, role=role)
             if case["method"] in LEVELS and not cell.empty:
@@ -47,8 +50,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                     last = [numbers.cell(line[-1][1], metric, role=role) for line in lines.values()]
                     reached += [cell.low <= end.value <= cell.high for end in last if not end.empty]
                     axis.axhspan(cell.low, cell.high, color=style.INK, alpha=0.08, lw=0, zorder=0)
-        axis.set_title(_title(metric) if len(places) == 1 else f"{lookup.label(where)}, {_title(metric)}")
-        axis.set_xlabel("step of unlearning")
+        title = f"{'AUC of ' * metric.startswith('auc_')}{metric.partition('_')[2].replace('_', ' ')}"
+        axis.set(title=title if len(places) == 1 else f"{lookup.label(where)}, {title}", xlabel="step of unlearning")
         axis.grid(axis="y")
         if len(names) > 1 and where not in keyed:
             axis.legend()
@@ -76,15 +79,3 @@ def _metrics(numbers: Numbers, cases: list[dict[str, Any]]) -> list[tuple[str, s
     attacks = [(row.metric, "") for row in rows if row.metric.startswith("auc_")]
     readings = [(row.metric, row.role) for row in rows if row.metric.startswith("reading_") and row.role == "forget"]
     return list(dict.fromkeys([*attacks, *readings]))[:MOST]
-
-
-def _ribbon(axis: "style.Axes", steps: list[int], cells: list[Cell], colour: str) -> None:
-    """Draw the band of the intervals of ``cells`` along ``steps``; nothing if a cell has no interval."""
-    if cells and all(cell.bounded for cell in cells):
-        axis.fill_between(steps, [cell.low for cell in cells], [cell.high for cell in cells], color=colour, alpha=0.15,
-                          lw=0)  # fmt: skip
-
-
-def _title(metric: str) -> str:
-    kind, _, name = metric.partition("_")
-    return f"AUC of {name.replace('_', ' ')}" if kind == "auc" else name.replace("_", " ")

@@ -51,12 +51,11 @@ def about(plugin: str, file: str | None) -> str:
 
     "" for imported methods, which have no file, and for a file that does not exist.
     """
-    # Other methods are imported, and have no file.
-    shipped = registry.source_file("methods", plugin) if plugin in registry.names("methods") else None
-    path = Path(file) if file else shipped
-    if path is None or not path.exists():
+    if not file and plugin not in registry.names("methods"):
         return ""
-    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    path = Path(file) if file else registry.source_file("methods", plugin)
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
 
 
 def _chart(answer: Answer) -> dict[str, Any] | None:
@@ -71,7 +70,7 @@ def _chart(answer: Answer) -> dict[str, Any] | None:
     at = [SIDE + GAP * i for i in range(len(judges))]
     worst = max(spreads, key=spreads.__getitem__)
     lines: list[dict[str, Any]] = []
-    for name in spreads:
+    for name in sorted(spreads, key=worst.__eq__):
         heights = [TOP + STEP * (judge.ranks[name] - 0.5) for judge in judges]
         dots = list(zip(at, heights, strict=True))
         ranks = ", ".join(f"{judge.name} {words.ordinal(judge.ranks[name])}" for judge in judges)
@@ -81,6 +80,5 @@ def _chart(answer: Answer) -> dict[str, Any] | None:
              "left": at[0] - 10, "right": at[-1] + 10}
         )  # fmt: skip
     heads = [{"x": x, "name": judge.name, "number": judge.number} for x, judge in zip(at, judges, strict=True)]
-    lines.sort(key=lambda line: line["worst"])
     return {"heads": heads, "lines": lines, "width": 2 * SIDE + GAP * (len(judges) - 1),
             "height": TOP + STEP * len(spreads)}  # fmt: skip

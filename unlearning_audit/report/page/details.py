@@ -27,23 +27,19 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], co
     A key is "scenario|setting". ``cases`` list, for each method in each scenario, the file of its numbers; ``command``
     is the command that makes such a file again, without the file's name.
     """
-    files = {("|".join(lookup.place(case)), case["method"]): case["metrics"] for case in cases}
-    places = {"|".join(lookup.place(case)): lookup.place(case) for case in cases}
-    squares = {}
-    for (method, key), square in matrix.squares.items():
-        squares[f"{method}|{key}"] = _square(judgements, places[key], method, square) | {
-            "file": files.get((key, method), ""),
-            "command": f"{command} --force {files[key, method]}" if (key, method) in files else "",
-        }
+    squares, places = {}, {"|".join(lookup.place(case)): lookup.place(case) for case in cases}
+    for case in cases:
+        key, method, file = "|".join(lookup.place(case)), case["method"], case["metrics"]
+        if square := matrix.squares.get((method, key)):
+            more = {"file": file, "command": f"{command} --force {file}"}
+            squares[f"{method}|{key}"] = _square(judgements, places[key], method, square) | more
     columns = {
         column.key: {
-            "label": column.label,
-            "state": f"{column.state.sign} {column.state.words}",
-            "sentence": column.state.sentence,
-            "nearest": _nearest(judgements, places[column.key]),
+            "label": column.label, "state": f"{column.state.sign} {column.state.words}",
+            "sentence": column.state.sentence, "nearest": _nearest(judgements, places[column.key]),
         }
         for column in matrix.columns
-    }
+    }  # fmt: skip
     return {"columns": columns, "squares": squares}
 
 
@@ -53,20 +49,18 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
     row = judgements.verdict(place, method)
     gaps = judgements.of(place, method)
     seconds = judgements.spent.get((place, method), math.nan)
+    ranks = [row for row in judgements.ranks.get(place, []) if row["method"] == method]
     return {
-        "number": square.number,
-        "method": naming.method(method),
-        "word": square.state.word,
-        "mark": square.state.mark,
-        "tone": square.tone,
+        "number": square.number, "method": naming.method(method),
+        "word": square.state.word, "mark": square.state.mark, "tone": square.tone,
         "sentence": square.sentence or (_reference(row) if row else ""),
-        "ranks": _ranks(judgements, place, method),
+        "ranks": "; ".join(f"{decisions.rank(row)} by {decisions.label(row['metric'])}" for row in ranks),
         "why": verdicts.decides(judgements, place, method, row) if row else "",
         "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
         "worth": [_worth(gap) for name, gap in gaps.items() if name in words.UTILITY],
         "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],
-    }
+    }  # fmt: skip
 
 
 def _reference(row: dict[str, Any]) -> str:
@@ -77,15 +71,6 @@ def _reference(row: dict[str, Any]) -> str:
     return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"
 
 
-def _ranks(judgements: Decisions, place: Place, method: str) -> str:
-    """Return the ranks that a method may have: "1–3 of 6 by advantage; …"."""
-    parts = []
-    for row in judgements.ranks.get(place, []):
-        if row["method"] == method:
-            parts.append(f"{decisions.rank(row)} by {decisions.label(row['metric'])}")
-    return "; ".join(parts)
-
-
 def _nearest(judgements: Decisions, place: Place) -> str:
     """Return a sentence on which methods may be nearest to retraining; "" for fewer than two ranked methods."""
     ranking, leaders = judgements.ranking(place), judgements.leaders(place)
@@ -94,11 +79,8 @@ def _nearest(judgements: Decisions, place: Place) -> str:
     by = decisions.label(ranking[0]["metric"])
     if not leaders:
         return f"None of {len(ranking)} methods is proven to be nearer to retraining than another by {by}, at 95 %."
-    names = [naming.method(name) for name in leaders]
-    certain = "is" if len(names) == 1 else "may be"
-    return (
-        f"{words.joined(names, 'or')} {certain} the nearest of {len(ranking)} methods to retraining by {by}, at 95 %."
-    )
+    names, certain = words.joined([*map(naming.method, leaders)], "or"), "is" if len(leaders) == 1 else "may be"
+    return f"{names} {certain} the nearest of {len(ranking)} methods to retraining by {by}, at 95 %."
 
 
 def _distance(gap: dict[str, Any]) -> dict[str, Any]:

@@ -6,25 +6,18 @@ import html
 import re
 from pathlib import Path
 
-from unlearning_audit.report import style
+from unlearning_audit.report import style, templates
 from unlearning_audit.store.files import checked
 
-KINDS = {
-    ".csv": "text/csv",
-    ".md": "text/markdown",
-    ".tex": "application/x-tex",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-}
+KINDS = {".csv": "text/csv", ".md": "text/markdown", ".tex": "application/x-tex", ".png": "image/png",
+         ".svg": "image/svg+xml"}  # fmt: skip
 #: Files that the page includes, compressed. Figures are drawn in the page, and pictures remain beside it.
 PACKED = (".csv", ".md", ".tex")
 
 
 def title(path: str | Path) -> str:
     """Return the sentence on what a figure shows, which is the title in its svg file; "" if it has none."""
-    found = re.search(
-        r"<title>(.*?)</title>", checked(path, lambda: Path(path).read_text(encoding="utf-8")), flags=re.S
-    )
+    found = re.search(r"<title>(.*?)</title>", templates.read(Path(path)), flags=re.S)
     return html.unescape(found[1]) if found else ""
 
 
@@ -34,16 +27,14 @@ def drawing(path: str | Path, label: str) -> str:
 
     ``label``: the sentence for screen readers, which must be escaped already.
     """
-    text = checked(path, lambda: Path(path).read_text(encoding="utf-8"))
+    text = templates.read(Path(path))
     text = text[text.index("<svg") :]
     text = re.sub(r"<(metadata|title)>.*?</\1>", "", text, flags=re.S)
     prefix = re.sub(r"\W", "-", Path(path).stem)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
     # A hundredth of a point is enough for a screen. Text between tags is unchanged.
     text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
-    for ink, name in zip(
-        (style.INK, style.MUTED, style.GRID, style.PAPER), ("ink", "muted", "grid", "paper"), strict=True
-    ):
+    for name, ink in {"ink": style.INK, "muted": style.MUTED, "grid": style.GRID, "paper": style.PAPER}.items():
         text = text.replace(ink, f"var(--{name})")
     width, height = (_number(rf'<svg[^>]*? {side}="([\d.]+)pt"', text) for side in ("width", "height"))
     head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" style="max-width:{width * 2.1:.0f}px" role="img" '

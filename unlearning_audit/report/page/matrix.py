@@ -108,35 +108,23 @@ class Matrix:
 def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     """Return the matrix of a study: a row for each method, references last, a column for each scenario and setting, and
     the verdict in each square. Scenarios in which nothing is compared are left out."""
-    spoken = {(v.place, v.subject): v for v in sentences.methods(numbers, judgements)}
-    states = _states(numbers, judgements)
+    spoken = {(said.place, said.subject): said.text for said in sentences.methods(numbers, judgements)}
+    checks = {(check.place, check.subject): check for check in sentences.controls(numbers, judgements)}
     columns: dict[str, Column] = {}
     squares: dict[tuple[str, str], Square] = {}
     for case in numbers.cases:
         place, method = lookup.place(case), case["method"]
         if not judgements.verdicts.get(place):
             continue
-        key = "|".join(place)
-        system = case["protocol"].replace("_", " ")
-        columns[key] = Column(key, place[0].replace("_", " "), naming.setting(place[1]), system, states[place])
-        verdict = spoken.get((place, naming.method(method)))
+        key, scenario, system = "|".join(place), place[0].replace("_", " "), case["protocol"].replace("_", " ")
+        state = _recorded(judgements.verdicts[place]) or _state(checks, place)
+        columns[key] = Column(key, scenario, naming.setting(place[1]), system, state)
+        sentence = spoken.get((place, naming.method(method)), "")
         line = answer.line(numbers, judgements, case)
-        squares[method, key] = Square(**vars(line), sentence=verdict.text if verdict else "", number=len(squares))
+        squares[method, key] = Square(**vars(line), sentence=sentence, number=len(squares))
     methods = dict.fromkeys(method for method, _ in squares)
     last = {name: rank for rank, name in enumerate(naming.BASELINES, start=1)}
     return Matrix(tuple(columns.values()), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
-
-
-def _states(numbers: Numbers, judgements: Decisions) -> dict[Place, State]:
-    """Return (scenario, setting) → whether its checks passed: as its verdicts record it, otherwise as the checks
-    imply."""
-    checks: dict[Place, dict[str, sentences.Verdict]] = {}
-    for verdict in sentences.controls(numbers, judgements):
-        if verdict.subject in words.CHECKS:
-            checks.setdefault(verdict.place, {})[verdict.subject] = verdict
-    return {
-        place: _recorded(judgements.verdicts.get(place, {})) or _state(verdicts) for place, verdicts in checks.items()
-    }
 
 
 def _recorded(rows: dict[str, dict[str, Any]]) -> State | None:
@@ -146,19 +134,18 @@ def _recorded(rows: dict[str, dict[str, Any]]) -> State | None:
     return State("–", decisions.reason(row), reason(row), "bad") if row else None
 
 
-def _state(checks: dict[str, sentences.Verdict]) -> State:
-    """Return whether the checks of one scenario passed, with a sign, a reason and a sentence.
+def _state(checks: dict[tuple[Place, str], sentences.Verdict], place: Place) -> State:
+    """Return whether the checks of one scenario and setting passed, with a sign, a reason and a sentence.
 
     In this order: retrained models must not differ from each other, the models before unlearning must differ from them,
-    and the distance between retrained models must be shown to lie within the margin. ``checks``: name in `words.CHECKS`
-    → its statement.
+    and the distance between retrained models must be shown to lie within the margin. ``checks``: (place, name in
+    `words.CHECKS`) → its statement.
     """
-    perfect, agree, exposed = (checks[name] for name in words.CHECKS)
-    for check in (perfect, agree):
+    perfect, agree, exposed = (checks[place, name] for name in words.CHECKS)
+    whys = (decide.YARDSTICKS_DISAGREE, decide.YARDSTICKS_DISAGREE, decide.NOTHING_TO_FIND)
+    for check, why in zip((perfect, agree, exposed), whys, strict=True):
         if check.tone == "bad":
-            return State("–", words.REASONS[decide.YARDSTICKS_DISAGREE], check.text, "bad")
-    if exposed.tone == "bad":
-        return State("–", words.REASONS[decide.NOTHING_TO_FIND], exposed.text, "bad")
+            return State("–", words.REASONS[why], check.text, "bad")
     if exposed.tone == "":
         return State("–", words.UNCHECKED, exposed.text, "")
     # A missing control has no value. A control whose interval exceeds the margin is inconclusive.

@@ -1,6 +1,7 @@
 """Make the report: verdicts, numbers, figures, tables, controls, costs and settings in one file that needs no
 network."""
 
+import itertools
 import json
 import math
 import re
@@ -10,8 +11,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from unlearning_audit.evaluation.rows import read_union
-from unlearning_audit.report import answer, compare, decisions, lookup, naming, style, templates, words
+from unlearning_audit.report import answer, compare, lookup, naming, style, templates, words
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.page import answered, copies, details, embed, lead, matrix, recognised, sentences
@@ -32,39 +32,38 @@ TABLE_FILES, FIGURE_FILES = (".csv", ".md", ".tex"), (".svg", ".png")
 
 
 def render(
-    *, metrics: str, costs: str, records: str, published: Path, resources: Path, specs: list[str],
+    numbers: Numbers, judgements: Decisions, ledger: list[dict[str, Any]], records: str, specs: list[str],
     displays: list[str], order: dict[str, Any],
 ) -> str:  # fmt: skip
     """Return the page as HTML. Text from studies and plug-ins is escaped.
 
-    ``metrics``, ``costs`` and ``records``: the study's csv files; ``published``: the papers' printed numbers;
-    ``displays``: the files of all tables and figures; ``specs``: the records of all jobs; ``resources``: the folder of
-    the template, the style, the script and the libraries; ``order``: as `workflow.parameters.report` returns it.
+    ``numbers`` and ``judgements``: all numbers and verdicts of the study; ``ledger``: the seconds of each job;
+    ``records``: the study's file of recognised records; ``displays``: the files of all tables and figures; ``specs``:
+    the records of all jobs; ``order``: as `workflow.parameters.report` returns it.
     """
-    numbers = Numbers(read_union(metrics), order["cases"])
-    rows, files = cost.read(costs), {Path(path).name: path for path in displays}
-    judgements, found = decisions.read(order["verdicts"]["comparisons"], rows), recognised.read(records)
-    environment = templates.environment("page", autoescape=True)
-    environment.filters |= {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans}
+    found, files = recognised.read(records), {Path(path).name: path for path in displays}
     tables = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
-    evaluated = worth.read(files["meta.csv"])
+    evaluated, folder = worth.read(files["meta.csv"]), templates.FOLDER
     context = {
         "order": order,
-        **_first_screen(numbers, judgements, order, rows, found),
+        **_first_screen(numbers, judgements, order, ledger, found),
         "recognised": found,
-        **_program(Path(resources)),
+        "script": Markup(templates.read(folder / "page.js")),
+        "libraries": {
+            name: embed.packed(templates.read(folder / f"vendor/{name}.min.js").encode()) for name in LIBRARIES
+        },
         "references": naming.BASELINES,
         "verdicts": [_table(name, [make(judgements, order["study"])], files) for name, make in tables.items()],
         "between": _drawing("verdicts", words.TITLES["verdicts"], files),
-        "headline": _wished(numbers, order["headline"], files, published),
-        "tables": [_wished(numbers, wish, files, published) for wish in order["tables"]],
+        "headline": _wished(numbers, order["headline"], files),
+        "tables": [_wished(numbers, wish, files) for wish in order["tables"]],
         "figures": [
             _drawing(wish["name"], wish["figure"]["title"], files, wish["caption"]) for wish in order["figures"]
         ],
         "controls": controls(numbers, judgements),
         "copies": copies.sheet(copies.read(order["copies"])),
         "no_copies": words.NO_COPIES,
-        "cost": _table("cost", cost.sheets(rows, order["cost"]), files),
+        "cost": _table("cost", cost.sheets(ledger, order["cost"]), files),
         "meta": _table("meta", worth.sheets(evaluated), files),
         "worth": _drawing("meta", words.TITLES["meta"], files) if len(worth.metrics(evaluated)) > 1 else None,
         "tuning": _tuning(files, order["study"]),
@@ -75,7 +74,8 @@ def render(
             {**c, "where": lookup.label(lookup.place(c)), "who": naming.method(c["method"])} for c in order["cases"]
         ],
     }
-    return environment.from_string(templates.read(Path(resources) / "page.html")).render(context)
+    filters = {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans}
+    return templates.render("page.html", filters, **context)
 
 
 def _first_screen(
@@ -97,9 +97,7 @@ def _first_screen(
     return {
         "matrix": squares,
         "answer": answered.screen(shown, plugins, times) if shown else None,
-        "pictured": recognised.pictured(found, "|".join(shown.place), [line.method for line in shown.lines])
-        if shown
-        else None,
+        "pictured": shown and recognised.pictured(found, "|".join(shown.place), [line.method for line in shown.lines]),
         "states": list(words.MEANINGS.items()),
         "places": len(answers),
         "lead": list(filter(None, [*lead.sentences(squares), judgements.extensions()])),
@@ -110,38 +108,14 @@ def _first_screen(
             for state, meaning in words.MEANINGS.items()
             if any(square.state is state for square in squares.squares.values())
         ],
-        "undecided": _undecided(squares, behind["squares"]),
+        "undecided": [
+            {"method": square.method, "where": column.label, "why": why}
+            for column, method in itertools.product(squares.columns, squares.methods)
+            if (square := squares.squares.get((method, column.key)))
+            and (square.verdict, square.reference) == (decide.INCONCLUSIVE, False)
+            and (why := behind["squares"][f"{method}|{column.key}"]["why"])
+        ],
         "details": embed.packed(content.encode()),
-    }
-
-
-def _undecided(squares: matrix.Matrix, behind: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for each inconclusive verdict with the method, the scenario and what would decide it, in the order
-    of the matrix's columns; references, and verdicts on which nothing can be said, are left out.
-
-    ``behind``: "method|scenario|setting" → the details of a square.
-    """
-    return [
-        {"method": method, "where": column.label, "why": behind[f"{method}|{column.key}"]["why"]}
-        for column in squares.columns
-        for method in squares.methods
-        if (square := squares.squares.get((method, column.key)))
-        and square.verdict == decide.INCONCLUSIVE
-        and not square.reference
-        and behind[f"{method}|{column.key}"]["why"]
-    ]
-
-
-def _program(folder: Path) -> dict[str, Any]:
-    """Return the page's style, its script and its compressed JavaScript libraries (name → content), all in
-    ``folder``."""
-    libraries = {
-        name: embed.packed(templates.read(folder / "vendor" / f"{name}.min.js").encode()) for name in LIBRARIES
-    }
-    return {
-        "style": Markup(templates.read(folder / "page.css")),
-        "script": Markup(templates.read(folder / "page.js")),
-        "libraries": libraries,
     }
 
 
@@ -180,31 +154,28 @@ def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
         lists = {kind: ", ".join(scenario[kind]) or "none" for kind in ("methods", "attacks")}
         fields = compare.flat({k: v for k, v in scenario.items() if k not in ("scenario", "setting")})
         flat.append({**{name: str(value) for name, value in fields.items() if value not in (None, [])}, **lists})
-    names = list(dict.fromkeys(name for scenario in flat for name in scenario))
     shared, differ = [], []
-    for name in names:
-        optional = name.startswith(("methods.", "attacks."))
-        values = [scenario.get(name, "" if optional else "—") for scenario in flat]
+    for name in dict.fromkeys(name for scenario in flat for name in scenario):
+        absent = "" if name.startswith(("methods.", "attacks.")) else "—"
+        values = [scenario.get(name, absent) for scenario in flat]
         distinct = {value for value in values if value}
         if len(distinct) == 1:
             shared.append((name, distinct.pop()))
         else:
             differ.append((name, values))
-    labels = [lookup.label((scenario["scenario"], scenario["setting"])) for scenario in scenarios]
+    labels = [lookup.label(lookup.place(scenario)) for scenario in scenarios]
     return {"shared": shared, "labels": labels, "differ": differ}
 
 
 def software(specs: list[str]) -> list[tuple[str, str]]:
     """Return (name, all its versions) of every package, processor and device that a job used. ``specs``: the records of
     jobs."""
-    versions: dict[str, dict[str, None]] = {}
-    for path in specs:
-        spec = read_json(path)
-        machine = spec.get("machine", {})
-        facts = {"python": spec.get("python"), **spec.get("packages", {}), **machine}
-        for name in facts:
-            if facts[name] not in (None, ""):
-                versions.setdefault(name, {})[str(facts[name])] = None
+    versions: dict[str, set[str]] = {}
+    for spec in map(read_json, specs):
+        facts = {"python": spec.get("python"), **spec.get("packages", {}), **spec.get("machine", {})}
+        for name, value in facts.items():
+            if value not in (None, ""):
+                versions.setdefault(name, set()).add(str(value))
     return [(name, ", ".join(sorted(values))) for name, values in versions.items()]
 
 
@@ -222,11 +193,9 @@ def example(numbers: Numbers) -> dict[str, Any] | None:
     return None
 
 
-def _wished(numbers: Numbers, wish: dict[str, Any], files: dict[str, str], published: Path) -> dict[str, Any]:
-    """Return the tables that the study asks for under one name. ``wish``: the table's settings and cases;
-    ``published``: the file of printed numbers."""
-    sheets = grid.sheets_of(numbers.narrowed(wish["cases"]), wish, published)
-    return _table(wish["name"], sheets, files, wish["caption"])
+def _wished(numbers: Numbers, wish: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+    """Return the tables that the study asks for under one name. ``wish``: the table's settings and cases."""
+    return _table(wish["name"], grid.sheets_of(numbers.narrowed(wish["cases"]), wish), files, wish["caption"])
 
 
 def _table(name: str, sheets: list[Sheet], files: dict[str, str], caption: str = "") -> dict[str, Any]:
@@ -254,13 +223,13 @@ def orders(sheet: Sheet) -> list[dict[str, float | str]]:
     A text that stands for a missing number has "". A column with any other text is sorted as words: its mapping is
     empty.
     """
-    columns = []
+    columns: list[dict[str, float | str]] = []
     for i in range(len(sheet.heads)):
         numbers = {line.cells[i].text: leading(line.cells[i].text) for line in sheet.lines}
-        bare = {text for text, number in numbers.items() if math.isnan(number)}
+        bare = dict.fromkeys((text for text, number in numbers.items() if math.isnan(number)), "")
+        sortable = len(bare) < len(numbers) and bare.keys() <= set(ABSENT)
         most = sys.float_info.max
-        of_numbers = {text: "" if text in bare else min(max(n, -most), most) for text, n in numbers.items()}
-        columns.append({} if len(bare) == len(numbers) or not bare <= set(ABSENT) else of_numbers)
+        columns.append({text: min(max(n, -most), most) for text, n in numbers.items()} | bare if sortable else {})
     return columns
 
 

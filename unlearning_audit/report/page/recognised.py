@@ -43,12 +43,8 @@ class Recognised:
 
 def read(path: str) -> dict[tuple[str, str], Recognised]:
     """Return (method, "scenario|setting") → its recognised records, from a study's ``records.csv``."""
-    places = records.exposed(path)
-    return {
-        (method, "|".join(place)): of(exposed)
-        for place, methods in places.items()
-        for method, exposed in methods.items()
-    }
+    places = records.exposed(path).items()
+    return {(method, "|".join(place)): of(found) for place, methods in places for method, found in methods.items()}
 
 
 def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list[str]) -> tuple[str, Card] | None:
@@ -77,10 +73,8 @@ def of(exposed: records.Exposed) -> Recognised:
     if exposed.people is not None:
         each = ", each counted in every split" * (exposed.lists > 1)
         sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups{each}"
-    cards = []
-    for line in exposed.records:
-        unseen = exposed.unseen.get((line["pair"], line["split"], line["sample"]))
-        cards.append(card(line, card(unseen) if unseen else None))
+    unseen = (exposed.unseen.get((line["pair"], line["split"], line["sample"])) for line in exposed.records)
+    cards = [card(line, card(other) if other else None) for line, other in zip(exposed.records, unseen, strict=True)]
     return Recognised(f"{sentence}.", cards, " ".join(_reading(exposed)))
 
 

@@ -49,21 +49,16 @@ def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
             text, tone = _check(method, row, distance)
             verdicts.append(Verdict(where, subject, "" if distance is None else _number(distance), text, tone))
     for case in numbers.cases:
+        name = naming.method(case["method"])
         if failure := numbers.failure(case):
-            verdicts.append(
-                Verdict(lookup.place(case), "no method failed", "", f"{_name(case)} failed: {failure}", "bad")
-            )
-            continue
-        for failed in numbers.failures(case):
-            text = f"{_name(case)}: {lookup.failed(failed)}"
-            verdicts.append(Verdict(lookup.place(case), "no attack or metric failed", "", text, "bad"))
-        for text in numbers.doubts(case):
-            verdicts.append(
-                Verdict(lookup.place(case), "logits are what they say", "", f"{_name(case)}: {text}", "bad")
-            )
-        if numbers.unchanged(case):
-            text = f"{_name(case)} returned exactly the models it was given"
-            verdicts.append(Verdict(lookup.place(case), "every method acts", "", text, "bad"))
+            wrong = [("no method failed", f"{name} failed: {failure}")]
+        else:
+            failures = map(lookup.failed, numbers.failures(case))
+            wrong = [("no attack or metric failed", f"{name}: {failed}") for failed in failures]
+            wrong += [("logits are what they say", f"{name}: {doubt}") for doubt in numbers.doubts(case)]
+            if numbers.unchanged(case):
+                wrong.append(("every method acts", f"{name} returned exactly the models it was given"))
+        verdicts += [Verdict(lookup.place(case), subject, "", text, "bad") for subject, text in wrong]
     return verdicts
 
 
@@ -91,7 +86,7 @@ def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
 def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Verdict:
     """Return the statement on one method in a scenario: its verdict in words, or that it failed, changed nothing, or
     has no verdict."""
-    where, name = lookup.place(case), _name(case)
+    where, name = lookup.place(case), naming.method(case["method"])
     row = judgements.verdict(where, case["method"])
     if failure := numbers.failure(case):
         damaged = row is not None and row["verdict"] == decide.BROKEN
@@ -148,19 +143,13 @@ def _against(row: dict[str, Any]) -> str:
 def _broken(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
     """Return by how much the utility of a damaged model is below that of retraining, for each measure on which it
     counts as broken; "" if there is none."""
-    gaps = judgements.of(where, row["method"])
-    losses = [
-        f"{role} is {_loss(gaps[name])} that of retraining"
-        for name, role in words.UTILITY.items()
-        if name in gaps and gaps[name]["broken"] == 1
-    ]
+    gaps, losses = judgements.of(where, row["method"]), []
+    for name, role in words.UTILITY.items():
+        if name in gaps and (gap := gaps[name])["broken"] == 1:
+            value, low, high = (f"{100 * gap[part]:.0f}" for part in ("distance", "ci_low", "ci_high"))
+            loss = f"{_number(gap)} times" if gap["scale"] == "log" else f"{value} [{low}, {high}] points below"
+            losses.append(f"{role} is {loss} that of retraining")
     return ", ".join(losses)
-
-
-def _loss(gap: dict[str, Any]) -> str:
-    if gap["scale"] == "log":
-        return f"{_number(gap)} times"
-    return f"{100 * gap['distance']:.0f} [{100 * gap['ci_low']:.0f}, {100 * gap['ci_high']:.0f}] points below"
 
 
 def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | None) -> tuple[str, str]:
@@ -174,16 +163,14 @@ def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | N
     name = naming.method(method)
     if row is None or differs is None or distance is None:
         return f"not checked: {row['note'] if row else f'there is no verdict on {name}'}", ""
-    text = (
-        f"{name}: {decisions.source(distance)} {decisions.distance(distance)}, {decisions.probability(row['p_holm'])}"
-    )
+    p = decisions.probability(row["p_holm"])
+    text = f"{name}: {decisions.source(distance)} {decisions.distance(distance)}, {p}"
     if method != "none":
         if differs:
             return f"{text}: differs from retraining, although it is retraining", "bad"
-        with_interval = (
-            distance["margin_far"] < distance["inner_low"] and distance["inner_high"] < distance["margin_near"]
-        )
-        return (text, "good") if with_interval else (f"{text}: not shown to lie within the margin", "")
+        low, high = distance["inner_low"], distance["inner_high"]
+        within = distance["margin_far"] < low and high < distance["margin_near"]
+        return (text, "good") if within else (f"{text}: not shown to lie within the margin", "")
     if row["verdict"] == decide.NOTHING_TO_FIND:
         return f"{text}: {sensitivity.reason(row)}", "bad"
     if differs and (distance["distance"] > 0 or decide.OTHER_SIDE in row["note"]):
@@ -201,7 +188,3 @@ def _number(distance: dict[str, Any]) -> str:
 
 def _width(cell: Cell) -> float:
     return cell.high - cell.low if cell.bounded else math.inf
-
-
-def _name(case: dict[str, Any]) -> str:
-    return naming.method(case["method"])

@@ -45,9 +45,9 @@ def ratios(
         models = sum(row["models"] for row in jobs)
         spent[(*lookup.place(case), case["method"])] = sum(row["unlearn_seconds"] for row in jobs) / max(models, 1)
     times = {}
-    for (scenario, setting, method), seconds in spent.items():
-        retrain = spent.get((scenario, setting, "retrain"), math.nan)
-        times[scenario, setting, method] = (seconds, seconds / retrain if retrain else math.nan)
+    for where, seconds in spent.items():
+        retrain = spent.get((*where[:2], "retrain"), math.nan)
+        times[where] = (seconds, seconds / retrain if retrain else math.nan)
     return times
 
 
@@ -126,17 +126,12 @@ def duration(seconds: float) -> str:
 def _row(node: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
     """Return a job's row in the ledger of costs, from its record ``spec``. What the record does not hold is 0 or ""."""
     seconds, machine = spec.get("seconds", {}), spec.get("machine", {})
-    return {
-        "stage": node["stage"],
-        "node": node["node"],
-        "models": int(spec.get("models", 0)),
-        "seconds": float(seconds.get("function", 0.0)),
-        "cpu_seconds": float(seconds.get("process", 0.0)),
-        "unlearn_seconds": float(spec.get("unlearn_seconds", 0.0)),
-        "peak_memory_mib": int(spec.get("peak_memory_mib", 0)),
-        "device": str(machine.get("device", "")),
-        "processor": str(machine.get("processor", "")),
-    }
+    values = (
+        node["stage"], node["node"], int(spec.get("models", 0)), float(seconds.get("function", 0.0)),
+        float(seconds.get("process", 0.0)), float(spec.get("unlearn_seconds", 0.0)),
+        int(spec.get("peak_memory_mib", 0)), str(machine.get("device", "")), str(machine.get("processor", "")),
+    )  # fmt: skip
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def _cells(jobs: int, models: int | None, seconds: float, peak: int | None) -> list[Entry]:

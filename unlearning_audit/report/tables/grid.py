@@ -1,6 +1,5 @@
 """Make a study's table: metrics of every method (lines) in every scenario or along an axis (columns)."""
 
-from pathlib import Path
 from typing import Any
 
 from unlearning_audit.plugins import registry
@@ -14,17 +13,13 @@ from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 BOUND = "lower_bound"
 
 
-def sheets_of(numbers: Numbers, order: dict[str, Any], printed: str | Path) -> list[Sheet]:
+def sheets_of(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
     """Return the tables that one job writes: the headline, or the table of one entry of a study's ``tables`` in its
-    layout.
-
-    ``order``: the job's settings, as `workflow.parameters.table` returns them; ``printed``: the file of the papers'
-    numbers.
-    """
-    if order["table"] is None:
-        return headline.sheets(numbers, order)
+    layout. ``order``: the job's settings, as `workflow.parameters.table` returns them."""
     wish = order["table"]
-    rows = published.read(printed, wish["published"]) if wish["published"] else []
+    if wish is None:
+        return headline.sheets(numbers, order)
+    rows = published.read(published.FILE, wish["published"]) if wish["published"] else []
     return [{"wide": sheet, "long": long.sheet, "rankings": rankings.sheet}[wish["layout"]](numbers, order, rows)]
 
 
@@ -38,10 +33,10 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     """
     wish = order["table"]
     columns, methods = parts.columns_of(numbers, wish), lookup.methods(numbers.cases)
-    measured = {
-        (column, name): _measured(numbers, lookup.at(numbers.cases, column[0], name), column[1], printed)
-        for column in columns for name in methods
-    }  # fmt: skip
+    measured = {}
+    for (where, ask), (name, case) in ((c, found) for c in columns for found in numbers.by_method(c[0]).items()):
+        cell = numbers.cell(case, *ask) if case else missing("the scenario does not ask for this method")
+        measured[(where, ask), name] = parts.Measured(case, cell, printed)
     besides = {column for (column, _), one in measured.items() if not one.paper.empty}
     digits = {
         metric: parts.digits_of([one for ((_, ask), _), one in measured.items() if ask.metric == metric])
@@ -59,15 +54,6 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     heads = _heads(numbers, wish, columns, besides, bool(printed))
     reading = parts.reading(list(digits))
     return Sheet(order["name"], wish["title"], reading, "method", heads, lines, records + more, footer)
-
-
-def _measured(
-    numbers: Numbers, case: dict[str, Any] | None, ask: parts.Ask, printed: list[dict[str, Any]]
-) -> parts.Measured:
-    """Return the number that ``ask`` (metric, attack, rows) selects for a case, with the paper's beside it; empty with
-    a reason if the scenario does not have the method."""
-    cell = numbers.cell(case, *ask) if case else missing("the scenario does not ask for this method")
-    return parts.Measured(case, cell, printed)
 
 
 def _heads(
@@ -114,12 +100,10 @@ def _footer(
     makers = {"accuracy": ("test accuracy before", _accuracy), BOUND: ("guaranteed by DP, for none", _lower_bound)}
     for kind in wish["footer"]:
         title, make = makers[kind]
-        cells = {
-            where: parts.Measured(
-                lookup.at(numbers.cases, where, "none"), make(numbers, where), printed if kind == "accuracy" else []
-            )
-            for where, _ in columns
-        }
+        cells, rows = {}, printed if kind == "accuracy" else []
+        for where, _ in columns:
+            none = lookup.at(numbers.cases, where, "none")
+            cells[where] = parts.Measured(none, make(numbers, where), rows)
         digits = parts.digits_of(list(cells.values()))
         entries: list[Entry] = []
         for i, (where, ask) in enumerate(columns):

@@ -6,21 +6,10 @@ from typing import Any
 from unlearning_audit.plugins.declarations import Column
 from unlearning_audit.report import decisions, lookup, naming, words
 from unlearning_audit.report.decisions import Decisions
-from unlearning_audit.report.lookup import Cell, Numbers
+from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.tables import cells as parts
 from unlearning_audit.report.tables import typeset
-from unlearning_audit.report.tables.typeset import (
-    BROKEN,
-    DIVERGED,
-    FAILED,
-    UNCHANGED,
-    Entry,
-    Head,
-    Line,
-    Sheet,
-    decimals,
-    entry,
-)
+from unlearning_audit.report.tables.typeset import BROKEN, DIVERGED, FAILED, UNCHANGED, Head, Line, Sheet
 from unlearning_audit.stats import decide
 
 NO_DECISIONS = Decisions()
@@ -45,38 +34,34 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
     A column without any value is dropped; if no column has one, all are kept, because their cells say why. ``judged``:
     the study's verdicts, which mark broken models.
     """
+    cases = [case for where in lookup.places(cases) for name in lookup.methods(cases)
+             if (case := lookup.at(cases, where, name))]  # fmt: skip
     present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
     metrics = {metric for metric, _ in present}
     paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
-    columns = [
-        (metric, column)
+    columns = {
+        (metric, column): [numbers.cell(case, metric, where=_about(column)) for case in cases]
         for metric, column in naming.columns()
         if metric in metrics
         and ((metric, _about(column)) in present or not column.role)
         and not (paired and column.besides)
-    ]
-    by_column = {
-        (metric, column): [numbers.cell(case, metric, where=_about(column)) for case in _order(cases)]
-        for metric, column in columns
     }
     # Drop columns without any value; if no column has one, keep them for their reasons.
-    columns = [column for column in columns if not all(cell.empty for cell in by_column[column])] or columns
-    table = [(case, [by_column[column][i] for column in columns]) for i, case in enumerate(_order(cases))]
-    digits = [decimals(cells[i] for _, cells in table) for i in range(len(columns))]
+    columns = {key: cells for key, cells in columns.items() if not all(cell.empty for cell in cells)} or columns
+    digits = {key: typeset.decimals(cells) for key, cells in columns.items()}
     lines, records = [], []
-    for case, cells in table:
-        body = [
-            _entry(cell, digits[i], bare=not column.interval)
-            for i, (cell, (_, column)) in enumerate(zip(cells, columns, strict=True))
-        ]
+    for i, case in enumerate(cases):
+        fields, body = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}, []
+        for (metric, column), cells in columns.items():
+            text = typeset.entry(cells[i], digits[metric, column], bare=not column.interval)
+            # Flags are explained once, at the method's name, and not in each cell.
+            body.append(replace(text, notes=() if cells[i].flag else text.notes))
+            number = parts.cell_fields(cells[i], parts.Ask(metric, "", _about(column)))
+            records.append({**fields, **number, "note": parts.remarks(cells[i])})
         flags = _flags(numbers, case, judged)
         lines.append(Line(naming.method(case["method"]), body, flags, lookup.label(lookup.place(case))))
-        fields = {name: case[name] for name in ("scenario", "setting", "protocol", "method")}
-        for cell, (metric, column) in zip(cells, columns, strict=True):
-            number = parts.cell_fields(cell, parts.Ask(metric, "", _about(column)))
-            records.append({**fields, **number, "note": parts.remarks(cell)})
     heads = [Head(column.head, column.group) for _, column in columns]
-    reading = how_to_read(columns[0][0]) if columns else ""
+    reading = how_to_read(next(iter(columns))[0]) if columns else ""
     return Sheet("headline", "Headline", reading, "method", heads, lines, records)
 
 
@@ -84,18 +69,6 @@ def how_to_read(metric: str) -> str:
     """Return one line that explains the extremes of a metric."""
     record = naming.meaning(metric)
     return words.HEADLINE if metric == "q" else f"{record.display_name}: {record.reading}" if record.reading else ""
-
-
-def _order(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort cases by scenario; in each, the method none comes first and retrained models last."""
-    cases_ = (lookup.at(cases, where, name) for where in lookup.places(cases) for name in lookup.methods(cases))
-    return [case for case in cases_ if case]
-
-
-def _entry(cell: Cell, places: int, *, bare: bool) -> Entry:
-    """Return a cell of the table. Flags are explained once, at the method's name, and not in each cell."""
-    text = entry(cell, places, bare=bare)
-    return Entry(text.text, () if cell.flag else text.notes, text.tone)
 
 
 def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[str, ...]:

@@ -25,11 +25,11 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     wish = order["table"]
     asks = list(dict.fromkeys(ask for _, ask in cells.columns_of(numbers, wish)))
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
-    measured = {
-        (name, where, ask): _measured(numbers, case, ask, printed)
-        for name, where, ask in itertools.product(methods, places, asks)
-        if (case := lookup.at(numbers.cases, where, name))
-    }
+    measured = {}
+    for name, where, ask in itertools.product(methods, places, asks):
+        if case := lookup.at(numbers.cases, where, name):
+            spread = numbers.cell(case, ask.metric + SPREAD, ask.attack, ask.where)
+            measured[name, where, ask] = cells.Measured(case, numbers.cell(case, *ask), printed, spread)
     besides = {ask for (*_, ask), one in measured.items() if not one.paper.empty}
     digits = {ask: cells.digits_of([one for (*_, of), one in measured.items() if of == ask]) for ask in asks}
     lines, records = [], []
@@ -48,11 +48,6 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     corner = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
     reading = cells.reading(list(dict.fromkeys(ask.metric for ask in asks)))
     return Sheet(order["name"], wish["title"], reading, corner, heads, lines, records)
-
-
-def _measured(numbers: Numbers, case: dict[str, Any], ask: Ask, printed: list[dict[str, Any]]) -> cells.Measured:
-    spread = numbers.cell(case, ask.metric + SPREAD, ask.attack, ask.where)
-    return cells.Measured(case, numbers.cell(case, *ask), printed, spread)
 
 
 def _heads(ask: Ask, asks: list[Ask], beside: bool, printed: bool) -> list[Head]:

@@ -37,13 +37,10 @@ def metrics(rows: list[dict[str, Any]]) -> list[str]:
 def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
     """Return the names of metrics that were evaluated on other models than most metrics, for all of their
     properties."""
-    spoken, sentences = overview(rows), []
+    spoken = overview(rows)
     main = {quality: common(rows, quality) for _, quality in spoken}
-    for name in dict.fromkeys(metric for metric, _ in spoken):
-        qualities = [quality for metric, quality in spoken if metric == name]
-        if all(spoken[name, quality]["scenario"] != main[quality] for quality in qualities):
-            sentences.append(name)
-    return sentences
+    near = {metric for (metric, quality), row in spoken.items() if row["scenario"] == main[quality]}
+    return [metric for metric in dict.fromkeys(metric for metric, _ in spoken) if metric not in near]
 
 
 def sheets(rows: list[dict[str, Any]]) -> list[Sheet]:
@@ -56,11 +53,9 @@ def _between(rows: list[dict[str, Any]]) -> Sheet:
     """Return a table with a line and a column for each metric: Kendall's τ between the rankings of methods by both.
     Intervals are only in the csv."""
     names = list(dict.fromkeys(row["metric"] for row in rows))
-    cells = {(row["metric"], row["property"].removeprefix(WITH)): _cell(row) for row in rows}
-    lines = [
-        Line(name, [_alone(cells.get((name, column))) if name != column else Entry("·") for column in names])
-        for name in names
-    ]
+    cells = {(row["metric"], row["property"].removeprefix(WITH)): entry(_cell(row), 2, bare=True) for row in rows}
+    cells |= {(name, name): Entry("·") for name in names}
+    lines = [Line(name, [cells.get((name, column), Entry("")) for column in names]) for name in names]
     scenario, count = _name(rows[0]["scenario"]), max(row["n"] for row in rows)
     reading = (
         f"Kendall's τ between the rankings of up to {count} methods by every two metrics, on the same models, those "
@@ -68,10 +63,6 @@ def _between(rows: list[dict[str, Any]]) -> Sheet:
     )
     heads = [*map(Head, names)]
     return Sheet("meta-between", "Do metrics rank methods alike?", reading, "metric", heads, lines)
-
-
-def _alone(cell: Cell | None) -> Entry:
-    return Entry("") if cell is None else entry(cell, 2, bare=True)
 
 
 def _whole(rows: list[dict[str, Any]]) -> Sheet:
@@ -85,11 +76,8 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
     """
     spoken = overview(rows)
     qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]
-    cells = {key: _cell(row) for key, row in spoken.items()}
-    places = {
-        quality: _places(quality, [c for (_, present), c in cells.items() if present == quality])
-        for quality in qualities
-    }
+    places = {quality: decimals((_cell(row) for (_, of), row in spoken.items() if of == quality), least=2)
+              for quality in qualities} | {"models": 0}  # fmt: skip
     main = {quality: common(rows, quality) for quality in qualities}
     apart, lines = elsewhere(rows), []
     for name in metrics(rows):
@@ -111,10 +99,6 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
 def _cell(row: dict[str, Any]) -> Cell:
     cell = Cell(row["value"], n=row["n"], note=row["note"])
     return cell if row["property"] == "models" else replace(cell, low=row["ci_low"], high=row["ci_high"])
-
-
-def _places(quality: str, cells: list[Cell]) -> int:
-    return 0 if quality == "models" else decimals(cells, least=2)
 
 
 def _entry(row: dict[str, Any] | None, places: int, more: str = "") -> Entry:

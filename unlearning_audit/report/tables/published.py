@@ -4,9 +4,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+import unlearning_audit
 from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.lookup import Cell, missing
 from unlearning_audit.store import cells
+
+#: The papers' printed numbers.
+FILE = unlearning_audit.ROOT / "resources/published/published.csv"
 
 #: Settings that must agree for numbers to be comparable. A difference in another setting is only remarked on.
 DEFINING = ("forget", "target", "attack", "variant", "forget_order")
@@ -60,9 +64,8 @@ def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tup
         return "the paper's table has no such metric", ""
     # Models before unlearning have two names in print; numbers without a method are theirs too.
     # A number printed for several methods together is shown beside each of them.
-    names = {case["plugin"], case["method"]} | (
-        {"original", ""} if case["plugin"] == "none" else set() if case["plugin"] == "retrain" else {"any"}
-    )
+    more = {"none": {"original", ""}, "retrain": set()}.get(case["plugin"], {"any"})
+    names = {case["plugin"], case["method"]} | more
     rows = [row for row in rows if row["method"] in names and case["method"] != "retrain_control"]
     if not rows:
         return "the paper prints no number for this method", ""
@@ -142,9 +145,8 @@ def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[s
     ``row``: a row of a printed table; ``fields``: the settings of our experiment, as `_fields` returns them.
     """
     # A suffix of the printed name, as in resnet18_dp, describes a use of the model that our settings hold elsewhere.
-    pairs = [
-        (row[name], fields[name], "") for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")
-    ]
+    names = [name for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")]
+    pairs = [(row[name], fields[name], "") for name in names]
     settings = _settings(row["setting"])
     pairs += [(value, fields[name], f"{name} = ") for name, value in settings.items() if name in fields]
     unlike = [pair for pair in pairs if pair[0] and not _same(*pair[:2])]
@@ -153,10 +155,8 @@ def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[s
 
 def _remark(differences: list[tuple[str, str]]) -> str:
     """Return a sentence on the settings that differ, given as (in the paper, here); "" if none does."""
-    if not differences:
-        return ""
-    printed, values = (", ".join(side) for side in zip(*differences, strict=True))
-    return f"printed for {printed}; measured here for {values}"
+    printed, values = (", ".join(pair[side] for pair in differences) for side in (0, 1))
+    return f"printed for {printed}; measured here for {values}" if differences else ""
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -23,19 +23,18 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
         for method, counts in methods.items():
             if not counts.looked:
                 continue
-            people = "" if counts.people is None else f"{counts.people[0]} of {counts.people[1]}"
+            of_people = counts.people or ("", "")
             labels = sorted(counts.classes, key=lambda label: -counts.classes[label])
             cells = (
                 f"{counts.recognised} of {counts.looked}", f"{counts.recognised / counts.looked:.3f}",
-                f"{counts.false:.1f}", people,
+                f"{counts.false:.1f}", " of ".join(map(str, counts.people or ())),
                 ", ".join(f"{label}: {counts.classes[label]}" for label in labels[:MOST]) + " …" * (len(labels) > MOST),
             )  # fmt: skip
             lines.append(Line(naming.method(method), [*map(Entry, cells)], (), lookup.label(where)))
             records.append({
                 "study": study, "scenario": where[0], "setting": where[1], "method": method, "looked": counts.looked,
-                "recognised": counts.recognised, "false": counts.false,
-                "people_recognised": "" if counts.people is None else counts.people[0],
-                "people": "" if counts.people is None else counts.people[1],
+                "recognised": counts.recognised, "false": counts.false, "people_recognised": of_people[0],
+                "people": of_people[1],
             })  # fmt: skip
     reading = words.RECORDS.format(f"{words.PER_SPLIT}, and so are people" if several else "")
     return Sheet("records", "Records", reading, "method", [*map(Head, HEADS)], lines, records)

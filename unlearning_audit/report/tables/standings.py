@@ -26,9 +26,8 @@ def lines(rows: list[dict[str, Any]], verdicts: dict[tuple[str, str], dict[str, 
             continue
         published = by_name.get(f"{name}{SUFFIX}", {})
         useless = [lookup.label(where) for where, classes in verdicts.items() if classes.get(name) in USELESS]
-        more = {
-            f"published_{key}": published.get(key, math.nan) for key in ("distance", "low", "high", "best", "worst")
-        }
+        parts = ("distance", "low", "high", "best", "worst")
+        more = {f"published_{part}": published.get(part, math.nan) for part in parts}
         records.append({**row, **more, "scenarios": len(verdicts), "useless": ", ".join(useless)})
     return sorted(records, key=lambda row: row["distance"])
 
@@ -47,21 +46,16 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
     """
     entries = []
     for row in rows:
-        texts = (
-            _interval(row, ""), _ranks(row, ""), _interval(row, "published_"), _ranks(row, "published_"),
-            row["useless"],
-        )  # fmt: skip
+        texts = (*_placed(row, ""), *_placed(row, "published_"), row["useless"])
         entries.append(Line(naming.method(row["method"]), [*map(Entry, texts)]))
     heads = [*map(Head, ("distance", "ranks", "distance, published", "ranks", "broken or over-unlearned in"))]
     records = [{"study": study, **row} for row in rows]
     return Sheet("standings", "Standings over scenarios", words.STANDINGS, "method", heads, entries, records)
 
 
-def _interval(row: dict[str, Any], prefix: str) -> str:
-    value, low, high = (row[f"{prefix}{name}"] for name in ("distance", "low", "high"))
-    return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def _ranks(row: dict[str, Any], prefix: str) -> str:
-    best, worst = row[f"{prefix}best"], row[f"{prefix}worst"]
-    return "" if math.isnan(best) else f"{best:g} to {worst:g} of {row['methods']:g}"
+def _placed(row: dict[str, Any], prefix: str) -> tuple[str, str]:
+    """Return a distance with its interval and the ranks that it may have, as text; "" if they are unknown."""
+    value, low, high, best, worst = (row[f"{prefix}{part}"] for part in ("distance", "low", "high", "best", "worst"))
+    if math.isnan(value):
+        return "", ""
+    return f"{value:.2f} [{low:.2f}, {high:.2f}]", f"{best:g} to {worst:g} of {row['methods']:g}"

@@ -11,6 +11,8 @@ from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 from unlearning_audit.store import cells
 
 _TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")
+#: What `distances` returns of a method without any.
+UNKNOWN = dict.fromkeys(("distance", "low", "high", "lost", "lost_low", "lost_high"), math.nan)
 HEADS = ("setting", "tried", "tuned", "published", "closer by", "loses", "flat", "trials, s", "dominated by")
 
 
@@ -46,25 +48,24 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     rows = []
     for campaign in campaigns:
-        tuned = campaign["distances"].get(campaign["method"], {})
-        published = campaign["distances"].get(f"{campaign['method']}_published", {})
-        tried = _value(campaign["chosen"]["distance"])
-        closer = published.get("distance", math.nan) - tuned.get("distance", math.nan)
+        chosen, method = campaign["chosen"], campaign["method"]
+        tuned, published = (UNKNOWN | campaign["distances"].get(of, {}) for of in (method, f"{method}_published"))
+        tried, error, flatness = (
+            math.nan if chosen[name] is None else chosen[name] for name in ("distance", "error", "flatness")
+        )
+        closer = published["distance"] - tuned["distance"]
         study = json.loads(next(row["options"] for row in campaign["trials"] if row["trial"] == 0))
-        changed = {name: value for name, value in campaign["chosen"]["options"].items() if study.get(name) != value}
-        half = math.hypot(*(_half(side) for side in (tuned, published))) if changed else 0.0
+        changed = {name: value for name, value in chosen["options"].items() if study.get(name) != value}
+        half = math.hypot(*((side["high"] - side["low"]) / 2 for side in (tuned, published))) if changed else 0.0
         rows.append({
-            "scenario": campaign["scenario"], "setting": campaign["setting"], "method": campaign["method"],
-            "changed": json.dumps(changed, sort_keys=True), "trials": campaign["chosen"]["trials"],
-            "tried": tried, "tried_error": _value(campaign["chosen"]["error"]),
-            "tuned": tuned.get("distance", math.nan), "tuned_low": tuned.get("low", math.nan),
-            "tuned_high": tuned.get("high", math.nan), "lost": tuned.get("lost", math.nan),
-            "lost_low": tuned.get("lost_low", math.nan), "lost_high": tuned.get("lost_high", math.nan),
-            "published_lost": published.get("lost", math.nan),
-            "published": published.get("distance", math.nan), "published_low": published.get("low", math.nan),
-            "published_high": published.get("high", math.nan), "closer": closer, "closer_low": closer - half,
-            "closer_high": closer + half, "regret": tuned.get("distance", math.nan) - tried,
-            "flatness": _value(campaign["chosen"]["flatness"]), "seconds": campaign["seconds"],
+            "scenario": campaign["scenario"], "setting": campaign["setting"], "method": method,
+            "changed": json.dumps(changed, sort_keys=True), "trials": chosen["trials"], "tried": tried,
+            "tried_error": error, "tuned": tuned["distance"], "tuned_low": tuned["low"], "tuned_high": tuned["high"],
+            "lost": tuned["lost"], "lost_low": tuned["lost_low"], "lost_high": tuned["lost_high"],
+            "published_lost": published["lost"], "published": published["distance"], "published_low": published["low"],
+            "published_high": published["high"], "closer": closer, "closer_low": closer - half,
+            "closer_high": closer + half, "regret": tuned["distance"] - tried, "flatness": flatness,
+            "seconds": campaign["seconds"],
             "method_seconds": _seconds(row for row in campaign["trials"] if row["chosen"]),
             "published_seconds": _seconds(row for row in campaign["trials"] if row["trial"] == 0),
         })  # fmt: skip
@@ -131,11 +132,3 @@ def _number(value: float, places: int = 2) -> str:
 def _seconds(trials: Iterable[dict[str, Any]]) -> float:
     """Return the seconds of a setting on one pair; NaN if it was not tried."""
     return max((row["seconds"] / row["pairs"] for row in trials), default=math.nan)
-
-
-def _half(side: dict[str, Any]) -> float:
-    return (side["high"] - side["low"]) / 2 if "high" in side else math.nan
-
-
-def _value(value: float | None) -> float:
-    return math.nan if value is None else value

@@ -15,20 +15,13 @@ def records(cases: list[dict[str, Any]]) -> list[Record]:
     The row "unchanged" of the method none is left out, because none is meant to change nothing. A case whose file of
     numbers somebody edited gets a row "doubt". If models diverged, the row names the user's file that made them.
     """
-    return [
-        Record(case["scenario"], case["protocol"], case["method"], case["axes"], _of_file(row, case.get("file")))
-        for case in cases
-        for row in (
-            *files.read(case["metrics"]),
-            *(Row("doubt", note=note) for note in filter(None, [by_hand(case["metrics"])])),
-        )
-        if not (isinstance(row, Row) and row.metric == "unchanged" and case["plugin"] == "none")
-    ]
-
-
-def _of_file(row: Row | Failure, file: str | None) -> Row | Failure:
-    """Return ``row``; if it says that models diverged and a user's ``file`` made them, its sentence begins with that
-    file."""
-    if isinstance(row, Failure) and row.kind == "diverged" and file:
-        return replace(row, sentence=f"{file}: its models answer NaN or infinite logits; {row.sentence}", file=file)
-    return row
+    found = []
+    for case in cases:
+        doubts = [Row("doubt", note=note) for note in filter(None, [by_hand(case["metrics"])])]
+        for row in (*files.read(case["metrics"]), *doubts):
+            if isinstance(row, Failure) and row.kind == "diverged" and (file := case.get("file")):
+                sentence = f"{file}: its models answer NaN or infinite logits; {row.sentence}"
+                row = replace(row, sentence=sentence, file=file)
+            if not (isinstance(row, Row) and row.metric == "unchanged" and case["plugin"] == "none"):
+                found.append(Record(case["scenario"], case["protocol"], case["method"], case["axes"], row))
+    return found

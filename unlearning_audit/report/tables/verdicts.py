@@ -127,17 +127,15 @@ def _distance(distance: dict[str, Any] | None) -> tuple[Entry, Entry]:
         return Entry("—"), Entry("")
     text = interval(decisions.size(distance), decisions.digits(distance))
     notes = (distance["note"],) if distance["note"] else ()
-    if distance["scale"] == "difference":
-        return Entry(text, notes), Entry("")
-    return Entry(""), Entry(f"× {text}", notes)
+    factor = distance["scale"] != "difference"
+    return (Entry(""), Entry(f"× {text}", notes)) if factor else (Entry(text, notes), Entry(""))
 
 
 def _gap(distances: dict[str, dict[str, Any]], role: str) -> Entry:
     """Return the cell of a method's accuracy or perplexity on the samples of ``role`` (retain or test), compared with
     retraining; "" if it was not measured. ``distances``: metric → its row."""
-    return Entry(
-        next((decisions.gained(distances[name]) for name in words.UTILITY if name in distances and role in name), "")
-    )
+    names = (name for name in words.UTILITY if name in distances and role in name)
+    return Entry(next((decisions.gained(distances[name]) for name in names), ""))
 
 
 def ranks(judgements: Decisions, study: str) -> Sheet:
@@ -165,11 +163,10 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
         records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
         for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in deciding):
             of_metric = [row for row in rows if row["metric"] == metric]
-            seed_labels = {
-                method: SEEDS_LABEL.format(naming.method(method)) for method in dict.fromkeys(r["method"] for r in rows)
-            }
-            metric_label = {spokesman(of_metric): decisions.label(metric)}
-            for method, name in (seed_labels if metric in of_seeds else metric_label).items():
+            labels = {spokesman(of_metric): decisions.label(metric)}
+            if metric in of_seeds:
+                labels = {row["method"]: SEEDS_LABEL.format(naming.method(row["method"])) for row in rows}
+            for method, name in labels.items():
                 plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
                 if plans:
                     lines.append(Line(name, _plans(plans), (), lookup.label(where)))
@@ -185,21 +182,19 @@ def _plans(plans: dict[tuple[str, float], dict[str, Any]]) -> tuple[Entry, ...]:
     ``plans``: (what is increased, how many times) → row of resolution.csv.
     """
     today = plans["today", 1.0]
-    return (
-        Entry(naming.count(int(today["units"]), today["unit"].removesuffix("s"))),
-        Entry(f"{today['models']:g}"),
-        Entry(f"{today['samples']:g}" if today["samples"] else ""),
-        Entry("" if math.isnan(today["margin"]) else number(today["margin"], decisions.places(today["margin"]))),
-        *(Entry(_resolved(plans.get(plan)) if _estimable(today, *plan) else "") for plan in PLANS.values()),
-    )
-
-
-def _estimable(today: dict[str, Any], unit: str, times: float) -> bool:
-    """Return whether a study can predict the effect of ``times`` as many units or models.
-
-    One unit does not show how units vary, and one model for each unit does not show how models vary.
-    """
-    return times == 1 or today["units"] > 1 or (unit == "models" and today["models"] > 1)
+    margin = today["margin"]
+    resolved = []
+    for unit, times in PLANS.values():
+        plan = plans.get((unit, times))
+        # One unit does not show how units vary, and one model for each unit does not show how models vary.
+        known = times == 1 or today["units"] > 1 or (unit == "models" and today["models"] > 1)
+        text = f"{number(plan['half_width'], 3)} ({number(plan['least_distance'], 3)})" if plan and known else ""
+        resolved.append(text)
+    return tuple(map(Entry, (
+        naming.count(int(today["units"]), today["unit"].removesuffix("s")), f"{today['models']:g}",
+        f"{today['samples']:g}" if today["samples"] else "",
+        "" if math.isnan(margin) else number(margin, decisions.places(margin)), *resolved,
+    )))  # fmt: skip
 
 
 PLANS = {
@@ -214,7 +209,3 @@ def spokesman(rows: list[dict[str, Any]]) -> str:
     """Return the method whose errors represent all: the retrained control, else retraining, else the first."""
     methods = [row["method"] for row in rows if row["what"] == "today"]
     return next((name for name in ("retrain_control", "retrain") if name in methods), methods[0])
-
-
-def _resolved(plan: dict[str, Any] | None) -> str:
-    return "" if plan is None else f"{number(plan['half_width'], 3)} ({number(plan['least_distance'], 3)})"
