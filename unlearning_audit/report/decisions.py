@@ -158,25 +158,9 @@ def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] =
     return decisions
 
 
-def models(comparison: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the jobs that made the models of a comparison, each once. ``comparison`` is one of those that `read`
-    takes."""
-    return list(dict.fromkeys(tuple(node) for nodes in comparison["made"].values() for node in nodes))
-
-
 def label(metric: str) -> str:
     """Return a metric's name in a verdict."""
     return words.UTILITY.get(metric) or naming.meaning(metric).display_name
-
-
-def tone(row: dict[str, Any]) -> str:
-    """Return the tone of a verdict's state."""
-    return words.state(row["verdict"]).tone
-
-
-def distinguishable(row: dict[str, Any] | None) -> bool | None:
-    """Return whether a method is distinguishable from retraining; None if it was not tested."""
-    return None if row is None or math.isnan(row["p_holm"]) else row["p_holm"] <= decide.ALPHA
 
 
 def size(row: dict[str, Any]) -> Cell:
@@ -197,10 +181,8 @@ def distance(row: dict[str, Any], source: str = "retraining") -> str:
 
     ``source``: from what a difference is measured.
     """
-    cell = size(row)
-    text = interval(cell, digits(row))
     end = {"log": " times retraining's", "ratio": " instead of 1"}
-    return text + end.get(row["scale"], f" from {source}")
+    return interval(size(row), digits(row)) + end.get(row["scale"], f" from {source}")
 
 
 def margin(row: dict[str, Any]) -> str:

@@ -28,6 +28,11 @@ ACCESS = tuple((pattern, f"{what}, from the result files") for pattern, what in 
     ("loss|nll|ppl|perplex|zlib|min_?k", "the probability of each sample, or of its tokens"),
     ("", "a score of each sample; the files do not say how it was computed"),
 ))  # fmt: skip
+#: Whether result files were read → a sentence on what the auditor had.
+ACCESS_TO = {
+    True: "The auditor had the result files of all models, with numbers for each sample; no model was run.",
+    False: "The auditor had the logits of all models on all samples, and knew who saw what.",
+}
 #: The most lines of a table or list that are printed; the files have all.
 MOST = 12
 #: Hexadecimal digits of a hash that are printed.
@@ -51,7 +56,7 @@ def write(file: str, plan: Plan, page: Path) -> Path:
         "dossier.html", most=MOST, study=plan.study.name, file=file, digest=_digest(Path(file)), seed=plan.study.seed,
         bootstrap=plan.study.bootstrap, error=error, verdicts=_verdicts(judged), seen=_seen(judged),
         change=_change(judged), attacks=attacks, impossible=impossible, audited=_audited(numbers, roles),
-        access=_access(roles), source=_source(roles, file),
+        access=ACCESS_TO[bool(roles)], source=_source(roles, file),
         left_out=[row["why"] for row in roles if row["role"] == "left out"],
         disputes=_disputes(numbers, roles, recomputed), versions=_versions(),
     )  # fmt: skip
@@ -148,13 +153,6 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
         impossible[f"These attacks need logits, most of them of shadow models as well: {', '.join(attacks)}."] = None
         impossible[f"These metrics need the weights: {', '.join(edits)}."] = None
     return sorted(had.items()), list(impossible)
-
-
-def _access(roles: list[dict[str, str]]) -> str:
-    """Return a sentence on what the auditor had: result files if these were read (``roles`` has rows), else logits."""
-    if roles:
-        return "The auditor had the result files of all models, with numbers for each sample; no model was run."
-    return "The auditor had the logits of all models on all samples, and knew who saw what."
 
 
 def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, ...]]:

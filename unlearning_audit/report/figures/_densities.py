@@ -98,22 +98,23 @@ def _row(axis: "style.Axes", row: int, values: list[float], colour: str, dashed:
     logs = np.log10(positive)
     reach = max(0.35, 0.3 * np.ptp(logs))
     at = np.linspace(logs.min() - reach, logs.max() + reach, POINTS)
-    heights = density(logs, at)
-    if heights.any():
-        base, top = row + 0.12, row + 0.12 - 0.62 * heights
-        visible = heights > 0.01
-        if not dashed:
-            axis.fill_between(10 ** at[visible], base, top[visible], color=colour, alpha=0.25, lw=0)
-        axis.plot(10 ** at[visible], top[visible], color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if dashed else "-")
-    if not dashed:
-        axis.plot(positive, [row + 0.24] * len(positive), "|", color=colour, ms=4, mew=0.6, alpha=0.8)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            middle = np.median(np.log10([value for value in values if not math.isnan(value)]))
-        if np.isfinite(middle):  # a logarithmic axis cannot show 0 or infinity
-            axis.plot(10**middle, row + 0.12, "o", color=colour, ms=3, mew=0)
-    if len(positive) < len(values) and not dashed:
+    heights, limits = density(logs, at), [10 ** at[0], 10 ** at[-1]]
+    visible = heights > 0.01
+    base, top = row + 0.12, row + 0.12 - 0.62 * heights[visible]
+    if len(top) and not dashed:
+        axis.fill_between(10 ** at[visible], base, top, color=colour, alpha=0.25, lw=0)
+    if len(top):
+        axis.plot(10 ** at[visible], top, color=colour, lw=0.9, ls=(0, (2.5, 1.5)) if dashed else "-")
+    if dashed:
+        return limits
+    axis.plot(positive, [row + 0.24] * len(positive), "|", color=colour, ms=4, mew=0.6, alpha=0.8)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        middle = np.median(np.log10([value for value in values if not math.isnan(value)]))
+    if np.isfinite(middle):  # a logarithmic axis cannot show 0 or infinity
+        axis.plot(10**middle, base, "o", color=colour, ms=3, mew=0)
+    if len(positive) < len(values):
         axis.annotate(
             f"+ {len(values) - len(positive)} at 0 or ∞", (1, row), xycoords=axis.get_yaxis_transform(), ha="right",
             va="center", size=6, color=style.MUTED,
         )  # fmt: skip
-    return [10 ** at[0], 10 ** at[-1]]
+    return limits

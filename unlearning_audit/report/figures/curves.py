@@ -6,6 +6,9 @@ from typing import Any
 from unlearning_audit.report import lookup, naming, style
 from unlearning_audit.report.lookup import Cell, Numbers
 
+#: An interval and its value, from below.
+PARTS = ("low", "value", "high")
+
 #: Test → its question, "unlearned, or …".
 TESTS = {"privacy_roc": "never seen?", "efficacy_roc": "retrained?"}
 
@@ -27,7 +30,11 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         low = min((fpr for line in curves.values() for fpr, _ in line), default=0.01) / 1.4
         for axis, name in zip(panels, methods, strict=True):
             for where in places:
-                _line(axis, curves[where, name], colours[where], low)
+                if line := curves[where, name]:  # values below the edge of the panel are drawn at it
+                    fpr = [x for x, _ in line]
+                    lows, tpr, highs = ([max(getattr(cell, part), low) for _, cell in line] for part in PARTS)
+                    axis.fill_between(fpr, lows, highs, color=colours[where], alpha=0.13, lw=0)
+                    axis.plot(fpr, tpr, color=colours[where], lw=1.2, marker="o", ms=2, mew=0)
             style.rates(axis, low)
             axis.set_title(naming.method(name))
             if not any(curves[where, name] for where in places):
@@ -49,15 +56,3 @@ def points(numbers: Numbers, case: dict[str, Any] | None, metric: str) -> list[t
     rates = {row.rate for row in rows if row.rate is not None and len(row.place) == 1}
     cells = {rate: numbers.cell(case, metric, "ruli", rate=rate) for rate in rates}
     return [(fpr, cells[fpr]) for fpr in sorted(cells) if not cells[fpr].empty]
-
-
-def _line(axis: "style.Axes", line: list[tuple[float, Cell]], colour: str, low: float) -> None:
-    """Draw one ROC curve with the band of its interval; values below ``low``, the edge of the panel, are drawn at it.
-    ``line``: (FPR, TPR); if empty, nothing is drawn."""
-    if not line:
-        return
-    fpr = [x for x, _ in line]
-    axis.fill_between(
-        fpr, [max(c.low, low) for _, c in line], [max(c.high, low) for _, c in line], color=colour, alpha=0.13, lw=0
-    )
-    axis.plot(fpr, [max(c.value, low) for _, c in line], color=colour, lw=1.2, marker="o", ms=2, mew=0)

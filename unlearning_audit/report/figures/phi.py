@@ -36,7 +36,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
                 style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")
             if pair and all(map(len, pair)) and name not in naming.BASELINES:
-                areas[lookup.named(where, name, places)] = _area(*pair)
+                scores, positive = np.concatenate(pair), np.arange(sum(map(len, pair))) < len(pair[0])
+                areas[lookup.named(where, name, places)] = stats.auc(score=scores, positive=positive).value
         for axis in panels:
             axis.set_ylim(0, 1.3 * max(*heights, 0.0) or 1.0)
         if len(places) > 1:
@@ -51,12 +52,6 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             f"least after {least} ({areas[least]:.2f})"
         )
     return figure
-
-
-def _area(forgotten: np.ndarray, others: np.ndarray) -> float:
-    """Return the AUC with which phi separates forgotten samples from others."""
-    positive = np.arange(len(forgotten) + len(others)) < len(forgotten)
-    return stats.auc(score=np.concatenate([forgotten, others]), positive=positive).value
 
 
 #: phi of forgotten and of other samples.

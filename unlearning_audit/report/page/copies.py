@@ -41,13 +41,11 @@ def sheet(places: list[dict[str, Any]]) -> Sheet | None:
     lines = []
     for place in places:
         if place["groups"]:
-            counts = [_count(place.get(part, 0), place.get(whole, 0)) for *_, part, whole in COLUMNS]
-            plain = [Entry(f"{place[name]:,}") for name in ("groups", "pairs")]
-            lines.append(Line(lookup.label((place["scenario"], place["setting"])), (*plain, *counts)))
+            cells = [Entry(f"{place[name]:,}") for name in ("groups", "pairs")]
+            for *_, part, whole in COLUMNS:
+                count, of = place.get(part, 0), place.get(whole, 0)
+                cells.append(Entry(f"{count:,} of {of:,}", tone="bad" if count else "good"))
+            lines.append(Line(lookup.label(lookup.place(place)), cells))
     heads = [Head("groups", "equal samples"), Head("training–test pairs", "equal samples")]
     heads += [Head(where, group) for group, where, *_ in COLUMNS]
     return Sheet("copies", "Exact copies", words.COPIES, "scenario", heads, lines) if lines else None
-
-
-def _count(part: int, whole: int) -> Entry:
-    return Entry(f"{part:,} of {whole:,}", tone="bad" if part else "good")

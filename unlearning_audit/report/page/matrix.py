@@ -6,7 +6,6 @@ comparison.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from unlearning_audit.comparisons.sensitivity import reason
 from unlearning_audit.report import answer, decisions, lookup, naming, words
@@ -117,7 +116,9 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
         if not judgements.verdicts.get(place):
             continue
         key, scenario, system = "|".join(place), place[0].replace("_", " "), case["protocol"].replace("_", " ")
-        state = _recorded(judgements.verdicts[place]) or _state(checks, place)
+        # A comparison that could not judge methods records why as their verdict.
+        open_ = next((row for row in judgements.verdicts[place].values() if row["verdict"] in decide.STATES), None)
+        state = State("–", decisions.reason(open_), reason(open_), "bad") if open_ else _state(checks, place)
         columns[key] = Column(key, scenario, naming.setting(place[1]), system, state)
         sentence = spoken.get((place, naming.method(method)), "")
         line = answer.line(numbers, judgements, case)
@@ -125,13 +126,6 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     methods = dict.fromkeys(method for method, _ in squares)
     last = {name: rank for rank, name in enumerate(naming.BASELINES, start=1)}
     return Matrix(tuple(columns.values()), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
-
-
-def _recorded(rows: dict[str, dict[str, Any]]) -> State | None:
-    """Return the state that a comparison recorded as the verdict on methods that it could not judge; None if it
-    could."""
-    row = next((row for row in rows.values() if row["verdict"] in decide.STATES), None)
-    return State("–", decisions.reason(row), reason(row), "bad") if row else None
 
 
 def _state(checks: dict[tuple[Place, str], sentences.Verdict], place: Place) -> State:

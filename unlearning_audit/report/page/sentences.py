@@ -95,7 +95,7 @@ def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Ve
         return Verdict(where, name, "", "changed nothing: its models are those it was given", "bad")
     if row is None:
         return Verdict(where, name, "", "no verdict: no metric of this scenario says how far it is from retraining")
-    return Verdict(where, name, "", _sentence(judgements, where, row), decisions.tone(row))
+    return Verdict(where, name, "", _sentence(judgements, where, row), words.state(row["verdict"]).tone)
 
 
 def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
@@ -159,10 +159,10 @@ def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | N
     The models before unlearning ("none") must be distinguishable from retraining, on the side of more traces. Retrained
     models must not be, and their interval must lie within the margin. Without a verdict, the sentence says why.
     """
-    differs = decisions.distinguishable(row)
     name = naming.method(method)
-    if row is None or differs is None or distance is None:
+    if row is None or math.isnan(row["p_holm"]) or distance is None:
         return f"not checked: {row['note'] if row else f'there is no verdict on {name}'}", ""
+    differs = row["p_holm"] <= decide.ALPHA
     p = decisions.probability(row["p_holm"])
     text = f"{name}: {decisions.source(distance)} {decisions.distance(distance)}, {p}"
     if method != "none":

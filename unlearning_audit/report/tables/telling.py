@@ -36,9 +36,9 @@ def records(
     recorded = pilots.recorded(root)
     told: list[dict[str, Any]] = []
     for comparison in order:
-        spent = [costs[job] for job in decisions.models(comparison)]
+        jobs = {tuple(node): None for nodes in comparison["made"].values() for node in nodes}
         place = {name: comparison[name] for name in ("scenario", "setting")}
-        place["seconds"] = sum(spent) if spent else math.nan
+        place["seconds"] = sum(map(costs.__getitem__, jobs)) if jobs else math.nan
         size = planned.get(Path(comparison["resolution"]).parent.name)
         if size is None:
             continue
@@ -62,15 +62,9 @@ def records(
 def rows(told: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return the predictions as rows of a table for the terminal, its head first. ``told``: as `records` returns
     them."""
-    return [HEADS, *map(_row, told)]
-
-
-def _row(record: dict[str, Any]) -> tuple[str, ...]:
-    """Return the cells of one prediction for the terminal: scenario, metric, units, models, half-width, least distance,
-    margin, time and pilot."""
-    return (
-        lookup.label((record["scenario"], record["setting"])), decisions.label(record["metric"]),
-        f"{record['units']:g} {record['unit']}", f"{record['models']:g}", number(record["half_width"], 3),
-        number(record["least_distance"], 3), number(record["margin"], decisions.places(record["margin"])),
-        duration(record["seconds"]), record["basis"],
-    )  # fmt: skip
+    return [HEADS, *(
+        (lookup.label(lookup.place(record)), decisions.label(record["metric"]), f"{record['units']:g} {record['unit']}",
+         f"{record['models']:g}", number(record["half_width"], 3), number(record["least_distance"], 3),
+         number(record["margin"], decisions.places(record["margin"])), duration(record["seconds"]), record["basis"])
+        for record in told
+    )]  # fmt: skip

@@ -88,11 +88,9 @@ class Sheet:
     def footnotes(self) -> dict[str, str]:
         """Return every footnote → its marker, in reading order. Flags, such as †, are their own markers; sentences get
         letters."""
-        letters: dict[str, str] = {}
-        for note in self._notes:
-            if note not in FLAGS:
-                letters.setdefault(self.merged[note], _letters(len(letters)))
+        sentences = list(dict.fromkeys(self.merged[note] for note in self._notes if note not in FLAGS))
         flags = {flag: flag for flag in FLAGS if flag in self._notes}
+        letters = {text: _letters(i) for i, text in enumerate(sentences)}
         return flags | {note: letters[self.merged[note]] for note in self._notes if note not in FLAGS}
 
     @cached_property
@@ -139,12 +137,9 @@ class Sheet:
         keep = [i for i in range(len(self.heads)) if any(line.cells[i].text or line.cells[i].notes for line in lines)]
         if len(keep) in (0, len(self.heads)):
             return self
-
-        narrow, footer = (
-            [replace(line, cells=[line.cells[i] for i in keep]) for line in group]
-            for group in (self.lines, self.footer)
-        )
-        return replace(self, heads=[self.heads[i] for i in keep], lines=narrow, footer=footer)
+        narrow = [replace(line, cells=[line.cells[i] for i in keep]) for line in lines]
+        of_methods, heads = len(self.lines), [self.heads[i] for i in keep]
+        return replace(self, heads=heads, lines=narrow[:of_methods], footer=narrow[of_methods:])
 
     def sections(self) -> list[tuple[str, list[Line]]]:
         """Return the lines of each section, in order."""
@@ -152,14 +147,6 @@ class Sheet:
         for line in self.lines:
             grouped.setdefault(line.section, []).append(line)
         return list(grouped.items())
-
-
-def flags(margins: dict[str, float]) -> dict[str, str]:
-    """Return footnote → its sentence, for footnotes that depend on a study's ``margins``; {} if these are not known."""
-    if not margins:
-        return {}
-    points, factor = 100 * margins["broken_accuracy"], margins["broken_perplexity"]
-    return {BROKEN: BEYOND.format(points=points, factor=factor)}
 
 
 def decimals(cells: Iterable[Cell], least: int = 2) -> int:

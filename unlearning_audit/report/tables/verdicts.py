@@ -48,7 +48,7 @@ def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any])
     word = ": ".join(filter(None, (decisions.word(row), judgements.condition(where, method))))
     p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"])
     cells = (
-        Entry(word, (note,) if note else (), decisions.tone(row)),
+        Entry(word, (note,) if note else (), words.state(row["verdict"]).tone),
         Entry("" if method in naming.BASELINES else decisions.share(row)),
         *_distance(distance),
         Entry(by if row["found_by"] or not by else f"({by})"),
