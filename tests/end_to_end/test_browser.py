@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from page_cases import NASTY, render
+from page_cases import render
 from slow_cases import slow
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -162,13 +162,6 @@ def test_files_come_out_of_the_page_as_they_went_in(visit, address, tmp_path):
     page.locator("#table-verdicts summary").click()
     file = download(page, page.locator('a[download="verdicts.csv"]'), tmp_path / "verdicts.csv")
     assert file.read_bytes() == Path(address.removeprefix("file://")).with_name("verdicts.csv").read_bytes()
-
-
-def test_names_with_markup_are_text(visit):
-    page = visit()
-    assert (page.locator("h1").inner_text(), page.locator("img").count()) == (NASTY, 2)
-    assert page.locator("figure svg[role=img]").first.get_attribute("aria-label")
-    assert page.locator("figcaption em").filter(has_text=NASTY).count()
 
 
 @pytest.mark.parametrize("fragment", ["", "#steps=1", "#transpose=1", "#open=scrub%7Cplain%7C"])

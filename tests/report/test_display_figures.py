@@ -46,14 +46,6 @@ def test_every_kind_of_figure_has_a_module_and_a_caption():
 # ---------------------------------------------------------------- style
 
 
-def test_a_method_keeps_its_colour_and_references_are_ink():
-    names = ["none", "scrub", "retrain", "ssd"]
-    colours, more = style.colours(names), style.colours([*names, "salun", "retrain_control"])
-    assert {name: more[name] for name in colours} == colours
-    assert colours["retrain"] == colours["retrain_control"] == style.INK
-    assert len({colours[name] for name in names}) == 4
-
-
 @pytest.mark.parametrize("wished", [[0.5, 0.5, 0.5], [0.0, 0.01, 1.0], [0.99, 0.98, 0.97], [0.2, 0.8]])
 def test_labels_are_moved_apart_in_order_and_no_further_than_needed(wished):
     moved = style.spread(wished, 0.1, 0.0, 1.0)

@@ -94,15 +94,6 @@ def test_it_is_printed_where_there_is_one_and_only_as_it_was_made(workdir):
 # ---------------------------------------------------------------- the answer
 
 
-def test_every_code_of_a_verdict_has_one_of_five_states_and_a_reason_where_nothing_can_be_told():
-    codes = [getattr(decide, name) for name in ("EQUIVALENT", "DISTINGUISHABLE", "OVER_UNLEARNED", "BROKEN", "FAILED",
-             "INCONCLUSIVE", "NOTHING_TO_FIND", "NO_YARDSTICK", "YARDSTICKS_DISAGREE")]  # fmt: skip
-    assert {words.state(code) for code in codes} == {*words.STATES}
-    for code in codes:
-        assert (words.state(code) is words.UNKNOWN) == (code in words.REASONS)
-    assert len({state.mark for state in words.STATES}) == len({state.word for state in words.STATES}) == 5
-
-
 def answer_of(judges=(), nearest="", checks=()):
     """The answer on a, b and c, of which all leave traces."""
     lines = tuple(answer.Line(name, decide.DISTINGUISHABLE, 0.2, nearest=name in nearest) for name in "abc")
