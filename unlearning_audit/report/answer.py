@@ -160,7 +160,8 @@ def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
     states = {(check.place, check.subject): check for check in sentences.controls(numbers, judgements)}
     told = []
     for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):
-        cases = [case for case in numbers.by_method(place).values() if case and case["method"] not in naming.BASELINES]
+        cases = [case for case in numbers.cases if lookup.place(case) == place]
+        cases = [case for case in cases if case["method"] not in naming.BASELINES]
         lines = sorted((line(numbers, judgements, case) for case in cases), key=_order)
         found = [(said, states[place, subject]) for subject, said in words.CHECKS.items()]
         checks = tuple((said, check.tone, check.text) for said, check in found)

@@ -34,12 +34,10 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         lines = places[where]
         for name, line in lines.items():
             asked = [(step, numbers.cell(case, metric, role=role)) for step, case in line]
-            steps, cells = (
-                [step for step, cell in asked if not cell.empty],
-                [cell for _, cell in asked if not cell.empty],
-            )
-            low, value, high = ([getattr(cell, part) for cell in cells] for part in ("low", "value", "high"))
-            if cells and all(cell.bounded for cell in cells):
+            points = [(step, cell) for step, cell in asked if not cell.empty]
+            steps = [step for step, _ in points]
+            low, value, high = ([getattr(cell, part) for _, cell in points] for part in ("low", "value", "high"))
+            if points and all(cell.bounded for _, cell in points):
                 axis.fill_between(steps, low, high, color=palette[name], alpha=0.15, lw=0)
             axis.plot(steps, value, color=palette[name], marker="o", ms=3, label=naming.method(name), clip_on=False)
         for case in (case for case in numbers.cases if lookup.place(case) == where):
