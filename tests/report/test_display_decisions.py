@@ -4,6 +4,7 @@ import math
 
 import pytest
 from unlearning_audit.comparisons import distances, sensitivity
+from unlearning_audit.comparisons.planning import TRAINING_SEEDS
 from unlearning_audit.comparisons.sensitivity import FAR_NONE
 from unlearning_audit.report import answer, decisions, ending
 from unlearning_audit.report.figures import _verdicts
@@ -140,6 +141,7 @@ def judged_place():
     lines = (*GOOD, rows("x", "distinguishable", 0.2, share=0.5, gap=0.013), factors)
     plans = [need(name, dimension, times, half_width=0.06 / times) for name in ("retrain_control", "x")
              for dimension, times in (("today", 1.0), ("pairs", 4.0), ("pairs", 16.0), ("models", 4.0))]  # fmt: skip
+    plans.append(need("x", "today", 1.0, metric="confidence", unit=TRAINING_SEEDS))
     judged = decisions_on(PLACE, *lines, needs=plans)
     judged.ranks[PLACE] = [
         {"metric": "advantage", "method": "x", "distance": 0.2, "best": 3, "worst": 4, "methods": 5, "ahead": 0},
@@ -164,9 +166,9 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
     ]  # fmt: skip
     ranks = verdicts.ranks(judged_place, "study")
     assert [(line.label, line.cells[0].text) for line in ranks.lines] == [("x", "3–4 of 5"), ("none", "5 of 5")]
-    (line,) = verdicts.resolution(judged_place, "study").lines
-    found = [cell.text for cell in line.cells][-4:]
-    assert found == ["0.060 (0.000)", "0.015 (0.000)", "0.004 (0.000)", "0.015 (0.000)"]
+    lines = {line.label: [cell.text for cell in line.cells] for line in verdicts.resolution(judged_place, "s").lines}
+    assert list(lines) == ["advantage", "mean confidence, x"]
+    assert lines["advantage"][-4:] == ["0.060 (0.000)", "0.015 (0.000)", "0.004 (0.000)", "0.015 (0.000)"]
 
 
 def test_files_are_read_as_they_were_written_and_damage_is_named(judged_place, tmp_path):

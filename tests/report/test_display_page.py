@@ -244,9 +244,13 @@ def test_heads_say_whether_controls_hold(lines, words, sentence):
     assert (state.sign, state.words, sentence in state.sentence) == ("✓" if words == "passed" else "–", words, True)
 
 
-def test_a_study_without_a_second_retraining_says_how_to_check_it():
+@pytest.mark.parametrize(
+    ("lacks", "sentence"),
+    [(("retrain", "retrain_control"), "(retrain_control)"), (("none",), "there is no verdict on none")],
+)
+def test_a_study_without_a_reference_says_what_is_not_checked(lacks, sentence):
     _, judged, cases = board_of(rows_of("scrub", "distinguishable", 0.2))
-    for name in ("retrain", "retrain_control"):
+    for name in lacks:
         del judged.verdicts["plain", ""][name]
     state = matrix.build(Numbers([], cases), judged).columns[0].state
-    assert (state.sign, state.words, "retrain_control" in state.sentence) == ("–", "not checked", True)
+    assert (state.sign, state.words, sentence in state.sentence) == ("–", "not checked", True)
