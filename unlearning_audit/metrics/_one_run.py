@@ -75,17 +75,16 @@ def evaluate(
     number. Models with different coins are independent, and their counts add up. ε is that of a single model. Raises
     ValueError for scores that are NaN for some sample of a pair.
     """
-    names = ["/".join(filter(None, key)) for key in scores]
-    values = [scores[key] for key in scores]
+    named = {"/".join(filter(None, key)): value for key, value in scores.items()}
     attacks = [i for i, (attack, _) in enumerate(scores) if attack != CONTROL]
     labels = ["confidence" if attack == PHI else attack for attack, _ in scores]
     sets = {"adaptive": [i for i in attacks if labels[i] in adaptive], "extended": attacks}
     sets = {name: members for name, members in sets.items() if members and len(attacks) > 1}
-    table = _rows(_together(names, values, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
+    table = _rows(_together(named, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
     for toss in tosses:
         for model in toss.models.tolist():
             single = [_coins.Toss(np.array([model]), np.array([1]), *toss.of(model))]
-            ways = _together(names, values, single, sets, generator(seed, "one_run", model))
+            ways = _together(named, single, sets, generator(seed, "one_run", model))
             table += _rows({k: v for k, v in ways.items() if k in OF_A_MODEL}, model, delta, single)
     return table
 
@@ -114,31 +113,24 @@ Ways = dict[str, tuple[Guesses, str]]
 
 
 def _together(
-    names: list[str],
-    values: list[np.ndarray],
-    tosses: list[_coins.Toss],
-    sets: dict[str, list[int]],
-    rng: np.random.Generator,
+    scores: dict[str, np.ndarray], tosses: list[_coins.Toss], sets: dict[str, list[int]], rng: np.random.Generator
 ) -> Ways:
     """Return how many pairs each way to guess gets right: name of the way → its counts and a remark.
 
-    ``evaluate`` describes the ways. ``names`` and ``values``: each attack's name, and its scores float64 [models,
-    samples]; the confidence comes first. ``tosses``: the sets of coins, whose pairs are counted together. ``sets``:
-    name of a set → positions of its attacks in ``names``. ``rng`` halves the pairs for ways that are learned or chosen
-    on one half and evaluated on the other.
+    ``evaluate`` describes the ways. ``scores``: attack → scores float64 [models, samples]; the confidence comes first.
+    ``tosses``: the sets of coins, whose pairs are counted together. ``sets``: name of a set → positions of its attacks
+    in ``scores``. ``rng`` halves the pairs for ways that are learned or chosen on one half and evaluated on the other.
     """
-    guesses = _guesses(values, tosses)
+    names, phi = list(scores), next(iter(scores.values()))
+    guesses = _guesses([*scores.values()], tosses)
     ways: Ways = {name: (audit.count(guesses=votes), "") for name, votes in zip(names, guesses, strict=True)}
     number, best = audit.best_of(guesses=guesses[:1])
     ways["phi_two_sided"] = best, "turned round" if number < 0 else ""
     if min(len(toss.forgotten) for toss in tosses) >= LEARNABLE:
+        sides = [(phi[toss.models][:, toss.forgotten], phi[toss.models][:, toss.heldout]) for toss in tosses]
         learned = [
-            audit.likelihood_ratio(
-                forgotten=values[0][toss.models][:, toss.forgotten], heldout=values[0][toss.models][:, toss.heldout],
-                rng=rng,
-            )
-            for toss in tosses
-        ]  # fmt: skip
+            audit.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng) for forgotten, heldout in sides
+        ]
         ways["phi_likelihood_ratio"] = audit.pooled(counts=learned), "learned from the other half of the pairs"
     for name, members in sets.items():
         number, best = audit.best_of(guesses=guesses[members])
@@ -185,11 +177,8 @@ def _rows(ways: Ways, model: int | None, delta: float, tosses: list[_coins.Toss]
         remark = "; ".join(filter(None, (f"{guesses.right} of {guesses.pairs} right", together, remark)))
         p = audit.p_value(guesses=guesses)
         least = audit.detectable(pairs=guesses.pairs, attacks=guesses.attacks)
-        none = (
-            f"a trace that guesses less than {least:.2f} right may have been missed"
-            if least == least
-            else "too few pairs"
-        )
+        none = f"a trace that guesses less than {least:.2f} right may have been missed"
+        none = "too few pairs" if np.isnan(least) else none
         for metric, estimate in (
             ("one_run_p", Estimate(p, np.nan, np.nan, guesses.pairs, none if p > audit.ALPHA else "")),
             ("one_run_e", Estimate(audit.e_value(guesses=guesses), np.nan, np.nan, guesses.pairs)),
