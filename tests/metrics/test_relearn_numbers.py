@@ -10,7 +10,6 @@ from unlearning_audit.comparisons import verdicts
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.metrics import relearn
-from unlearning_audit.stats.crossed import ONE_MODEL
 from unlearning_audit.study.schema import Margins
 
 import metric_calls as call
@@ -148,23 +147,6 @@ def phi_area(gap, *, split, mask=None):
     return relearn.area(
         reference + gap[:, None], reference, STEPS, mask, split=np.array(split), block=np.zeros(len(gap), int)
     )
-
-
-def test_where_only_models_differ_the_interval_is_students():
-    gap = np.array([1.0, 2.0, 4.0, 5.0])
-    estimate = phi_area(np.tile(gap[:, None], 30), split=[0, 0, 0, 0])
-    half = student(3).ppf(0.975) * gap.std(ddof=1) / 2
-    assert (estimate.value, estimate.low, estimate.high) == pytest.approx((3, 3 - half, 3 + half), rel=1e-9)
-    assert (estimate.n, estimate.note) == (30, "")
-
-
-def test_where_only_samples_differ_models_do_not_narrow_the_interval():
-    gap = np.repeat([5.0, -1.0], 500)
-    half = 1.96 * 3 / math.sqrt(1000)
-    for models in (1, 4):
-        estimate = phi_area(np.tile(gap, (models, 1)), split=[0] * models)
-        assert (estimate.value, estimate.high - 2, 2 - estimate.low) == pytest.approx((2, half, half), rel=0.005)
-        assert (estimate.note == ONE_MODEL) == (models == 1)
 
 
 @pytest.mark.parametrize("samples", [5, 10])
