@@ -54,7 +54,7 @@ def by_opacus(bank: Bank, rows: Rows) -> None:
             generator=torch.Generator(bank.device).manual_seed(seed_of(bank.seeds[m], "train/noise")),
         )  # fmt: skip
         criterion = DPLossFastGradientClipping(hooks, optimiser, nn.CrossEntropyLoss())
-        for index, _ in private.Poisson(bank, [m], rows, recipe, 1):
+        for index, _ in private.Poisson(bank, [m], rows, 1):
             batch = bank.read([m], index)
             criterion(model(batch.x[0]), batch.labels[0]).backward()
             optimiser.step()
@@ -63,7 +63,7 @@ def by_opacus(bank: Bank, rows: Rows) -> None:
 
 
 def here(bank: Bank, rows: Rows) -> None:
-    private.descend(bank, rows, bank.recipe, NOISE)
+    private.descend(bank, rows, NOISE)
 
 
 def main() -> None:

@@ -95,22 +95,16 @@ def main() -> None:
         build = build_of(name, options, shape)
         rng = np.random.default_rng(0)
         text = "vocabulary" in options
-        x = (
-            rng.integers(0, options["vocabulary"], (samples, *shape))
-            if text
-            else rng.standard_normal((samples, *shape), dtype=np.float32)
-        )
-        y = np.zeros(samples, np.int64) if text else rng.integers(0, 10, samples)
+        if text:
+            x, y = rng.integers(0, options["vocabulary"], (samples, *shape)), np.zeros(samples, np.int64)
+        else:
+            x, y = rng.standard_normal((samples, *shape), dtype=np.float32), rng.integers(0, 10, samples)
         recipe = Recipe(lr=0.05, momentum=0.9, weight_decay=5e-4, batch_size=batch, epochs=2)
 
+        plain_build = partial(language_model, options, shape) if text else build
+        tensors = torch.from_numpy(x), torch.from_numpy(y)
         ways = {
-            "plain loop": partial(
-                plain,
-                partial(language_model, options, shape) if text else build,
-                torch.from_numpy(x),
-                torch.from_numpy(y),
-                recipe,
-            ),
+            "plain loop": partial(plain, plain_build, *tensors, recipe),
             "bank": partial(banked, build, x, y, recipe),
         }
         for way in ways.values():

@@ -1,7 +1,7 @@
 """Models per hour: an ordinary loop against the bank, in one run, beside what the device can do at all.
 
     python tests/benchmarks/training.py --data data [--network resnet18] [--epochs 50] [--models 8]
-                                        [--in-flight 1 2 4 8] [--compile] [--accuracy]
+                                        [--in-flight 1 2 4 8] [--accuracy]
 
 Both ways train on random halves of CIFAR-10 (25,000 images) with batches of 128, SGD .1/.9/5e-4, a cosine
 schedule, random crops and flips. The ordinary way is torchvision's ResNet-18 in its CIFAR form (or our ResNet-20),
@@ -9,8 +9,8 @@ a DataLoader with transforms and two workers, single precision, one model after 
 alike, so it runs ``--ordinary-epochs`` of them unless ``--accuracy`` asks for whole models. The card's ceiling is a
 large matrix product in bfloat16 on random numbers. Prints models per hour, TFLOP/s by the operations of the
 network's convolutions and linear layers (three times those of the forward pass), the share of the ceiling and the
-test accuracy. With ``--compile`` the bank is measured a second time with networks that torch's compiler has fused;
-no study does this yet.
+test accuracy. With UNLEARNING_COMPILE=1 in the environment, torch's compiler fuses the bank's layers, which takes part
+of the time.
 
 ``--device cpu --in-flight 1`` measures one core, in seconds of computing, those of the workers included, so that what
 else runs on the machine counts little: compare ``--network resnet20`` with ``airbench``, and ``--precision``.
@@ -32,9 +32,8 @@ from torch.utils.data import DataLoader, Dataset
 from unlearning_audit.models._layers import Standardise
 from unlearning_audit.plugins import registry
 from unlearning_audit.training.bank import Bank
-from unlearning_audit.training.engine import Serial, State, forward_one, images_last
 from unlearning_audit.training.recipe import Recipe
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.training.streams import Rows
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 NETWORKS = {"resnet18": ("resnet18", {}), "airbench": ("airbench", {}), "resnet20": ("resnet_cifar", {"depth": 20})}
@@ -55,18 +54,6 @@ class Images(Dataset):
 
     def __getitem__(self, i: int) -> tuple[torch.Tensor, int]:
         return self.change(self.x[i]), int(self.y[i])
-
-
-class Compiled(Serial):
-    """One model at a time, its layers fused by torch's compiler; what that takes is paid before the clock runs."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__(model)
-        self.run = torch.compile(forward_one, dynamic=False)
-
-    def forward(self, parameters: State, buffers: State, x: torch.Tensor) -> torch.Tensor:
-        weights, statistics = ({name: value[0] for name, value in state.items()} for state in (parameters, buffers))
-        return self.run(self.model, weights, statistics, images_last(x[0])).unsqueeze(0)
 
 
 def network(name: str) -> nn.Module:
@@ -144,26 +131,18 @@ def ordinary(name: str, data: tuple, rows: np.ndarray, recipe: Recipe, epochs: i
         schedule.step()
     seconds = (settled(device) - start) / epochs
     model.eval()
-    scaled = (torch.from_numpy(test_x).float() / 255 - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(
-        3, 1, 1
-    )
+    mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
+    scaled = (torch.from_numpy(test_x).float() / 255 - mean) / std
     with torch.no_grad():
         logits = torch.cat([model(part.to(device)).cpu() for part in scaled.split(1000)]).numpy()
     return seconds, accuracy(logits[None], test_y)[0]
 
 
-def banked(
-    name: str, data: tuple, rows: np.ndarray, recipe: Recipe, device: str, fused: bool
-) -> tuple[float, list[float]]:
+def banked(name: str, data: tuple, rows: np.ndarray, recipe: Recipe, device: str) -> tuple[float, list[float]]:
     """(seconds for each model, test accuracies) of ``rows`` [models, samples] trained as one bank."""
     x, y, test_x, test_y = data
     inputs, labels = np.concatenate([x, test_x]), np.concatenate([y, test_y])
     bank = Bank.create(lambda: network(name), inputs, labels, range(len(rows)), recipe=recipe, device=device)
-    if fused:
-        bank.engine = Compiled(bank.model)
-        # An epoch of full batches and a smaller one, so that both are compiled.
-        subset = rows[:1, : recipe.batch_size + rows.shape[1] % recipe.batch_size]
-        bank.copy().fit(Stream(Rows(np.repeat(subset, len(rows), 0))), optimiser=recipe, epochs=1, purpose="warm-up")
     start = settled(device)
     bank.train(Rows(rows))
     seconds = (settled(device) - start) / len(rows)
@@ -186,7 +165,6 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="bfloat16")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--compile", action="store_true", help="also with networks fused by torch's compiler")
     parser.add_argument("--accuracy", action="store_true", help="train the ordinary models to their end")
     a = parser.parse_args()
     source = registry.load("data", "cifar10")
@@ -216,11 +194,9 @@ def main() -> None:
     runs = [ordinary(a.network, data, rows[m], recipe, epochs, a.device) for m in range(a.models if a.accuracy else 1)]
     base = statistics.median(seconds for seconds, _ in runs) * a.epochs
     tell(f"ordinary ({epochs} epochs)", base, [right for _, right in runs], None)
-    for fused in (False, True)[: 1 + a.compile]:
-        for count in a.in_flight:
-            os.environ["UNLEARNING_IN_FLIGHT"] = str(count)
-            way = f"bank, {count} in flight" + (", compiled" if fused else "")
-            tell(way, *banked(a.network, data, rows, recipe, a.device, fused), base)
+    for count in a.in_flight:
+        os.environ["UNLEARNING_IN_FLIGHT"] = str(count)
+        tell(f"bank, {count} in flight", *banked(a.network, data, rows, recipe, a.device), base)
 
 
 if __name__ == "__main__":

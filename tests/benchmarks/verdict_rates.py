@@ -45,17 +45,8 @@ PROMISES = {
     "intervals": "≥ .94",
     "half_width_ratio": ".8–1.2",
 }
-COLUMNS = [
-    "shape",
-    "pairs",
-    "models",
-    "samples",
-    "audits",
-    *PROMISES,
-    "pilots_within_20pct",
-    "distinguishable",
-    "width",
-]
+COLUMNS = ["shape", "pairs", "models", "samples", "audits", *PROMISES]
+COLUMNS += ["pilots_within_20pct", "distinguishable", "width"]
 NOTE = """
 Rates of simulated audits of eight methods: four are retraining, two lie exactly at the margin (4 standard errors, on
 either side), one at 20 and doing nothing at 40 standard errors. `pairs`, `models` (per split) and `samples` of one

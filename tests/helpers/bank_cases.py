@@ -155,13 +155,6 @@ def largest_gap(a: Bank, b: Bank) -> float:
     return max(float((v.double() - state(b)[k].double()).abs().max()) for k, v in state(a).items())
 
 
-def mean_loss(bank: Bank, selection: Rows) -> np.ndarray:
-    """Mean cross-entropy of each model over its rows, float64 [models]."""
-    z = torch.from_numpy(bank.logits()).double()
-    loss = nn.functional.cross_entropy
-    return np.array([float(loss(z[m, rows], bank.labels_of(m, rows))) for m, rows in enumerate(selection.index)])
-
-
 def plain_training(bank: Bank, model: int, selection: Rows) -> nn.Module:
     """One model of an untrained bank as a module, after an ordinary loop by the bank's recipe of SGD over the batches
     that its stream announces."""

@@ -30,23 +30,17 @@ WAITING = {
     "aten::unique_dim", "aten::_unique2", "aten::repeat_interleave.Tensor", "aten::bincount", "aten::allclose",
 }  # fmt: skip
 
-#: Operations that a card cannot repeat bit for bit and refuses in deterministic mode → what torch's list calls them
+#: Operations that a card cannot repeat bit for bit and refuses in deterministic mode, from torch's list
 #: (`torch.use_deterministic_algorithms`). Of NLLLoss these are, by torch's source, those of images and not of rows.
 UNREPEATABLE = {
-    "aten::avg_pool3d_backward": "AvgPool3d", "aten::_adaptive_avg_pool2d_backward": "AdaptiveAvgPool2d",
-    "aten::_adaptive_avg_pool3d_backward": "AdaptiveAvgPool3d",
-    "aten::adaptive_max_pool2d_backward": "AdaptiveMaxPool2d",
-    "aten::fractional_max_pool2d_backward": "FractionalMaxPool2d",
-    "aten::fractional_max_pool3d_backward": "FractionalMaxPool3d", "aten::max_unpool2d": "MaxUnpool2d",
-    "aten::max_unpool3d": "MaxUnpool3d", "aten::upsample_linear1d_backward": "interpolate",
-    "aten::upsample_bilinear2d_backward": "interpolate", "aten::upsample_bicubic2d_backward": "interpolate",
-    "aten::upsample_trilinear3d_backward": "interpolate", "aten::reflection_pad1d_backward": "ReflectionPad1d",
-    "aten::reflection_pad2d_backward": "ReflectionPad2d", "aten::reflection_pad3d_backward": "ReflectionPad3d",
-    "aten::nll_loss2d_forward": "NLLLoss", "aten::_ctc_loss_backward": "CTCLoss",
-    "aten::_embedding_bag_backward": "EmbeddingBag", "aten::put_": "put_", "aten::histc": "histc",
-    "aten::bincount": "bincount", "aten::median": "median", "aten::nanmedian": "median",
-    "aten::grid_sampler_2d_backward": "grid_sample", "aten::grid_sampler_3d_backward": "grid_sample",
-    "aten::scatter_reduce": "scatter_reduce",
+    *(f"aten::{name}_backward" for name in (
+        "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d", "fractional_max_pool2d",
+        "fractional_max_pool3d", "upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "grid_sampler_2d",
+        "upsample_trilinear3d", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d", "_ctc_loss",
+        "_embedding_bag", "grid_sampler_3d",
+    )),
+    "aten::max_unpool2d", "aten::max_unpool3d", "aten::nll_loss2d_forward", "aten::put_", "aten::histc",
+    "aten::bincount", "aten::median", "aten::nanmedian", "aten::scatter_reduce",
 }  # fmt: skip
 
 _device_of = torch.Tensor.device
@@ -470,11 +464,7 @@ def pretended(capacity: int | None = None) -> Iterator[Card]:
     patch(torch.Tensor, "is_cuda", property(on_card))
     patch(torch.Tensor, "numpy", numpy)
     patch(torch, "Generator", Generator)
-    patch(
-        torch,
-        "autocast",
-        lambda device_type, *a, **k: autocast("cpu" if device_type == "cuda" else device_type, *a, **k),
-    )
+    patch(torch, "autocast", lambda kind, *a, **k: autocast("cpu" if kind == "cuda" else kind, *a, **k))
     for name, value in {  # classes stay classes, for libraries name them in annotations
         "_lazy_init": lambda: None,
         "Stream": type("Stream", (Stream,), {"__init__": lambda self, *arguments: Stream.__init__(self, card)}),

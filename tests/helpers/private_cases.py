@@ -26,8 +26,8 @@ def make(build=perceptron, seeds=(3, 5, 8), *, shape=(5,), samples=40, k=20, dty
     return Bank.create(build, x.astype(np.float32), y, seeds, recipe=recipe, dtype=dtype), rows
 
 
-def batches(bank, m, rows, recipe=None):
+def batches(bank, m, rows):
     """The Poisson batches of model m: samples [b, …] scaled and augmented, labels int64 [b]."""
-    for index, jitter in private.Poisson(bank, [m], rows, recipe or bank.recipe, 1):
+    for index, jitter in private.Poisson(bank, [m], rows, 1):
         batch = bank.read([m], index, jitter)
         yield batch.x[0], batch.labels[0]

@@ -53,11 +53,6 @@ def parameters(*names):
     return [Parameter(name, True) for name in names]
 
 
-def exchanged(places: dict[str, str | None], pairs: dict[str, str]) -> bool:
-    """Whether a parameter got the samples of the other side than ``pairs`` says."""
-    return any(not (places[name] or "").startswith(side) for name, side in pairs.items())
-
-
 NAMES = [
     ("forget_loader", "retain_loader"), ("D_forget", "D_retain"), ("loader_forget", "loader_retain"), ("df", "dr"),
     ("forget_samples", "retain_samples"), ("unlearn_batch", "remain_batch"), ("D_f", "D_r"), ("Df", "Dr"),
@@ -71,9 +66,7 @@ NAMES = [
 def test_names_and_never_the_order_say_what_is_to_be_forgotten(forget, retain, order):
     names = order.replace("forget", "{f}").replace("retain", "{r}").format(f=forget, r=retain).split()
     places = assigned(parameters(*names), {}, {}, more=False)
-    assert not exchanged(places, {forget: "forget", retain: "retain"})
-    assert places["model"] == "model"
-    assert exchanged(places, {forget: "retain", retain: "forget"})
+    assert [places[name].partition("_")[0] for name in ("model", forget, retain)] == ["model", "forget", "retain"]
 
 
 @pytest.mark.parametrize(
@@ -92,12 +85,7 @@ def test_what_no_name_tells_is_asked(names):
     [
         ("model forget_loader beta", {}, {}, "the parameter 'beta' is not known; set options.beta, or say with give"),
         ("model retain forget", {"lr": 1}, {}, "options.lr: there is no parameter 'lr'"),
-        (
-            "model retain forget rate",
-            {"rte": 1, "rate": 1},
-            {},
-            "options.rte: there is no parameter 'rte', did you mean",
-        ),
+        ("model retain forget rate", {"rte": 1}, {}, "options.rte: there is no parameter 'rte', did you mean"),
         ("model retain x", {}, {"x": "forget"}, "give.x: there is no thing 'forget' to be given, did you mean"),
         ("model", {}, {}, r"it must take (model, retain_loader, forget_loader) or some of these; it takes (model)"),
         ("retain forget", {}, {}, "it must take (model, retain_loader, forget_loader)"),

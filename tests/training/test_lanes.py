@@ -147,7 +147,7 @@ def test_models_that_begin_again_are_as_if_they_had_not_begun(monkeypatch, limit
         return first
 
     def begin_again(traffic, lane, trouble):
-        traffic._drop(lane)
+        traffic.drop(lane)
         traffic.waiting.insert(0, lane.group)
 
     limited(once)

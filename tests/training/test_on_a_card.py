@@ -133,7 +133,7 @@ def test_private_batches_that_are_filled_up_give_what_the_processor_gives():
     for place in PLACES:
         recipe = RECIPE.model_copy(update={"dp": private.Privacy(epsilon=5.0)})
         bank, noisy = (fresh(mlp, dtype=torch.float64, device=place, recipe=recipe) for _ in range(2))
-        private.descend(bank, rows(SEEDS)[1], recipe, 0.0)
+        private.descend(bank, rows(SEEDS)[1], 0.0)
         banks.append(home(bank))
         noisy.train(rows(SEEDS)[1])
         spent.append(noisy.privacy)

@@ -18,13 +18,13 @@ from private_cases import batches, convolutional, make, perceptron
 HUGE = 1e9
 
 
-def by_hand(bank, m, rows, recipe, *, clip):
+def by_hand(bank, m, rows, *, clip):
     """Noiseless DP-SGD of model m from its Poisson batches, one sample's gradient at a time."""
-    state = {k: v.clone() for k, v in bank.state(m)[0].items()}
+    recipe, state = bank.recipe, bank.state(m)[0]
     leaves = [v.requires_grad_() for v in state.values()]
     steps = recipe.build(leaves)
     per_epoch = math.ceil(rows.index.shape[1] / recipe.batch_size)
-    for step, (x, labels) in enumerate(batches(bank, m, rows, recipe)):
+    for step, (x, labels) in enumerate(batches(bank, m, rows)):
         total = [torch.zeros_like(v) for v in leaves]
         for sample, label in zip(x, labels, strict=True):
             loss = nn.functional.cross_entropy(functional_call(bank.model, state, (sample[None],)), label[None])
@@ -64,9 +64,9 @@ SGD = {"lr": 0.2, "momentum": 0.9, "weight_decay": 0.01, "schedule": "cosine"}
 )
 def test_without_noise_it_is_the_optimiser_on_the_sums_of_each_samples_clipped_gradient(build, shape, settings, limit):
     bank, rows = make(build, shape=shape, dp={"epsilon": 8, "max_grad_norm": limit}, **settings)
-    expected = [by_hand(bank, m, rows, bank.recipe, clip=limit) for m in range(3)]
-    free, always = (by_hand(bank, 0, rows, bank.recipe, clip=clip) for clip in (math.inf, 1e-3))
-    private.descend(bank, rows, bank.recipe, 0.0)
+    expected = [by_hand(bank, m, rows, clip=limit) for m in range(3)]
+    free, always = (by_hand(bank, 0, rows, clip=clip) for clip in (math.inf, 1e-3))
+    private.descend(bank, rows, 0.0)
     for m in range(3):
         assert_same(bank, m, expected[m])
     name = next(iter(free))
@@ -82,7 +82,7 @@ def test_noise_has_the_stated_spread_and_is_drawn_anew_at_every_step_for_every_m
     )  # fmt: skip
     before = bank.parameters["0.weight"].clone()
     # Without inputs there are no gradients: 15 steps of noise alone.
-    private.descend(bank, Rows(np.tile(np.arange(40), (2, 1))), bank.recipe, 1.3)
+    private.descend(bank, Rows(np.tile(np.arange(40), (2, 1))), 1.3)
     moved = (bank.parameters["0.weight"] - before).flatten(1).double()
     expected = 0.3 * 1.3 * 0.7 / 8 * math.sqrt(15)
     weights = moved.shape[1]
@@ -98,11 +98,11 @@ def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
     sizes = [len(x) for x, _ in batches(bank, 0, rows)]
     assert 0 in sizes
     assert len(sizes) == 16
-    expected = by_hand(bank, 0, rows, bank.recipe, clip=1.0)
+    expected = by_hand(bank, 0, rows, clip=1.0)
     noisy = bank.copy()
-    private.descend(bank, rows, bank.recipe, 0.0)
+    private.descend(bank, rows, 0.0)
     assert_same(bank, 0, expected)
-    accountant = private.descend(noisy, rows, bank.recipe, 1.0)
+    accountant = private.descend(noisy, rows, 1.0)
     assert accountant.history == [(1.0, 0.5, 16)]
     assert all(v.isfinite().all() for v in noisy.parameters.values())
 
@@ -150,7 +150,7 @@ def test_parts_of_any_size_and_rows_that_fill_them_change_nothing(build, shape, 
             build, shape=shape, dp={"epsilon": 8, "max_grad_norm": 0.1}, batch_size=16, k=40, augment=augment
         )
         bank.model.train()
-        fit = private.PrivateFit(bank, rows, bank.recipe, 0.5)
+        fit = private.PrivateFit(bank, rows, 0.5)
         fit.size, fit.filled, fit.pieces = size, filled or build is perceptron, pieces
         fit.run()
         banks.append(bank)
@@ -170,7 +170,7 @@ def test_a_models_bits_do_not_depend_on_its_neighbours_or_their_order(build, sha
         torch.manual_seed(sum(seeds))  # The global generator plays no part, ...
         bank, rows = make(build, seeds, **settings)
         state = torch.get_rng_state()
-        private.descend(bank, rows, bank.recipe, 1.0)
+        private.descend(bank, rows, 1.0)
         assert torch.equal(torch.get_rng_state(), state)  # ... and is not touched.
         for m, seed in enumerate(seeds):
             weights = {k: v[m].clone() for k, v in bank.parameters.items()}

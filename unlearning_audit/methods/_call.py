@@ -2,8 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from os import PathLike
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,8 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
     ``options`` name the file and the function. Raises PluginError if the function cannot be called, returns something
     other than weights, or changes the architecture.
     """
-    with opened(options, bank.device) as function:
+    published = _published.function(options.file, options.function, options.argv, options.without, options.skip)
+    with _processor.at_home(bank.device), published as function:
         call = caller(function, options)
         validation = retain.sample(max(1, round(options.validation * len(retain))), bank.seeds, "classic/validation")
         rows = {"retain": retain, "forget": forget, "val": validation, "train": retain + forget}
@@ -47,18 +47,21 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
                     returned = call(things)
                 except ModuleNotFoundError as error:
                     raise _published.not_installed(options.file, error) from error
-            _no_text(returned, options)
+            name = f"{options.file}: {options.function}"
+            if isinstance(returned, (str, bytes, PathLike)):  # a model in such a file would be ignored silently
+                raise PluginError(
+                    f"{name} returned {type(returned).__name__} {str(returned)[:40]!r}, which is not a model; return "
+                    "the model, its state dict, or nothing if it was changed in place"
+                )
             try:
                 state = weights(returned, things.model)
             except PluginError as error:
-                raise PluginError(f"{options.file}: {options.function}: {error}") from None
+                raise PluginError(f"{name}: {error}") from None
             try:
                 bank.insert(m, state)
             except ValueError as error:
                 change = _change(state, bank) or error
-                raise PluginError(
-                    f"{options.file}: {options.function} must not change the architecture: {change}"
-                ) from None
+                raise PluginError(f"{name} must not change the architecture: {change}") from None
 
 
 def _change(state: Mapping[str, torch.Tensor], bank: Bank) -> str:
@@ -74,25 +77,6 @@ def _change(state: Mapping[str, torch.Tensor], bank: Bank) -> str:
         if after[name] != before[name]:
             return f"tensor {name!r} has shape {after[name]}, expected {before[name]}"
     return ""
-
-
-def _no_text(returned: object, options: "Options") -> None:
-    """Raise PluginError if the function returned text or a path, because a model in such a file would be ignored
-    silently."""
-    if isinstance(returned, (str, bytes, PathLike)):
-        output = f"{type(returned).__name__} {str(returned)[:40]!r}, which is not a model"
-        advice = "return the model, its state dict, or nothing if it was changed in place"
-        raise PluginError(f"{options.file}: {options.function} returned {output}; {advice}")
-
-
-@contextmanager
-def opened(options: "Options", device: str) -> Iterator[Callable[..., Any]]:
-    """Import the published function and yield it. Within the context it can be called for models on ``device``."""
-    with (
-        _processor.at_home(device),
-        _published.function(options.file, options.function, options.argv, options.without, options.skip) as function,
-    ):
-        yield function
 
 
 def caller(function: Callable[..., Any], options: "Options") -> Callable[["Things"], Any]:

@@ -87,13 +87,9 @@ def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[l
     ``bound``: the function is a method that will be called on an object; its first parameter is left out.
     """
     signature = list(inspect.signature(callable_).parameters.values())[int(bound) :]
-    keywords = [
-        parameter
-        for parameter in signature
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ]
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     more = any(parameter.kind == parameter.VAR_KEYWORD for parameter in signature)
-    return [Parameter(parameter.name, parameter.default is parameter.empty) for parameter in keywords], more
+    return [Parameter(part.name, part.default is part.empty) for part in signature if part.kind in named], more
 
 
 @contextmanager

@@ -5,11 +5,24 @@ its scored tokens. Any other model gives the logits of its classes, and its labe
 """
 
 from collections.abc import Callable
+from typing import Any, Literal
 
+from pydantic import Field
+
+from unlearning_audit.plugins.settings import Rate
 from unlearning_audit.training.lazy import Bank, Tensor
 from unlearning_audit.training.losses import cross_entropy, distillation
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream, fit_labels
+
+
+class TextOptimiser(Optimiser):
+    """The optimiser of methods for language models, with the defaults of OpenUnlearning."""
+
+    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
+    lr: Rate = 1e-5
+    weight_decay: float = Field(0.01, ge=0)
+    batch_size: int = Field(32, ge=1)
 
 
 def reading(bank: Bank) -> str | None:
@@ -56,6 +69,17 @@ def hold(bank: Bank, retain: Rows, loss: str, weight: float) -> Stream:
         return averaged(distillation(batch.logits, original(batch)), batch)
 
     return Stream(retain, loss=divergence, weight=weight, reading=reading(bank))
+
+
+def descend(bank: Bank, step: tuple[Stream, ...], retain: Rows, options: Any) -> None:
+    """Minimise the losses of a ``step`` and, ``options.alpha`` times, ``options.retain_loss`` on retain (`hold`).
+
+    Each step takes one batch of each stream; an epoch is one pass over the first. ``options``: those of a method, which
+    is a `TextOptimiser`.
+    """
+    if options.alpha:
+        step += (hold(bank, retain, options.retain_loss, options.alpha),)
+    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
 
 
 def refine(bank: Bank, retain: Rows, optimiser: Optimiser, epochs: int) -> None:

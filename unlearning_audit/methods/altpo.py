@@ -6,10 +6,9 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.methods._preference import over_label, over_view, views
-from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.plugins.settings import Passes
 from unlearning_audit.training.lazy import Bank, Tensor
 from unlearning_audit.training.losses import cross_entropy
-from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -21,7 +20,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(_tokens.TextOptimiser):
     """Loss: the mean over a sample's alternates of −(2/``beta``)·log σ(``beta``·(Δ(alternate) − Δ(answer))) on forget,
     + ``alpha``·R(retain), with Δ = log p − log p_original.
 
@@ -32,10 +31,6 @@ class Options(Optimiser):
     labels or tokens, or the divergence ``kl``(original ‖ model) of the predictions.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: Rate = 1e-5
-    weight_decay: float = Field(0.01, ge=0)
-    batch_size: int = Field(32, ge=1)
     epochs: Passes = 2
     beta: float = Field(0.1, gt=0)
     alpha: float = Field(1.0, ge=0)
@@ -59,9 +54,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
                 "alternate"
             )
         step = over_view(bank, forget, repeated(alternates), options.beta)
-    if options.alpha:
-        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    _tokens.descend(bank, step, retain, options)
 
 
 def likeliest_other(batch: Batch, reference: Tensor) -> Tensor:

@@ -5,9 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.plugins.settings import Passes
 from unlearning_audit.training.lazy import Bank, Tensor
-from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -18,7 +17,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(_tokens.TextOptimiser):
     """Loss: cross-entropy to softmax(z with the observed token's logit at −∞) on forget, + ``alpha``·R(retain).
 
     The target is not differentiated. So the gradient is p·(one-hot(observed) − target), with p the observed token's
@@ -29,10 +28,6 @@ class Options(Optimiser):
     of the predictions.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: Rate = 1e-5
-    weight_decay: float = Field(0.01, ge=0)
-    batch_size: int = Field(32, ge=1)
     epochs: Passes = 5
     alpha: float = Field(0.0, ge=0)
     retain_loss: Literal["nll", "kl"] = "nll"
@@ -58,7 +53,5 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         late = (scored & (scored.cumsum(-1) > options.skip_first))[..., 1:]
         return (values * late).sum(-1) / late.sum(-1).clamp(min=1)
 
-    step: tuple[Stream, ...] = (Stream(forget, loss=without, reading=_tokens.reading(bank)),)
-    if options.alpha:
-        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    lose = Stream(forget, loss=without, reading=_tokens.reading(bank))
+    _tokens.descend(bank, (lose,), retain, options)

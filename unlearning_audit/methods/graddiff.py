@@ -5,9 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.plugins.settings import Passes
 from unlearning_audit.training.lazy import Bank
-from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -18,7 +17,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(_tokens.TextOptimiser):
     """Loss: −``gamma``·NLL(forget) + ``alpha``·R(retain). An epoch is one pass over forget.
 
     R (``retain_loss``) is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of
@@ -27,10 +26,6 @@ class Options(Optimiser):
     ``refine_epochs`` of training on retain follow, with the same optimiser (Naderloui et al. 2025: 2).
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: Rate = 1e-5
-    weight_decay: float = Field(0.01, ge=0)
-    batch_size: int = Field(32, ge=1)
     epochs: Passes = 5
     gamma: float = Field(1.0, ge=0)
     alpha: float = Field(1.0, ge=0)

@@ -7,9 +7,8 @@ from pydantic import Field
 from unlearning_audit.methods import _tokens
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.methods._preference import over_label, over_view, views
-from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.plugins.settings import Passes
 from unlearning_audit.training.lazy import Bank
-from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -21,7 +20,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(_tokens.TextOptimiser):
     """Loss: −(2/``beta``)·log σ(``beta``·(Δ(refusal) − Δ(answer))) on forget, + ``alpha``·R(retain), with Δ = log p −
     log p_original.
 
@@ -31,10 +30,6 @@ class Options(Optimiser):
     is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of the predictions.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: Rate = 1e-5
-    weight_decay: float = Field(0.01, ge=0)
-    batch_size: int = Field(32, ge=1)
     epochs: Passes = 10
     beta: float = Field(0.1, gt=0)
     alpha: float = Field(1.0, ge=0)
@@ -55,6 +50,4 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         if refusals is None:
             raise ValueError("idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)")
         step = over_view(bank, forget, refusals[:, :1], options.beta)
-    if options.alpha:
-        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    _tokens.descend(bank, step, retain, options)

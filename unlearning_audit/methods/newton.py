@@ -52,8 +52,7 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
             w = w - torch.linalg.solve(hessian(w, inputs, options.l2), slope(w, inputs, labels, options.l2).flatten())\
                 .reshape(w.shape)  # fmt: skip
         bound = slope(w, inputs, labels, options.l2).norm() / options.l2
-        if not bound.is_meta:
-            logging.info("model %d: the retrained last layer lies within %.6g", model, float(bound))
+        logging.info("model %d: the retrained last layer lies within %.6g", model, float(bound))
         write(bank, model, w)
         if noise is not None:
             sigma = bound / _certified.shift(options.epsilon, options.delta)
@@ -77,14 +76,11 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
     if not isinstance(layer, torch.nn.Linear):
         raise ValueError("newton needs a model whose final layer is linear; leave this method out")
     batches: list[Tensor] = []
-    handle = layer.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].detach()))
     bank.model.eval()
-    try:
-        with torch.no_grad():
-            for part in torch.split(index, 256):
-                forward_one(bank.model, *bank.state(model), bank.scaled(bank.x[part]))
-    finally:
-        handle.remove()
+    keep = layer.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].detach()))
+    with keep, torch.no_grad():
+        for part in torch.split(index, 256):
+            forward_one(bank.model, *bank.state(model), bank.scaled(bank.x[part]))
     inputs = torch.cat(batches).double()
     if inputs.ndim != 2:
         raise ValueError("newton needs a classifier; this network predicts single tokens: leave this method out")

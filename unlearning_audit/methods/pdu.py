@@ -1,13 +1,10 @@
 """PDU: flatten predictions on forget while a Lagrange multiplier limits the loss on retain (Entesari et al. 2025)."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.plugins.settings import Passes
 from unlearning_audit.training.lazy import Bank, Tensor
-from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -19,7 +16,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(_tokens.TextOptimiser):
     """Loss: ``gamma``·(max z − mean z)² on forget, with z the logits of a token, + λ·(NLL − ``retain_limit``) on
     retain. Both are means over the scored tokens; one label is one token.
 
@@ -29,10 +26,6 @@ class Options(Optimiser):
     are those of OpenUnlearning's other methods: AdamW 1e-5, weight decay .01, batches of 32, 10 epochs.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: Rate = 1e-5
-    weight_decay: float = Field(0.01, ge=0)
-    batch_size: int = Field(32, ge=1)
     epochs: Passes = 10
     gamma: float = Field(1.0, ge=0)
     alpha: float = Field(1.0, ge=0)

@@ -1,14 +1,13 @@
 """RMU: push hidden states of forget in one random direction, and keep those of retain unchanged (Li et al. 2024)."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
 from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.plugins.settings import Passes
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.training.lazy import Bank, Tensor
-from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -20,7 +19,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(_tokens.TextOptimiser):
     """Loss: ‖h(x_f) − ``steering``·u‖² on forget + ``alpha``·‖h(x_r) − h_original(x_r)‖² on retain, each the mean over
     units and over the scored tokens.
 
@@ -31,10 +30,6 @@ class Options(Optimiser):
     layers' output weights only, with steering 6.5 and α 1200.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: Rate = 1e-5
-    weight_decay: float = Field(0.01, ge=0)
-    batch_size: int = Field(32, ge=1)
     epochs: Passes = 10
     layer: int | None = Field(None, ge=1)
     steering: float = Field(2.0, ge=0)

@@ -5,10 +5,9 @@ from typing import Literal
 from pydantic import Field
 
 from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.plugins.settings import Passes
 from unlearning_audit.training.lazy import Bank, Tensor
 from unlearning_audit.training.losses import cross_entropy
-from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -20,7 +19,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(_tokens.TextOptimiser):
     """Loss: −``gamma``·(2/``beta``)·log σ(``beta``·(NLL − ``delta``)) on forget + ``alpha``·R(retain).
 
     NLL is a sample's cross-entropy; for a language model, the mean over tokens. Fan et al. on TOFU: β 4.5, δ 0, γ .125,
@@ -29,10 +28,6 @@ class Options(Optimiser):
     is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of the predictions.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: Rate = 1e-5
-    weight_decay: float = Field(0.01, ge=0)
-    batch_size: int = Field(32, ge=1)
     epochs: Passes = 10
     beta: float = Field(4.5, gt=0)
     delta: float = 0.0
@@ -50,7 +45,5 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         above = cross_entropy(batch.logits, batch.labels) - options.delta
         return -2 / options.beta * logsigmoid(options.beta * above)
 
-    step: tuple[Stream, ...] = (Stream(forget, loss=preference, weight=options.gamma),)
-    if options.alpha:
-        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    lose = Stream(forget, loss=preference, weight=options.gamma)
+    _tokens.descend(bank, (lose,), retain, options)

@@ -7,7 +7,6 @@ from pydantic import Field
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
 from unlearning_audit.training.lazy import Bank, Tensor
-from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -19,7 +18,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(_tokens.TextOptimiser):
     """Loss: cross-entropy to softmax(z_original − ``beta``·one-hot(observed)) on forget, + ``alpha``·R(retain).
 
     The loss is the mean over the scored tokens; one label is one token. Dong et al.: β 10 (as configured by
@@ -28,10 +27,7 @@ class Options(Optimiser):
     padding, where it lowers the logit of a wrong token; here only scored tokens count.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
     lr: Rate = 1e-4
-    weight_decay: float = Field(0.01, ge=0)
-    batch_size: int = Field(32, ge=1)
     epochs: Passes = 10
     beta: float = Field(10.0, ge=0)
     alpha: float = Field(0.0, ge=0)
@@ -50,7 +46,5 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         target = (z - options.beta * one_hot(_tokens.labels(batch), z.shape[-1])).softmax(-1)
         return _tokens.averaged(-(target * log_softmax(batch.logits, -1)).sum(-1), batch)
 
-    step: tuple[Stream, ...] = (Stream(forget, loss=lowered, reading=_tokens.reading(bank)),)
-    if options.alpha:
-        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    lose = Stream(forget, loss=lowered, reading=_tokens.reading(bank))
+    _tokens.descend(bank, (lose,), retain, options)

@@ -5,9 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
+from unlearning_audit.plugins.settings import Passes
 from unlearning_audit.training.lazy import Bank, Tensor
-from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -19,7 +18,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(_tokens.TextOptimiser):
     """Loss: −p^``beta``·NLL of each observed token of forget, mean over the scored tokens, times ``gamma``, +
     ``alpha``·R(retain). The weight is not differentiated; one label is one token.
 
@@ -27,10 +26,6 @@ class Options(Optimiser):
     is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of the predictions.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
-    lr: Rate = 1e-5
-    weight_decay: float = Field(0.01, ge=0)
-    batch_size: int = Field(32, ge=1)
     epochs: Passes = 5
     beta: float = Field(1.0, ge=0)
     gamma: float = Field(1.0, ge=0)
@@ -46,7 +41,5 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         nll = _tokens.nll(batch)
         return -_tokens.averaged((-options.beta * nll).exp().detach() * nll, batch)
 
-    step: tuple[Stream, ...] = (Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(bank)),)
-    if options.alpha:
-        step += (_tokens.hold(bank, retain, options.retain_loss, options.alpha),)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    lose = Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(bank))
+    _tokens.descend(bank, (lose,), retain, options)

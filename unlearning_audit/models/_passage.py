@@ -67,30 +67,15 @@ class Passage(nn.Module):
         return two_classes(mean_nll(vocabulary, x))
 
 
-def token_logp(vocabulary: Tensor, x: Tensor) -> Tensor:
-    """Return log p of every token but the first, [..., length − 1].
-
-    ``vocabulary`` [..., length − 1, vocabulary]: logits; ``x`` int [..., length]: tokens, where a token that is not
-    scored is stored as its bitwise complement.
-    """
-    ids = torch.where(x < 0, ~x, x).long()[..., 1:]
-    return -functional.cross_entropy(vocabulary.flatten(0, -2), ids.flatten(), reduction="none").view(ids.shape)
-
-
-def scored(x: Tensor) -> Tensor:
-    """Return which tokens of ``x`` int [..., length] are scored, bool [..., length − 1]; the first token is left
-    out."""
-    return x[..., 1:] >= 0
-
-
 def mean_nll(vocabulary: Tensor, x: Tensor) -> Tensor:
-    """Return the mean of −log p over the scored tokens, [...].
+    """Return the mean of −log p over the scored tokens, [...]; the first token is left out.
 
     ``vocabulary`` [..., length − 1, vocabulary]: logits; ``x`` int [..., length]: tokens, where a token that is not
     scored is stored as its bitwise complement.
     """
-    mask = scored(x).to(vocabulary.dtype)
-    return -(token_logp(vocabulary, x) * mask).sum(-1) / mask.sum(-1)
+    ids, scored = torch.where(x < 0, ~x, x).long()[..., 1:], (x[..., 1:] >= 0).to(vocabulary.dtype)
+    nll = functional.cross_entropy(vocabulary.flatten(0, -2), ids.flatten(), reduction="none").view(ids.shape)
+    return (nll * scored).sum(-1) / scored.sum(-1)
 
 
 def two_classes(nll: Tensor) -> Tensor:
@@ -122,9 +107,7 @@ def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) ->
     if positions is not None and shape[0] > positions:
         raise ValueError(f"passages have {shape[0]} tokens, but the model {positions} positions; shorten data.length")
     passage = Passage(model.float())
-    if options.adapter:
-        return Adapted(passage, options.adapter)
-    return passage
+    return Adapted(passage, options.adapter) if options.adapter else passage
 
 
 def undropped(config: PretrainedConfig) -> PretrainedConfig:
@@ -142,11 +125,18 @@ def _pretrained(weights: str, place: Path) -> Any:
 
     ``place`` distinguishes folders with the same relative name. Raises ValueError if it cannot be read.
     """
+    return loaded(AutoModelForCausalLM, weights, "sdpa")
+
+
+def loaded(kind: Any, weights: str, attention: str) -> Any:
+    """Return the model that ``weights`` names, a folder or a model of the hub, without dropout and in single precision.
+
+    ``kind``: the class of transformers that reads it; ``attention``: how it computes attention. Raises ValueError if it
+    cannot be read.
+    """
     try:
         config = undropped(AutoConfig.from_pretrained(weights))
-        return AutoModelForCausalLM.from_pretrained(
-            weights, config=config, attn_implementation="sdpa", dtype=torch.float32
-        )
+        return kind.from_pretrained(weights, config=config, attn_implementation=attention, dtype=torch.float32)
     except (OSError, ValueError, KeyError) as error:
         where = "cannot be read" if Path(weights).exists() else "is neither a folder nor a model that can be downloaded"
         raise ValueError(

@@ -1,9 +1,13 @@
 """Residual networks for small images (He et al. 2016, section 4.2): a 3 × 3 stem, no pooling, basic blocks."""
 
+from typing import Any
+
 import torch.nn.functional as F  # noqa: N812 (torch's own habit)
 from torch import Tensor, nn
 
-from unlearning_audit.models._layers import normalisation
+from unlearning_audit.models._layers import normalisation, standardise
+
+Sizes = tuple[int, ...]
 
 
 def convolution(inputs: int, outputs: int, stride: int, kernel: int = 3) -> nn.Conv2d:
@@ -53,31 +57,22 @@ class ResNet(nn.Module):
     """A residual network with ``blocks[i]`` blocks of ``widths[i]`` channels in stage i. Each stage after the first
     halves the image.
 
-    ``norm``: "batch", or "group" of ``groups`` groups. ``project``: where a shortcut changes shape, use a 1 × 1
-    convolution (option B) instead of padding (option A). ``first``: the layer that standardises the image.
-    ``large_stem``: start with a 7 × 7 convolution of stride 2 and 3 × 3 max-pooling of stride 2, instead of a 3 × 3
+    ``options``: those of the model, with ``norm`` ("batch", or "group" of ``groups`` groups). ``shape``: that of an
+    image. ``project``: where a shortcut changes shape, use a 1 × 1 convolution (option B) instead of padding (option
+    A). ``large_stem``: start with a 7 × 7 convolution of stride 2 and 3 × 3 max-pooling of stride 2, instead of a 3 × 3
     convolution.
     """
 
     head = "linear"
 
     def __init__(
-        self,
-        first: nn.Module,
-        channels: int,
-        classes: int,
-        *,
-        widths: tuple[int, ...],
-        blocks: tuple[int, ...],
-        norm: str,
-        groups: int,
-        project: bool,
-        large_stem: bool = False,
+        self, options: Any, shape: Sizes, classes: int, widths: Sizes, blocks: Sizes, project: bool, large_stem: bool
     ) -> None:
         super().__init__()
-        self.standardise = first
+        norm, groups = options.norm, options.groups
+        self.standardise = standardise(options, shape)
         stride, kernel = (2, 7) if large_stem else (1, 3)
-        self.stem, self.norm = convolution(channels, widths[0], stride, kernel), normalisation(norm, widths[0], groups)
+        self.stem, self.norm = convolution(shape[0], widths[0], stride, kernel), normalisation(norm, widths[0], groups)
         self.pool = nn.MaxPool2d(3, stride=2, padding=1) if large_stem else nn.Identity()
         stages, inputs = [], widths[0]
         for stage, (outputs, count) in enumerate(zip(widths, blocks, strict=True)):

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, PretrainedConfig
+from transformers import AutoModel, PretrainedConfig
 
 from unlearning_audit.models._bag import mean
-from unlearning_audit.models._passage import undropped
+from unlearning_audit.models._passage import loaded, undropped
 
 
 class Encoder(nn.Module):
@@ -54,10 +54,4 @@ def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weig
 def _pretrained(weights: str) -> Any:
     """Return the encoder that ``weights`` names, read once even if many models start from it. Raises ValueError if it
     cannot be read."""
-    try:
-        config = undropped(AutoConfig.from_pretrained(weights))
-        return AutoModel.from_pretrained(weights, config=config, attn_implementation="eager", dtype=torch.float32)
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"weights: {weights} cannot be read ({error}); name a folder that a model was saved to by save_pretrained"
-        ) from error
+    return loaded(AutoModel, weights, "eager")

@@ -4,14 +4,12 @@ The paper's network has widths 64, 256, 256. Its first layer whitens patches of 
 patches of a stationary Markov field instead, so that no weight depends on data that may have to be forgotten.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from unlearning_audit.models import ImageOptions
-
-if TYPE_CHECKING:
-    from torch import nn
+from unlearning_audit.training.lazy import Module
 
 
 class Options(ImageOptions):
@@ -22,7 +20,7 @@ class Options(ImageOptions):
     groups: int = Field(8, ge=1)
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the network as a sequence of layers. Convolutions start as the identity on the channels that input and
     output have in common (Jordan 2024).
 

@@ -1,13 +1,11 @@
 """A small convolutional network: convolutions of stride 2 (cheaper than pooling), global mean, linear head."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from unlearning_audit.models import ImageOptions
-
-if TYPE_CHECKING:
-    from torch import nn
+from unlearning_audit.training.lazy import Module
 
 
 class Options(ImageOptions):
@@ -18,7 +16,7 @@ class Options(ImageOptions):
     groups: int = Field(8, ge=1)
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the network as a sequence of layers, in which each 3 × 3 convolution halves the image, rounding up.
 
     Raises ValueError for samples that are not images.

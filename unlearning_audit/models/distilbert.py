@@ -1,14 +1,9 @@
 """DistilBERT (Sanh et al. 2019) as a classifier of sentences, from transformers, on the mean of its last states."""
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
 from unlearning_audit.models import _text
-
-if TYPE_CHECKING:
-    from torch import nn
-
+from unlearning_audit.training.lazy import Module
 
 LIBRARIES = ("transformers.models.distilbert.modeling_distilbert",)
 
@@ -20,7 +15,7 @@ class Options(_text.Size):
     vocabulary: int = Field(2048, ge=2, le=1_000_000)
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the classifier, without dropout.
 
     Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for rows longer than

@@ -1,13 +1,9 @@
 """The mean of a sentence's token vectors, and a small network on top: the cheapest classifier of text."""
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
-
-if TYPE_CHECKING:
-    from torch import nn
+from unlearning_audit.training.lazy import Module
 
 
 class Options(Settings):
@@ -18,7 +14,7 @@ class Options(Settings):
     width: int = Field(64, ge=1, le=100_000)
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the classifier: token vectors, their mean over all but padding, Linear, ReLU, Linear. Raises ValueError
     for samples that are not rows of tokens."""
     from unlearning_audit.models._bag import Bag

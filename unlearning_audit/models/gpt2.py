@@ -1,12 +1,7 @@
 """GPT-2 (Radford et al. 2019), from transformers: learned positions, output weights tied to the tokens'."""
 
-from typing import TYPE_CHECKING
-
 from unlearning_audit.models import _text
-
-if TYPE_CHECKING:
-    from torch import nn
-
+from unlearning_audit.training.lazy import Module
 
 LIBRARIES = ("transformers.models.gpt2.modeling_gpt2",)
 
@@ -18,7 +13,7 @@ class Options(_text.Causal):
     """The size, or the weights to start from. GPT-2 small: 12 layers, 768 wide, 12 heads, 50,257 tokens."""
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the language model as a classifier of two classes: is a passage predicted or not? It has no dropout.
 
     Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for passages longer

@@ -1,12 +1,7 @@
 """GPT-NeoX (Black et al. 2022), the architecture of Pythia, from transformers: rotary positions, parallel layers."""
 
-from typing import TYPE_CHECKING
-
 from unlearning_audit.models import _text
-
-if TYPE_CHECKING:
-    from torch import nn
-
+from unlearning_audit.training.lazy import Module
 
 LIBRARIES = ("transformers.models.gpt_neox.modeling_gpt_neox",)
 
@@ -18,7 +13,7 @@ class Options(_text.Causal):
     """The size, or the weights to start from. Pythia-70m: 6 layers, 512 wide, 8 heads, 50,304 tokens."""
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the language model as a classifier of two classes: is a passage predicted or not? It has no dropout.
 
     Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for passages longer

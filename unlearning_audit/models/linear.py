@@ -1,13 +1,9 @@
 """Multinomial logistic regression; inputs are not standardised, images are flattened."""
 
 import math
-from typing import TYPE_CHECKING
 
 from unlearning_audit.plugins.settings import Settings
-
-if TYPE_CHECKING:
-    from torch import nn
-
+from unlearning_audit.training.lazy import Module
 
 #: `workflow.forecast.rates` predicts the time of jobs with such models.
 SMALL = True
@@ -17,7 +13,7 @@ class Options(Settings):
     """No options."""
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return one Linear layer, preceded by a Flatten if samples have several axes."""
     from torch import nn
 

@@ -1,12 +1,7 @@
 """Llama (Touvron et al. 2023), from transformers: rotary positions, gated layers, root-mean-square norms."""
 
-from typing import TYPE_CHECKING
-
 from unlearning_audit.models import _text
-
-if TYPE_CHECKING:
-    from torch import nn
-
+from unlearning_audit.training.lazy import Module
 
 LIBRARIES = ("transformers.models.llama.modeling_llama",)
 
@@ -21,7 +16,7 @@ class Options(_text.Causal):
     """The size, or the weights to start from. Llama-2-7b: 32 layers, 4,096 wide, 32 heads, 32,000 tokens."""
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the language model as a classifier of two classes: is a passage predicted or not? It has no dropout.
 
     Raises ValueError for samples that are not rows of tokens, for weights that cannot be read, and for passages longer

@@ -1,15 +1,12 @@
 """A multilayer perceptron; inputs are not standardised, images are flattened."""
 
 import math
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
-
-if TYPE_CHECKING:
-    from torch import nn
-
+from unlearning_audit.training.lazy import Module
 
 #: `workflow.forecast.rates` predicts the time of jobs with such models.
 SMALL = True
@@ -22,7 +19,7 @@ class Options(Settings):
     activation: Literal["relu", "tanh"] = "relu"
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the network as a sequence of Linear and activation layers, preceded by a Flatten if samples have several
     axes."""
     from torch import nn

@@ -1,13 +1,11 @@
 """ResNet-18 (He et al. 2016), with a stem for small images or the stem of the paper."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from unlearning_audit.models import ImageOptions
-
-if TYPE_CHECKING:
-    from torch import nn
+from unlearning_audit.training.lazy import Module
 
 
 class Options(ImageOptions):
@@ -20,20 +18,10 @@ class Options(ImageOptions):
     stem: Literal["small", "large"] = "small"
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return a ResNet of four stages of two blocks, 64 to 512 channels, with projections in the shortcuts and torch's
     default initialisation."""
-    from unlearning_audit.models._layers import standardise
     from unlearning_audit.models._resnet import ResNet
 
-    return ResNet(
-        standardise(options, shape),
-        shape[0],
-        classes,
-        widths=(64, 128, 256, 512),
-        blocks=(2, 2, 2, 2),
-        norm=options.norm,
-        groups=options.groups,
-        project=True,
-        large_stem=options.stem == "large",
-    )
+    large = options.stem == "large"
+    return ResNet(options, shape, classes, (64, 128, 256, 512), (2, 2, 2, 2), project=True, large_stem=large)

@@ -1,13 +1,11 @@
 """ResNet-20 to -110 for CIFAR, with parameter-free shortcuts (He et al. 2016, section 4.2, option A)."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator
 
 from unlearning_audit.models import ImageOptions
-
-if TYPE_CHECKING:
-    from torch import nn
+from unlearning_audit.training.lazy import Module
 
 #: The name that reports print.
 PRINTED = "resnet{depth}"
@@ -29,24 +27,15 @@ class Options(ImageOptions):
         return depth
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the network. Weights of convolutions and of the head are drawn from the normal distribution of He et al.
     (2015)."""
     from torch import nn
 
-    from unlearning_audit.models._layers import standardise
     from unlearning_audit.models._resnet import ResNet
 
-    model = ResNet(
-        standardise(options, shape),
-        shape[0],
-        classes,
-        widths=(16, 32, 64),
-        blocks=((options.depth - 2) // 6,) * 3,
-        norm=options.norm,
-        groups=options.groups,
-        project=False,
-    )
+    blocks = ((options.depth - 2) // 6,) * 3
+    model = ResNet(options, shape, classes, (16, 32, 64), blocks, project=False, large_stem=False)
     for module in model.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             nn.init.kaiming_normal_(module.weight)

@@ -1,14 +1,11 @@
 """Swin (Liu et al. 2021), by default Swin-S, pre-trained or not, with a new head for fine-tuning."""
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 
 from pydantic import Field, PositiveInt, model_validator
 
 from unlearning_audit.models import ImageOptions
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
+from unlearning_audit.training.lazy import Module, Tensor
 
 #: The name that reports print.
 PRINTED = "swin_small"
@@ -43,7 +40,7 @@ class Options(ImageOptions):
         return self
 
 
-def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module":
+def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the network, without stochastic depth and dropout.
 
     Raises ValueError for samples that are not images of three channels, and if the weights cannot be read or do not
@@ -82,7 +79,7 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> "nn.Module"
     return model
 
 
-def _state(weights: str) -> dict[str, "Tensor"]:
+def _state(weights: str) -> dict[str, Tensor]:
     """Return the weights by name: torchvision's own if ``weights`` is "default", else those in the file of that path.
     Raises ValueError if they cannot be read."""
     from safetensors import SafetensorError

@@ -98,7 +98,7 @@ class Bank(Models):
                 raise ValueError("recipe: record_updates cannot be kept under dp; drop one of the two")
             from unlearning_audit.training import private
 
-            private.train(self, rows, recipe, recipe.dp, checkpoints)
+            private.train(self, rows, recipe.dp, checkpoints)
             return None
         balanced = recipe.class_weights == "balanced"
         stream = Stream(rows, loss=balanced_labels(self.labels, rows)) if balanced else Stream(rows)
@@ -217,13 +217,11 @@ class Bank(Models):
     def noise(self, purpose: str) -> State:
         """Return standard normal noise for every parameter, name → [models, …], each model's drawn from its own seed
         and ``purpose``."""
-        draws = []
-        for seed in self.seeds:
-            rng = torch.Generator().manual_seed(seed_of(seed, purpose))
-            draws.append(
-                {k: torch.randn(v.shape[1:], generator=rng, dtype=self.dtype) for k, v in self.parameters.items()}
-            )
-        return {k: torch.stack([d[k] for d in draws]).to(self.device) for k in self.parameters}
+        draws = [torch.Generator().manual_seed(seed_of(seed, purpose)) for seed in self.seeds]
+        return {
+            k: torch.stack([torch.randn(v.shape[1:], generator=rng, dtype=self.dtype) for rng in draws]).to(self.device)
+            for k, v in self.parameters.items()
+        }
 
     @torch.no_grad()
     def edit(self, change: Callable[[str, Tensor], Tensor]) -> None:
@@ -284,17 +282,18 @@ class Bank(Models):
         shapes = {k: v.shape for k, v in (self.parameters | self.buffers).items()}
         if any(name.startswith(UPDATE) for name in stored):
             shapes |= {UPDATE + k: v.shape for k, v in self.parameters.items()}
-        for name, shape in shapes.items():
+        for name in shapes | stored:
+            problem = ""
             if name not in stored:
-                raise ArtifactError(f"{path}: tensor {name!r} is missing; delete the file and run again")
-            if stored[name].shape != shape:
-                raise ArtifactError(
-                    f"{path}: tensor {name!r} has shape {tuple(stored[name].shape)}, expected {tuple(shape)} "
-                    "(models first); delete the file and run again"
-                )
+                problem = "is missing"
+            elif name not in shapes:
+                problem = "belongs to another model"
+            elif stored[name].shape != shapes[name]:
+                found, expected = tuple(stored[name].shape), tuple(shapes[name])
+                problem = f"has shape {found}, expected {expected} (models first)"
+            if problem:
+                raise ArtifactError(f"{path}: tensor {name!r} {problem}; delete the file and run again")
         for name, value in stored.items():
-            if name not in shapes:
-                raise ArtifactError(f"{path}: tensor {name!r} belongs to another model; delete the file and run again")
             wrong = int((~value.isfinite()).sum()) if finite else 0
             if wrong:
                 raise NotFiniteError(

@@ -17,6 +17,9 @@ from torch.nn import functional
 from unlearning_audit.training.chunks import chunks
 from unlearning_audit.training.engine import State, forward_one, linear_layers
 
+#: Inputs of layers by name, values to take gradients at by name, logits [rows, classes] and labels [rows].
+Graph = tuple[State, State, Tensor, Tensor]
+
 #: Rows per chunk: for chains of linear layers, for gradients of batch means, and for other networks.
 CHAIN, MEAN, GENERAL = 1024, 256, 16
 
@@ -59,10 +62,17 @@ def squares(labels: str = "observed", per_sample: bool = True, batch_size: int =
                 raise ValueError("squared gradients of batch means are defined for observed labels only")
             return _batch_squares(model, parameters, buffers, x, y, batch_size)
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
-        if linear_layers(model) is not None:
-            _add_chain_squares(total, _chain(model, parameters, x, y), labels)
-        else:
-            _add_sample_squares(total, _per_sample(model, parameters, buffers, x, y), labels)
+        for inputs, values, logits, observed in _graphs(model, parameters, buffers, x, y):
+            for weight, label in _weighted_labels(logits, observed, labels):
+                gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
+                for name, g in gradients.items():
+                    if not inputs:
+                        total[name] += torch.einsum("n,n...->...", weight, g * g)
+                        continue
+                    square = weight[:, None] * g * g
+                    total[f"{name}.weight"] += square.T @ (inputs[name] ** 2)
+                    if f"{name}.bias" in total:
+                        total[f"{name}.bias"] += square.sum(0)
         return {name: value / len(x) for name, value in total.items()}
 
     return compute
@@ -72,16 +82,12 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
     """Return ‖∂ log p(y|x)/∂θ‖² of one model for every sample of ``x`` [rows, …] with labels ``y`` int64 [rows]:
     [rows]."""
     norms = []
-    if linear_layers(model) is not None:
-        for inputs, outputs, logits, label in _chain(model, parameters, x, y):
-            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), outputs)
-            norms.append(reduce(torch.add, (
-                (g * g).sum(1) * ((inputs[n] ** 2).sum(1) + (f"{n}.bias" in parameters)) for n, g in gradients.items()
-            )))  # fmt: skip
-    else:
-        for weights, logits, label in _per_sample(model, parameters, buffers, x, y):
-            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)
-            norms.append(reduce(torch.add, (g.flatten(1).square().sum(1) for g in gradients.values())))
+    for inputs, values, logits, label in _graphs(model, parameters, buffers, x, y):
+        gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
+        squares = {name: g.flatten(1).square().sum(1) for name, g in gradients.items()}
+        for name in inputs:
+            squares[name] *= (inputs[name] ** 2).sum(1) + (f"{name}.bias" in parameters)
+        norms.append(reduce(torch.add, squares.values()))
     return torch.cat(norms)
 
 
@@ -111,57 +117,30 @@ def _weighted_labels(logits: Tensor, y: Tensor, labels: str) -> Iterator[tuple[T
         yield p[:, c], torch.full_like(y, c)
 
 
-def _chain(model: nn.Module, parameters: State, x: Tensor, y: Tensor) -> Iterator[tuple[State, State, Tensor, Tensor]]:
-    """Yield, for each chunk of samples of a chain of layers: the inputs and the outputs of every linear layer by name,
-    the logits and the labels.
+def _graphs(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Iterator[Graph]:
+    """Yield, for each chunk of samples, what squared per-sample gradients are computed from (`Graph`).
 
-    Gradients are to be taken at the outputs.
+    In a chain of layers, these are the inputs of every linear layer, and its outputs to take gradients at. In other
+    networks they are no inputs, and the weights expanded per sample, name → [rows, …].
     """
-    for part, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
-        inputs, outputs, out = {}, {}, part
-        for name, layer in linear_layers(model) or ():
-            if isinstance(layer, nn.Linear):
-                inputs[name] = out.detach()
-                bias = parameters.get(f"{name}.bias")
-                out = outputs[name] = functional.linear(out, parameters[f"{name}.weight"], bias).requires_grad_()
-            else:
-                out = layer(out.clone())  # a layer may work in place
-        yield inputs, outputs, out, label
-
-
-def _per_sample(
-    model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor
-) -> Iterator[tuple[State, Tensor, Tensor]]:
-    """Yield, for each chunk of samples: the weights expanded per sample, name → [rows, …], at which gradients are to be
-    taken; the logits and the labels."""
+    layers = linear_layers(model)
+    if layers is not None:
+        for part, label in zip(x.split(CHAIN), y.split(CHAIN), strict=True):
+            inputs, outputs, out = {}, {}, part
+            for name, layer in layers:
+                if isinstance(layer, nn.Linear):
+                    inputs[name] = out.detach()
+                    bias = parameters.get(f"{name}.bias")
+                    out = outputs[name] = functional.linear(out, parameters[f"{name}.weight"], bias).requires_grad_()
+                else:
+                    out = layer(out.clone())  # a layer may work in place
+            yield inputs, outputs, out, label
+        return
     run = vmap(lambda p, v: forward_one(model, p, buffers, v.unsqueeze(0)).squeeze(0))
     rows = rows_at_once(sum(value.nbytes for value in parameters.values()), str(x.device))
     for part, label in zip(x.split(rows), y.split(rows), strict=True):
         leaves = {k: v.detach().expand(len(part), *v.shape).requires_grad_() for k, v in parameters.items()}
-        yield leaves, run(leaves, part), label
-
-
-def _add_chain_squares(total: State, chunks: Iterator[tuple[State, State, Tensor, Tensor]], labels: str) -> None:
-    """Add the sums over samples of squared gradients of a chain to ``total``, by name; ``chunks`` are what `_chain`
-    yields."""
-    for inputs, outputs, logits, observed in chunks:
-        for weight, label in _weighted_labels(logits, observed, labels):
-            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), outputs)
-            for name, g in gradients.items():
-                square = weight[:, None] * g * g
-                total[f"{name}.weight"] += square.T @ (inputs[name] ** 2)
-                if f"{name}.bias" in total:
-                    total[f"{name}.bias"] += square.sum(0)
-
-
-def _add_sample_squares(total: State, chunks: Iterator[tuple[State, Tensor, Tensor]], labels: str) -> None:
-    """Add the sums over samples of squared gradients to ``total``, by name; ``chunks`` are what `_per_sample`
-    yields."""
-    for weights, logits, observed in chunks:
-        for weight, label in _weighted_labels(logits, observed, labels):
-            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), weights)
-            for name, g in gradients.items():
-                total[name] += torch.einsum("n,n...->...", weight, g * g)
+        yield {}, leaves, run(leaves, part), label
 
 
 def _batch_squares(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor, batch_size: int) -> State:

@@ -5,8 +5,6 @@ import itertools
 import os
 import re
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -95,7 +93,8 @@ def claim_gpu(devices: Path = DEVICES) -> None:
     folder = Path(tempfile.gettempdir(), f"unlearning-gpus-{os.getuid()}")
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        with _alone(folder):
+        with (folder / "door").open("w") as door:  # the lock under which claims are counted and made
+            fcntl.flock(door, fcntl.LOCK_EX)
             name = min(names, key=lambda name: _claims(folder, name))
             claim = tempfile.NamedTemporaryFile("w", prefix=_prefix(name), dir=folder, delete=False)  # noqa: SIM115
             fcntl.flock(claim, fcntl.LOCK_EX)
@@ -106,14 +105,6 @@ def claim_gpu(devices: Path = DEVICES) -> None:
         ) from error
     _claimed.append(claim)
     os.environ["CUDA_VISIBLE_DEVICES"] = name
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the lock under which claims are counted and made."""
-    with (folder / "door").open("w") as door:
-        fcntl.flock(door, fcntl.LOCK_EX)
-        yield
 
 
 def _prefix(name: str) -> str:

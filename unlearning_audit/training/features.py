@@ -34,8 +34,10 @@ def readings(bank: Bank, index: np.ndarray) -> np.ndarray:
 
     for model, samples in enumerate(torch.from_numpy(index)):
         rows = samples[samples >= 0]
-        parts = chunks(len(rows), CHUNK, partial(read, bank.state(model), rows))
-        of_models.append(_spread(torch.cat([*parts]), samples >= 0))
+        states = torch.cat([*chunks(len(rows), CHUNK, partial(read, bank.state(model), rows))])
+        whole = states.new_zeros((len(samples), states.shape[1]))
+        whole[samples >= 0] = states
+        of_models.append(whole.numpy())
     return np.stack(of_models)
 
 
@@ -82,11 +84,3 @@ def _pooled(value: Tensor, layer: nn.Module) -> Tensor:
     if isinstance(layer, nn.Linear) and value.ndim > 2:
         return value.flatten(1, -2).mean(1)
     return value.flatten(1)
-
-
-def _spread(values: Tensor, real: Tensor) -> np.ndarray:
-    """Return ``values`` float32 [true entries, width] at the true entries of ``real`` bool [rows], and 0 elsewhere:
-    float32 [rows, width]."""
-    whole = values.new_zeros((len(real), values.shape[1]))
-    whole[real] = values
-    return whole.numpy()

@@ -15,7 +15,7 @@ from unlearning_audit.training.engine import Serial, State
 from unlearning_audit.training.heartbeat import Heartbeat
 from unlearning_audit.training.models import Models
 from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.recording import Inputs, Recorder
+from unlearning_audit.training.recording import Inputs, Recorder, taken
 from unlearning_audit.training.streams import Batch, Order, Stream, fit_labels
 
 #: (parameters, epoch) → one value per model, added to the loss. The epoch, counted from 0, is an int, or a tensor []
@@ -144,11 +144,7 @@ class Fit:
     def advance(self, number: int, state: "GroupState", inputs: Inputs, recorder: Recorder | None) -> None:
         """Take one step of the pass ``number`` on ``inputs``, one batch of each of its streams, through the
         ``recorder`` if there is one."""
-        update = partial(self._step, number, state)
-        if recorder is None:
-            update(inputs)
-        else:
-            recorder.run(number, update, inputs)
+        taken(recorder, number, partial(self._step, number, state), inputs)
 
     def remembered(self, state: "GroupState") -> dict[str, State | list[Tensor]]:
         """Return what a checkpoint of a group must hold: kind ("weights", "buffers", "optimiser") → tensors."""
@@ -163,14 +159,12 @@ class Fit:
 
         ``recorded``: whether steps are recorded, so that the learning rate must be a tensor.
         """
-        moving = [v for v in leaves.values() if v.requires_grad]
-
-        def build(settings: Optimiser) -> Any:
-            return settings.build(moving, settings.recorded_rate(self.bank.device) if recorded else None)
-
-        if isinstance(self.optimiser, tuple):
-            return [build(settings) for settings in self.optimiser]
-        return [build(self.optimiser)] * len(self.passes)
+        moving, shared = [v for v in leaves.values() if v.requires_grad], isinstance(self.optimiser, Optimiser)
+        steppers = [
+            settings.build(moving, settings.recorded_rate(self.bank.device) if recorded else None)
+            for settings in (self.optimisers[:1] if shared else self.optimisers)
+        ]
+        return steppers * len(self.passes) if shared else steppers
 
     @torch.no_grad()
     def _resume(self, group: list[int], leaves: State, buffers: State, stepper: Any) -> int:

@@ -50,7 +50,8 @@ def run(fit: Fit) -> State | None:
                     traffic.halve(lane, trouble)
                     break
                 if lane.exhausted:
-                    traffic.leave(lane)
+                    lane.finish()
+                    traffic.drop(lane)
             traffic.measure()
     return fit.recorded or None
 
@@ -98,11 +99,6 @@ class Traffic:
                 self.room, lane >> 20, left >> 20,
             )  # fmt: skip
 
-    def leave(self, lane: "Lane") -> None:
-        """Write a lane's models to the bank, and drop the lane."""
-        lane.finish()
-        self._drop(lane)
-
     def halve(self, lane: "Lane", trouble: BaseException) -> None:
         """Continue with half of the lanes, without the ``lane`` that ran out of memory with the error ``trouble``. The
         stopped groups start again later.
@@ -112,10 +108,10 @@ class Traffic:
         """
         self.free = None
         count, stopped = len(self.lanes), [lane]
-        self._drop(lane)
+        self.drop(lane)
         while len(self.lanes) > count // 2:
             stopped.append(self.lanes[-1])
-            self._drop(self.lanes[-1])
+            self.drop(self.lanes[-1])
         groups = [lane.group for lane in sorted(stopped, key=lambda lane: lane.group)]
         self.room = max(1, count // 2)
         if count == 1:
@@ -129,7 +125,7 @@ class Traffic:
         self.waiting = groups + self.waiting
         torch.cuda.empty_cache()
 
-    def _drop(self, lane: "Lane") -> None:
+    def drop(self, lane: "Lane") -> None:
         """Close a lane and keep its CUDA stream for another."""
         self.lanes.remove(lane)
         lane.close()

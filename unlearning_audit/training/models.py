@@ -18,16 +18,7 @@ from torch import Tensor, nn
 from unlearning_audit.training import curvature
 from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.chunks import chunks
-from unlearning_audit.training.engine import (
-    Serial,
-    Stacked,
-    State,
-    aliases,
-    choose,
-    forward_one,
-    images_last,
-    repeatable,
-)
+from unlearning_audit.training.engine import State, aliases, choose, forward_one, images_last, repeatable
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.streams import Batch, Rows, crop_and_flip
 
@@ -66,7 +57,7 @@ class Models:
         self.buffers = {k: v.to(device) for k, v in buffers.items()}
         self.dtype = next(iter(parameters.values())).dtype
         self.model.to(self.dtype)
-        self.engine: Stacked | Serial = choose(self.model, backend, device)
+        self.engine = choose(self.model, backend, device)
         self._places: dict[tuple[int, ...], Tensor] = {}
         self.x = torch.from_numpy(np.ascontiguousarray(x)).to(device)
         self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
@@ -169,6 +160,14 @@ class Models:
         parts = (chunks(len(rows), chunk, partial(ask, self.state(model))) for model in range(len(self)))
         return np.stack([torch.cat([*of_model]).float().cpu().numpy() for of_model in parts])
 
+    def predictions(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the logit-scaled confidence float32 [models, rows] for the samples ``rows`` int64 [rows], and whether
+        the prediction is right, bool [models, rows]."""
+        from unlearning_audit import stats
+
+        logits, y = self.logits(rows), np.broadcast_to(self.labels.cpu().numpy(), (len(self), len(self.x)))[:, rows]
+        return stats.phi(logits=logits, y=y).astype(np.float32), logits.argmax(-1) == y
+
     @torch.no_grad()
     @repeatable()
     def answers(self, weights: tuple[State, State], x: Tensor, reading: str) -> Tensor:
@@ -229,15 +228,7 @@ class Models:
     def squared_norms(self, rows: Rows) -> Tensor:
         """Return ‖∂ log p(y|x)/∂θ‖² of each model for its samples ``rows`` with their observed labels, [models, rows]
         (Becker & Liebig 2022, eq. 4)."""
-        self.model.eval()
-        return torch.stack(
-            [
-                curvature.squared_norms(
-                    self.model, *self.state(m), self.scaled(self.x[rows.index[m]]), self.labels_of(m, rows.index[m])
-                )
-                for m in range(len(self))
-            ]
-        )  # fmt: skip
+        return self.per_model(rows, lambda *network: {"norms": curvature.squared_norms(*network)})["norms"]
 
     def per_model(self, rows: Rows, compute: Callable[..., State]) -> State:
         """Call ``compute`` for each model on its ``rows`` in evaluation mode, and return the stacked results, name →
@@ -268,6 +259,5 @@ class Models:
         for name in shapes | state:
             if name not in state or name not in shapes or state[name].shape != shapes[name]:
                 raise ValueError(f"tensor {name!r} is new, missing or of another shape")
-        for tensors in (self.parameters, self.buffers):
-            for name, value in tensors.items():
-                value[model] = state[name].detach()
+        for name, value in (self.parameters | self.buffers).items():
+            value[model] = state[name].detach()

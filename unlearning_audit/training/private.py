@@ -27,16 +27,16 @@ from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.engine import Stacked, State, placed, places
 from unlearning_audit.training.fitting import Fit, GroupState
 from unlearning_audit.training.models import Models
-from unlearning_audit.training.recipe import Privacy, Recipe
-from unlearning_audit.training.recording import Inputs, Recorder
+from unlearning_audit.training.recipe import Privacy
+from unlearning_audit.training.recording import Inputs, Recorder, taken
 from unlearning_audit.training.streams import Rows, Stream
 
 #: Images that are processed at once on a processor, where more are not faster and take more memory.
 IMAGES = 128
 
 
-def train(bank: Models, rows: Rows, recipe: Recipe, privacy: Privacy, checkpoints: Checkpoints | None = None) -> None:
-    """Train every model on its ``rows`` within the budget ``privacy``.
+def train(bank: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints | None = None) -> None:
+    """Train every model on its ``rows`` by the bank's recipe, within the budget ``privacy``.
 
     A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its gradient of the
     cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch size. Sampling, augmentation and
@@ -46,12 +46,13 @@ def train(bank: Models, rows: Rows, recipe: Recipe, privacy: Privacy, checkpoint
     budget that no noise meets.
     """
     refuse(bank.model)
-    per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
-    noise = noise_multiplier(privacy, 1 / per_epoch, per_epoch * recipe.epochs)
-    accountant = descend(bank, rows, recipe, noise, checkpoints)
+    per_epoch = steps_per_epoch(len(rows), bank.recipe.batch_size)
+    rate, steps = 1 / per_epoch, per_epoch * bank.recipe.epochs
+    noise = noise_multiplier(privacy, rate, steps)
+    accountant = descend(bank, rows, noise, checkpoints)
     bank.privacy = {
         "epsilon": float(accountant.get_epsilon(privacy.delta)), "delta": privacy.delta, "noise_multiplier": noise,
-        "max_grad_norm": privacy.max_grad_norm, "sample_rate": 1 / per_epoch, "steps": per_epoch * recipe.epochs,
+        "max_grad_norm": privacy.max_grad_norm, "sample_rate": rate, "steps": steps,
     }  # fmt: skip
 
 
@@ -94,20 +95,18 @@ def refuse(model: nn.Module) -> None:
         raise ValueError(f"dp: Opacus cannot train this model ({errors[0]}); choose another model or no dp")
 
 
-def descend(
-    bank: Models, rows: Rows, recipe: Recipe, noise: float, checkpoints: Checkpoints | None = None
-) -> RDPAccountant:
+def descend(bank: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> RDPAccountant:
     """Train all models with the noise multiplier ``noise``. Return the privacy accountant of one model, because all are
     equal.
 
-    ``recipe`` gives batches and epochs; ``checkpoints``: where an interrupted training resumes.
+    ``checkpoints``: where an interrupted training resumes.
     """
     bank.model.train()
     confirm(bank, rows.index[0][:2])
-    fit = PrivateFit(bank, rows, recipe, noise, checkpoints)
+    fit = PrivateFit(bank, rows, noise, checkpoints)
     lanes.run(fit) if torch.device(bank.device).type == "cuda" else fit.run()
     accountant = RDPAccountant()
-    accountant.history = [(noise, 1 / fit.per_epoch, fit.per_epoch * recipe.epochs)]
+    accountant.history = [(noise, 1 / fit.per_epoch, fit.per_epoch * fit.epochs)]
     return accountant
 
 
@@ -151,11 +150,10 @@ class PrivateFit(Fit):
     filled up to ``size`` with rows that have no loss.
     """
 
-    def __init__(
-        self, bank: Models, rows: Rows, recipe: Recipe, noise: float, checkpoints: Checkpoints | None = None
-    ) -> None:
+    def __init__(self, bank: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> None:
+        recipe = bank.recipe
         super().__init__(bank, ((Stream(rows),),), recipe, recipe.epochs, "private training", checkpoints=checkpoints)
-        self.recipe, self.noise, self.places = recipe, noise, places(bank.model)
+        self.noise, self.places = noise, places(bank.model)
         self.limit = recipe.dp.max_grad_norm if recipe.dp is not None else math.inf
         self.per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
         self.expected = len(rows) // self.per_epoch
@@ -182,7 +180,7 @@ class PrivateFit(Fit):
 
     def _orders(self, group: list[int], first: int) -> list[Any]:
         size = -(-self.size // self.pieces) if self.filled else 1
-        return [[Poisson(self.bank, group, self.passes[0][0].rows, self.recipe, size, first)]]
+        return [[Poisson(self.bank, group, self.passes[0][0].rows, size, first)]]
 
     def advance(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
         """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide by the
@@ -201,11 +199,7 @@ class PrivateFit(Fit):
         for start in range(0, rows.shape[1], size):
             part = slice(start, start + size)
             shifts = None if jitter is None else jitter[:, part]
-            add = partial(self._add, state, gradients)
-            if recorder is None:
-                add([(rows[:, part], shifts)])
-            else:
-                recorder.run(number, add, [(rows[:, part], shifts)])
+            taken(recorder, number, partial(self._add, state, gradients), [(rows[:, part], shifts)])
         deviation = self.noise * self.limit
         with torch.no_grad():
             if deviation:
@@ -254,19 +248,18 @@ class Poisson:
     bank: Models
     group: list[int]
     rows: Rows
-    recipe: Recipe
     size: int
     first: int = 0
     steps: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.steps = steps_per_epoch(len(self.rows), self.recipe.batch_size)
+        self.steps = steps_per_epoch(len(self.rows), self.bank.recipe.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Yield one batch of all models for each step, from epoch ``first`` on: sample numbers, and shifts of images or
         None."""
         draws = [self._of_one(model) for model in self.group]
-        for step in range(self.steps * self.recipe.epochs):
+        for step in range(self.steps * self.bank.recipe.epochs):
             batches = [next(draw) for draw in draws]
             if step < self.first * self.steps:
                 continue
@@ -277,9 +270,8 @@ class Poisson:
                 index[slot, : len(rows)] = rows
                 if shifts is not None:
                     jitter[slot, : len(rows)] = shifts
-            augmented = self.recipe.augment == "crop_flip"
             device = self.bank.device
-            yield torch.from_numpy(index).to(device), torch.from_numpy(jitter).to(device) if augmented else None
+            yield torch.from_numpy(index).to(device), None if shifts is None else torch.from_numpy(jitter).to(device)
 
     def _of_one(self, model: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         """Yield the batches of one model: sample numbers, and shifts of images or None."""
@@ -288,5 +280,5 @@ class Poisson:
         shifts = generator(seed, "train/augment")
         while True:
             sampled = rows[(torch.rand(len(rows), generator=sampling) < 1 / self.steps).numpy()]
-            augmented = self.recipe.augment == "crop_flip"
+            augmented = self.bank.recipe.augment == "crop_flip"
             yield sampled, shifts.integers(0, [9, 9, 2], (len(sampled), 3), dtype=np.uint8) if augmented else None

@@ -16,6 +16,14 @@ from torch import Tensor
 Inputs = list[tuple[Tensor, Tensor | None]]
 
 
+def taken(recorder: "Recorder | None", number: int, step: Callable[[Inputs], None], inputs: Inputs) -> None:
+    """Run one ``step`` on ``inputs``, through the ``recorder`` if there is one (`Recorder.run`)."""
+    if recorder is None:
+        step(inputs)
+    else:
+        recorder.run(number, step, inputs)
+
+
 class Recorder:
     """The recorded steps of one group of models, on the CUDA stream ``queue``, which is the current one.
 

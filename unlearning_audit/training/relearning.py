@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from unlearning_audit import stats
 from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
@@ -44,8 +43,7 @@ def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.nd
     settings = {name: getattr(bank.recipe, name) for name in Optimiser.model_fields}
     optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": (), "augment": "none"})
     steps_per_epoch = -(-len(taught) // optimiser.batch_size)
-    steps, phi, right = points(last), [], []
-    y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]
+    steps, read = points(last), []
     for step in steps.tolist():
         # Each point trains from the start: a stopped optimiser loses its momentum. Batches come in the same order.
         learner = bank.copy()
@@ -53,7 +51,6 @@ def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.nd
             learner.fit(
                 Stream(taught), optimiser=optimiser, epochs=-(-step // steps_per_epoch), steps=step, purpose="relearn"
             )
-        logits = learner.logits(rows)
-        phi.append(stats.phi(logits=logits, y=y).astype(np.float32))
-        right.append(logits.argmax(-1) == y)
-    return steps, np.stack(phi, axis=1), np.stack(right, axis=1)
+        read.append(learner.predictions(rows))
+    phi, right = (np.stack(part, axis=1) for part in zip(*read, strict=True))
+    return steps, phi, right

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unlearning_audit import stats
 from unlearning_audit.training.bank import Bank
 
 
@@ -49,15 +48,13 @@ def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarr
     if hasattr(bank.model, "merged"):  # one at a time, for then each has weights of its own
         phi, right = zip(*(answers(_merged(bank, model), rows, bits) for model in range(len(bank))), strict=True)
         return np.concatenate(phi), np.concatenate(right)
-    y = np.broadcast_to(bank.labels.cpu().numpy(), (len(bank), len(bank.x)))[:, rows]
-    phi, right = [], []
+    read = []
     for count in bits:
         coarse = bank.copy()
         coarse.edit(partial(_coarse, count, bank.turned))
-        logits = coarse.logits(rows)
-        phi.append(stats.phi(logits=logits, y=y).astype(np.float32))
-        right.append(logits.argmax(-1) == y)
-    return np.stack(phi, axis=1), np.stack(right, axis=1)
+        read.append(coarse.predictions(rows))
+    phi, right = (np.stack(part, axis=1) for part in zip(*read, strict=True))
+    return phi, right
 
 
 def _coarse(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:

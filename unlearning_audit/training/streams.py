@@ -154,34 +154,29 @@ class Order:
         """The number of batches per pass. The last batch may be smaller."""
         return -(-len(self.rows) // self.batch_size)
 
-    def whole(self) -> tuple[Tensor, Tensor | None]:
-        """Return the rows of the next pass, int64 [n, k], and the shifts of its images, or None without ``jitter``.
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Yield the rows int64 [n, b] of every batch, and the shifts of its images uint8 [n, b, 3], or None without
+        ``jitter``.
 
-        The shifts are uint8 [n, k, 3]: vertical and horizontal shift 0–8, flip 0–1. Raises ValueError if there are no
-        rows.
+        Shifts are vertical and horizontal, 0–8, and flip, 0–1. Raises ValueError if there are no rows.
         """
         import torch
 
-        if not len(self.rows):
-            raise ValueError("a stream has no rows to read; give every model at least one such sample")
-        draws = [generator(seed, self.purpose, self.passes) for seed in self.seeds]
         k = len(self.rows)
-        order = np.stack([np.arange(k) if self.rows.fixed else rng.permutation(k) for rng in draws])
-        shifts = None
-        if self.jitter:
-            offsets = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])
-            shifts = torch.from_numpy(offsets).to(self.device)
-        self.passes += 1
-        return torch.from_numpy(np.take_along_axis(self.rows.index, order, 1)).to(self.device), shifts
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Yield the rows int64 [n, b] of every batch, and the shifts of its images uint8 [n, b, 3] or None, as `whole`
-        draws them."""
+        if not k:
+            raise ValueError("a stream has no rows to read; give every model at least one such sample")
         while True:
-            index, shifts = self.whole()
-            for start in range(0, len(self.rows), self.batch_size):
-                stop = start + self.batch_size
-                yield index[:, start:stop], None if shifts is None else shifts[:, start:stop]
+            draws = [generator(seed, self.purpose, self.passes) for seed in self.seeds]
+            order = np.stack([np.arange(k) if self.rows.fixed else rng.permutation(k) for rng in draws])
+            index = torch.from_numpy(np.take_along_axis(self.rows.index, order, 1)).to(self.device)
+            shifts = None
+            if self.jitter:
+                offsets = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])
+                shifts = torch.from_numpy(offsets).to(self.device)
+            self.passes += 1
+            for start in range(0, k, self.batch_size):
+                part = slice(start, start + self.batch_size)
+                yield index[:, part], None if shifts is None else shifts[:, part]
 
 
 def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
