@@ -85,7 +85,7 @@ def test_what_no_name_tells_is_asked(names):
     [
         ("model forget_loader beta", {}, {}, "the parameter 'beta' is not known; set options.beta, or say with give"),
         ("model retain forget", {"lr": 1}, {}, "options.lr: there is no parameter 'lr'"),
-        ("model retain forget rate", {"rte": 1}, {}, "options.rte: there is no parameter 'rte', did you mean"),
+        ("model retain forget rate", {"rte": 1, "rate": 1}, {}, "options.rte: there is no parameter 'rte', did you"),
         ("model retain x", {}, {"x": "forget"}, "give.x: there is no thing 'forget' to be given, did you mean"),
         ("model", {}, {}, r"it must take (model, retain_loader, forget_loader) or some of these; it takes (model)"),
         ("retain forget", {}, {}, "it must take (model, retain_loader, forget_loader)"),
@@ -184,13 +184,15 @@ def test_what_stands_in_for_a_package_is_no_number():
             float(level())
     with pytest.raises(ModuleNotFoundError):
         import gauges  # noqa: F401
-    with _packages.absent(["sklearn.svm"]):  # a part of one that is installed
-        from sklearn.svm import SVC
+    from sklearn.svm import SVC  # a part of a package that is installed, and imported already
 
-        assert isinstance(SVC, _packages.Nothing)
-    from sklearn.svm import SVC
+    with _packages.absent(["sklearn.svm"]):
+        from sklearn.svm import SVC as Absent  # noqa: N811
 
-    assert not isinstance(SVC, _packages.Nothing)
+        assert isinstance(Absent, _packages.Nothing)
+    from sklearn.svm import SVC as Again  # noqa: N811
+
+    assert Again is SVC
 
 
 @pytest.mark.parametrize(
