@@ -68,11 +68,20 @@ def test_beta_is_learned_on_each_reference_model_without_itself(game, mode, gamm
     for m in range(8):
         rest = np.arange(8) != m
         left_out[m] = oracle(pool[[m]], pool[rest], member[rest], ~member[rest], z=rivals, **how)[0]
-    beta = stats.best_threshold(value=left_out.ravel(), positive=member.ravel())  # of equally good ones, the first
+    beta = stats.best_threshold(value=left_out.ravel(), positive=member.ravel())
     reference = Reference(logits_of(logit(pool), y), y, member, ~member)
     score, decision = run(rmia, logits_of(logit(p), y), y, reference, **how, z=z)
     np.testing.assert_array_equal(decision, score >= beta - 1e-9)
     assert 0 < decision.mean() < 1
+
+
+def test_of_equally_good_thresholds_the_first_of_all_scores_is_learned(rng):
+    for _ in range(20):
+        member, z = rng.random((5, 12)) < 0.5, np.arange(12) < 8
+        scores = rmia.dominated(rng.integers(6, size=(5, 12)).astype(float), z, gamma=1.3)
+        counts = np.rint(scores * (z.sum() - z)).astype(int)
+        best = stats.best_threshold(value=scores.ravel(), positive=member.ravel())
+        assert rmia.learned(counts, z, member, ~member) == best
 
 
 def test_equal_ratios_dominate_at_one_and_not_above():
