@@ -89,20 +89,12 @@ def test_an_environment_has_what_its_scripts_import(rule, environment, script):
 
 def imports(path: Path) -> set[str]:
     """Names of the modules that a file imports, anywhere in it but for type checkers."""
-    names = set()
     tree = ast.parse(path.read_bytes())
-    checked = [
-        node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    ]
-    skipped = {id(part) for node in checked for part in ast.walk(node)}
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-    return names
+    tests = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    skipped = {id(part) for node in tests for part in ast.walk(node)}
+    nodes = [node for node in ast.walk(tree) if id(node) not in skipped]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return names | {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
 
 
 def requirements(name: str) -> set[str]:
