@@ -181,6 +181,13 @@ def test_ratios_have_students_interval_over_models():
     )
 
 
+def test_the_interval_of_the_score_is_widened_by_those_of_its_factors_in_squares():
+    score, ratio = stats.Estimate(0.5, 0.4, 0.7, 9), stats.Estimate(2.0, 1.8, 2.2, 9)
+    wide = competition._widened(score, [ratio, replace(ratio, high=2.0)])
+    expected = 0.5 - math.hypot(0.1, 0.05), 0.5 + math.hypot(0.2, 0.05)
+    assert (wide.value, wide.low, wide.high) == pytest.approx((0.5, *expected))
+
+
 def test_two_models_say_nothing_of_how_models_vary():
     rows = rows_of(models(2, 1.0, 0.8, 0.6), models(2, 0.0, 0.9, 0.8))
     np.testing.assert_allclose(limits(rows["retain_accuracy_ratio"]), (8 / 9, np.nan, np.nan))
