@@ -80,24 +80,6 @@ def test_ranks_hold_the_truth(judged):
     assert (ahead["broken"], ahead["half"], ahead["worse"]) == (0, 0, 2)
 
 
-def test_the_order_of_methods_does_not_matter():
-    parts = scenario(np.random.default_rng(9), {name: TRUTH[name] for name in ("none", "retrain", "half")}, pairs=2)
-    straight, turned = (compare(order)[0] for order in (parts, dict(reversed(parts.items()))))
-    for name in ("verdicts", "distances", "ranks"):
-        first, second = (
-            {
-                (row.get("metric"), row["method"], column): value
-                for row in getattr(tables, name)
-                for column, value in row.items()
-            }
-            for tables in (straight, turned)
-        )
-        texts = {place: value for place, value in first.items() if isinstance(value, str)}
-        assert texts == {place: second[place] for place in texts}
-        rest = sorted((first.keys() & second.keys()) - texts.keys(), key=str)
-        np.testing.assert_allclose([first[place] for place in rest], [second[place] for place in rest], rtol=1e-5)
-
-
 def test_methods_that_correspond_with_most_others_have_ranks_whoever_comes_first():
     """One of two attacks has no score of `odd`; of two sets of one size, that with most methods to compare."""
     truth = {"odd": (0.1, 0.1), "none": (0.4, 0.3), "x": (0.05, 0.0), "y": (0.2, 0.1)}

@@ -203,12 +203,10 @@ def test_a_coarse_metric_neither_blocks_equivalence_nor_is_asked_for_more(lackin
 )
 def test_a_metric_is_too_coarse_where_retraining_itself_is_not_shown_to_be_equivalent(half, coarse):
     def of(half: float, *metrics: str) -> SimpleNamespace:
-        reads = {}
+        distance, reads = SimpleNamespace(inner=(-half, half)), {}
         for metric in metrics:
-            audited = SimpleNamespace(standard=SimpleNamespace(coarse=metric == "tail"))
-            reads[metric] = SimpleNamespace(
-                distance=SimpleNamespace(inner=(-half, half)), margin=(-0.1, 0.1), side=SimpleNamespace(audited=audited)
-            )
+            side = SimpleNamespace(audited=SimpleNamespace(standard=SimpleNamespace(coarse=metric == "tail")))
+            reads[metric] = SimpleNamespace(distance=distance, margin=(-0.1, 0.1), side=side)
         return SimpleNamespace(of=lambda deciding: reads)
 
     assert verdicts._coarse({method: of(width, "tail", "auc") for method, width in half.items()}) == coarse

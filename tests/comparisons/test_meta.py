@@ -200,25 +200,18 @@ def test_a_scenario_whose_rows_are_empty_shows_no_power():
 
 
 @pytest.mark.parametrize(
-    ("measure", "interval", "verdict"),
+    ("measure", "good", "neither", "bad"),
     [
-        ("grounding", (-0.1, 0.1), "good"),
-        ("grounding", (0.01, 0.1), "bad"),
-        ("separation", (0.3, 4.2), "good"),
-        ("separation", (-0.3, 3.6), "bad"),
-        ("agreement over seeds", (0.2, 1.0), "good"),
-        ("agreement over sizes", (-0.2, 1.0), ""),
-        ("agreement over sizes", (-1.0, -0.2), "bad"),
-        ("monotonicity", (-1.0, -0.3), "good"),
-        ("monotonicity", (-1.0, 0.3), ""),
-        ("monotonicity", (0.1, 0.3), "bad"),
-        ("grounding", (math.nan, math.nan), ""),
-        ("power", (0.1, 0.3), ""),
-        ("models", (10, 10), ""),
+        ("grounding", (-0.1, 0.1), (math.nan, math.nan), (0.01, 0.1)),
+        ("separation", (0.3, 4.2), (math.nan, math.nan), (-0.3, 3.6)),
+        ("agreement over seeds", (0.2, 1.0), (-0.2, 1.0), (-1.0, -0.2)),
+        ("monotonicity", (-1.0, -0.3), (-1.0, 0.3), (0.1, 0.3)),
     ],
 )
-def test_verdicts_on_measures(measure, interval, verdict):
-    assert meta.verdict({"property": measure, "ci_low": interval[0], "ci_high": interval[1]}) == verdict
+def test_verdicts_on_measures(measure, good, neither, bad):
+    for interval, verdict in ((good, "good"), (neither, ""), (bad, "bad")):
+        assert meta.verdict({"property": measure, "ci_low": interval[0], "ci_high": interval[1]}) == verdict
+    assert [meta.verdict({"property": name, "ci_low": 9, "ci_high": 9}) for name in ("power", "models")] == ["", ""]
 
 
 def test_metrics_that_rank_methods_alike_agree_whichever_way_they_run():

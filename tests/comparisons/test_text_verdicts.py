@@ -1,16 +1,15 @@
-"""What metrics of language models bring to verdicts adds up to their rows, and tells retraining no more than it may."""
+"""What metrics of language models bring to verdicts, and how often it tells retraining and doing nothing."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from unlearning_audit.comparisons import distances
-from unlearning_audit.metrics import memorisation, multiple_choice, privleak, rouge, truth_ratio, utility
+from unlearning_audit.metrics import memorisation, privleak, rouge, truth_ratio, utility
 
 import metric_calls as call
 from comparison_cases import membership
 from passage_cases import member, two
-from row_places import about
 from stat_cases import at_least, at_most
 
 SETTINGS = {"metrics": {"privleak": {"share": 0.4}}}
@@ -26,7 +25,7 @@ class Case(SimpleNamespace):
         return self.tokens[models][:, rows]
 
 
-def of(masks, tokens=None, logits=None, wrong=None, paraphrases=1):
+def of(masks, tokens=None, logits=None, wrong=None):
     """``wrong`` int [samples, answers]: the wrong answers of each sample."""
     data = SimpleNamespace(part=np.zeros(masks.forget.shape[1], np.uint8), y=np.zeros(masks.forget.shape[1], int),
                            group=None)  # fmt: skip
@@ -37,38 +36,6 @@ def of(masks, tokens=None, logits=None, wrong=None, paraphrases=1):
 def contribution(metric, case):
     (part,) = call.parts(metric, case, SETTINGS).values()
     return part
-
-
-def adds_up(metric, case, name, place="role=forget"):
-    """The contribution of a metric, whose mean is the value of its row."""
-    part = contribution(metric, case)
-    (value,) = [r.value for r in call.rows(metric, case, SETTINGS) if (r.metric, about(r)) == (name, place)]
-    assert part.value[0].mean() == pytest.approx(value)
-    return part
-
-
-def test_memorisation_and_min_k_add_up():
-    """Log p, mean, sd and rank of five tokens; the first eight samples are asked of all."""
-    rng = np.random.default_rng(0)
-    tokens = np.stack([-rng.exponential(size=(3, 20, 5)), *np.zeros((2, 3, 20, 5)), rng.integers(0, 3, (3, 20, 5))], -1)
-    tokens[:, 8:] = np.nan
-    case = of(member(), tokens)
-    exact, auc = adds_up(memorisation, case, "exact_memorisation"), contribution(privleak, case)
-    np.testing.assert_allclose(exact.value[0], (tokens[:, :4, :, 3] == 0).mean((1, 2)), atol=1e-12)
-    low = np.sort(tokens[..., 0], -1)[..., :2].mean(-1)
-    np.testing.assert_allclose(auc.value[0], (low[:, :4, None] > low[:, None, 4:8]).mean((1, 2)), atol=1e-12)
-    assert (exact.index.tolist(), auc.index.tolist()) == ([0, 1, 2, 3], list(range(8)))
-    assert np.isnan([part.standard.ideal for part in (exact, auc)]).all()
-
-
-def test_choices_and_truth_ratio_add_up():
-    wrong = np.full((20, 2), -1)
-    wrong[:6] = [[16, 17]]
-    case = of(member(), logits=two(-np.random.default_rng(1).exponential(size=(3, 20))), wrong=wrong)
-    parts = adds_up(multiple_choice, case, "choice_accuracy"), adds_up(truth_ratio, case, "truth_ratio_probability")
-    assert [part.standard.direction for part in parts] == [1, 1]
-    wrong[:4] = -1
-    assert call.parts(multiple_choice, case, SETTINGS) == call.parts(truth_ratio, case, SETTINGS) == {}
 
 
 def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
@@ -90,7 +57,8 @@ def test_rouge_and_utility_add_up(monkeypatch):
     case = of(member(), logits=two(-rng.exponential(size=(3, 20)) - 0.1), wrong=np.roll(np.arange(20), 1)[:, None])
     assert contribution(rouge, case).value[0] == pytest.approx(np.nanmean(overlaps[:, :4, 0], 1))
     case.data.part = (np.arange(20) >= 16).astype(np.uint8)
-    assert not adds_up(utility, case, "model_utility", "").standard.deciding
+    worth, (row,) = contribution(utility, case), call.rows(utility, case, SETTINGS)
+    assert (worth.value[0].mean(), worth.standard.deciding) == (pytest.approx(row.value), False)
     overlaps[0] = 0
     assert call.parts(utility, case, SETTINGS) == {}, "a harmonic mean has no slope at 0"
 

@@ -130,22 +130,6 @@ def test_at_the_margin_fresh_pairs_hold_five_per_cent_where_the_same_pairs_do_no
     assert same / audits > 0.2
 
 
-@pytest.mark.parametrize(("fresh", "most"), [(True, 0.05), (False, 0.11)])
-def test_fresh_models_on_the_same_test_samples_pay_for_a_part_of_the_selection(fresh, most):
-    """All of 17 settings lose a margin of accuracy on 360 test samples, by luck of their own in those samples and in
-    models; judged on other models with other test samples, or with those that tuning saw."""
-    rng, audits, counted = generator(4, "audit"), 1000, 0
-    of_samples, of_models = 0.14, 0.2  # in margins: standard errors over test samples, and over the audited models
-    error = math.hypot(of_samples, 1.4 * of_models)
-    for _ in range(audits):
-        luck = of_samples * rng.standard_normal(17)
-        gaps = np.abs(1 + luck + 1.4 * of_models * rng.standard_normal(17))
-        number = tuning.choice([trial(k, float(gap), error) for k, gap in enumerate(gaps)]).number
-        own = of_samples * rng.standard_normal() if fresh else luck[number]
-        counted += equivalent(1 + own + of_models * rng.standard_normal(), math.hypot(of_samples, of_models))
-    assert counted / audits <= at_most(most, audits)
-
-
 def test_the_same_setting_wherever_the_best_two_differ_by_more_than_their_error():
     choice, read = campaign(lambda options: 4 * abs(math.log10(options["lr"]) + 1), lambda _: 0.1, seed=11)
     for seed in range(100):  # another machine: sums in another order
