@@ -16,16 +16,17 @@ def test_quantiles():
     assert stats.t_quantile(p=0.975, dof=np.array([4, np.inf])) == pytest.approx([2.7764451051978, 1.9599639845401])
 
 
-def test_mean_and_sd_intervals_are_the_textbook_ones():
-    values = np.random.default_rng(5).normal(3, 2, 9)
+@pytest.mark.parametrize("n", [2, 9])
+def test_mean_and_sd_intervals_are_the_textbook_ones(n):
+    values = np.random.default_rng(5).normal(3, 2, n)
     for level in (0.95, 0.4):
         tails = (1 - level) / 2, (1 + level) / 2
         mean, sd = (how(values=values, level=level) for how in (stats.mean_interval, stats.sd_interval))
-        limits = values.mean() + special.stdtrit(8, tails) * values.std(ddof=1) / 3
+        limits = values.mean() + special.stdtrit(n - 1, tails) * values.std(ddof=1) / np.sqrt(n)
         np.testing.assert_allclose(three(mean), [values.mean(), *limits])
-        limits = np.sqrt(8 * values.var(ddof=1) / scipy.stats.chi2.ppf(tails[::-1], 8))
+        limits = np.sqrt((n - 1) * values.var(ddof=1) / scipy.stats.chi2.ppf(tails[::-1], n - 1))
         np.testing.assert_allclose(three(sd), [values.std(ddof=1), *limits])
-        assert (mean.n, sd.n, mean.note, sd.note) == (9, 9, "", "")
+        assert (mean.n, sd.n, mean.note, sd.note) == (n, n, "", "")
     assert stats.mean_interval(values=values) == stats.mean_interval(values=values, level=0.95)
     assert stats.sd_interval(values=values) == stats.sd_interval(values=values, level=0.95)
 
