@@ -1,8 +1,7 @@
 """Verdicts on all methods of one scenario, with error rates: distances, classes, ranks, and what would decide."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,12 +96,8 @@ def compare(
     -------
     Judgement
     """
-    read = partial(distances.read, margins=margins, draws=draws, level=1 - alpha)
-    both = {
-        method: _judged(method, contributions, failed.get(method, ""), spreads or {}, seed, read)
-        for method in contributions
-    }
-    shams = shams or {}
+    how, shams = {"margins": margins, "draws": draws, "level": 1 - alpha}, shams or {}
+    both = {m: _judged(m, contributions, failed.get(m, ""), spreads or {}, seed, how) for m in contributions}
     judged = {method: judgement for method, judgement in both.items() if method not in shams}
     _adjust(judged, decide.ALPHA / alpha)
     state = _assessed(judged, accuracies or {})
@@ -145,9 +140,9 @@ def _judged(
     failed: str,
     spreads: Mapping[str, float],
     seed: int,
-    read: Callable[..., Read],
+    how: dict[str, Any],
 ) -> _Judged:
-    """Compute the distances of one method by all metrics; ``read`` is `distances.read` with its settings."""
+    """Compute the distances of one method by all metrics; ``how``: settings of `distances.read`."""
     reads, missing = {}, {}
     metrics = {name: part.standard for by_metric in contributions.values() for name, part in by_metric.items()}
     utilities = {name for name, standard in metrics.items() if not standard.deciding}
@@ -158,7 +153,7 @@ def _judged(
             missing[metric] = side
         else:
             rng = generator(seed, "comparisons", metric)
-            reads[metric] = read(side, metric, rng=rng, utilities=len(utilities))
+            reads[metric] = distances.read(side, metric, rng=rng, utilities=len(utilities), **how)
     return _Judged(reads, missing, utilities, failed, {})
 
 

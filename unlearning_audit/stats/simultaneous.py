@@ -33,8 +33,8 @@ def deviations(
 def root(covariance: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
     """Return a matrix R with R Rᵀ = ``covariance``, float64 [K, K] each."""
     roots, vectors = np.linalg.eigh(covariance)
-    root: np.ndarray = vectors * np.sqrt(np.maximum(roots, 0.0))
-    return root
+    scaled: np.ndarray = vectors * np.sqrt(np.maximum(roots, 0.0))
+    return scaled
 
 
 def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) -> Float[np.ndarray, "K"]:
