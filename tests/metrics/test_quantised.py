@@ -11,6 +11,7 @@ from unlearning_audit.comparisons import verdicts
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.metrics import quantised, swap
 from unlearning_audit.models import gpt2
+from unlearning_audit.store.files import write_failure
 from unlearning_audit.study.schema import Margins
 from unlearning_audit.training import rounding
 from unlearning_audit.training.bank import Bank
@@ -134,6 +135,9 @@ def test_accuracy_on_the_test_part_is_told_where_its_samples_were_asked(tmp_path
     levels = {(row.rule, row.role): row.value for row in rows if row.metric == "quantised_accuracy"}
     assert levels == {(f"{bits} bits", role): role == "test" for bits in BITS for role in ("forget", "test")}
     assert "add retrain to the methods" in rows[0].note
+    write_failure(tmp_path / "other.npz", "method", "it diverged")
+    own, other = (str(tmp_path / f"{name}.npz") for name in ("own", "other"))
+    assert call.rows(quantised, case(tmp_path, member, own, other), {})[0].note == "it diverged"
 
 
 def test_a_verdict_may_rest_on_what_comes_back(tmp_path, member):

@@ -85,6 +85,16 @@ def test_fifty_recognised_samples_are_named(marked, end):
     assert records.summary([], 0.2) == []
 
 
+def test_people_are_counted_once():
+    lines = [
+        {"pair": 0, "split": 0, "sample": n, "recognised": n < 3, "person": n // 2, "person_recognised": n < 4}
+        for n in range(6)
+    ]
+    whole, people = records.summary(lines, 0.1)
+    assert (whole.value, people.metric) == (0.5, "people_recognised")
+    assert (people.value, people.n, people.note) == (2 / 3, 3, "2 of 3")
+
+
 # ---------------------------------------------------------------- against retrained models
 
 
