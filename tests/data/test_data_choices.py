@@ -25,11 +25,11 @@ def test_rows_stay_aligned_through_all_choices_and_without_any():
 
 def test_a_smaller_size_is_a_subset_and_the_test_part_is_untouched():
     whole = source()
-    subsets = [set(data.prepare(whole, seed=7, size=size).index.tolist()) for size in (1, 80, 0.25, 400, 1.0)]
-    assert [len(subset) for subset in subsets] == [201, 280, 400, 600, 1000]
+    subsets = [set(data.prepare(whole, seed=7, size=size).index.tolist()) for size in (1, 80, 0.25, 0.33194, 400, 1.0)]
+    assert [len(subset) for subset in subsets] == [201, 280, 400, 466, 600, 1000]  # 265.55 of 800 are 266
     assert all(small < large for small, large in pairwise(subsets))
     assert set(range(800, 1000)) <= subsets[0]
-    assert data.prepare(whole, seed=8, size=400).index.tolist() != sorted(subsets[3])
+    assert data.prepare(whole, seed=8, size=400).index.tolist() != sorted(subsets[4])
 
 
 def test_every_sample_is_equally_likely_to_be_kept_or_to_become_a_test_sample():

@@ -158,3 +158,10 @@ def test_rows_without_a_value_or_a_label_are_dropped_if_asked(frame, tmp_path):
     kept, expected = loaded(frame, tmp_path, missing="drop"), loaded(frame.drop([3, 5]), tmp_path)
     for field in ("x", "y", "part"):
         np.testing.assert_array_equal(getattr(kept, field), getattr(expected, field))
+
+
+def test_a_missing_category_is_one_of_its_own(frame, tmp_path):
+    frame.loc[3, "city"] = None
+    cities = loaded(frame, tmp_path, missing="mean").x[:, 2:6]
+    assert (cities[:, 3] == (np.arange(ROWS) == 3)).all()
+    assert (cities.sum(1) == 1).all()
