@@ -17,6 +17,7 @@ KEPT = ROOT / "resources" / "measured" / "field"
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "field" / "field.tar.xz"
 PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
 ATTACKS = ("loss", "min_k", "min_k_plus_plus", "zlib", "gradnorm")
+INTERVAL = ("value", "ci_low", "ci_high")
 
 
 def table_rows(name: str) -> list[dict]:
@@ -25,16 +26,23 @@ def table_rows(name: str) -> list[dict]:
         return list(csv.DictReader(file))
 
 
-def printed(text: str) -> list[float]:
-    """Numbers as the page prints them, ".36 [.30, .41]"."""
-    return [float(number.replace("−", "-")) for number in re.findall(r"−?\d*[.]\d+", text)]
+def aucs() -> dict[tuple[str, str, str], list[float]]:
+    """(scenario, method, attack) → its kept AUC and interval."""
+    return {
+        (row["scenario"], row["method"], attack): [float(row[name]) for name in INTERVAL]
+        for attack in ATTACKS for row in table_rows(f"auc_{attack}") if row["value"]
+    }  # fmt: skip
 
 
 def lines(head: str) -> list[list[str]]:
     """The cells of the table of the page that follows a text."""
-    table = PAGE[PAGE.index(head) :].split("\n\n")
-    rows = next(part for part in table if part.startswith("|")).splitlines()[2:]
+    rows = next(part for part in PAGE[PAGE.index(head) :].split("\n\n") if part.startswith("|")).splitlines()[2:]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def printed(text: str) -> list[float]:
+    """Numbers as the page prints them, ".36 [.30, .41]"."""
+    return [float(number.replace("−", "-")) for number in re.findall(r"−?\d*[.]\d+", text)]
 
 
 def scenario(label: str) -> str:
@@ -60,19 +68,12 @@ def test_the_page_counts_what_was_audited(monkeypatch):
     assert "none of their numbers decides: 1" in counted
 
 
-def test_the_page_prints_what_retrained_models_read():
-    values = {
-        (row["scenario"], attack): [float(row[column]) for column in ("value", "ci_low", "ci_high")]
-        for attack in ATTACKS for row in table_rows(f"auc_{attack}") if row["method"] == "retrain"
-    }  # fmt: skip
-    rows = lines("AUC of attacks between the forget set and the holdout")
+def test_the_page_prints_what_retrained_models_read_and_how_far_two_recipes_are_apart():
+    values, rows = aucs(), lines("AUC of attacks between the forget set and the holdout")
     assert len(rows) == 10
     for label, *cells in rows:
         for attack, cell in zip(ATTACKS, cells, strict=True):
-            assert printed(cell) == pytest.approx(values[scenario(label), attack], abs=0.00501), (label, attack)
-
-
-def test_the_page_prints_how_far_two_recipes_are_apart():
+            assert printed(cell) == pytest.approx(values[scenario(label), "retrain", attack], abs=0.00501), label
     of_method = {row["scenario"]: row for row in table_rows("verdicts") if row["method"] == "retrain"}
     for label, cell, verdict in lines("standard deviation of .28 or more"):
         name = "llama2_7b" if label.startswith("Llama") else "phi"
@@ -83,8 +84,8 @@ def test_the_page_prints_how_far_two_recipes_are_apart():
 
 
 @pytest.fixture(scope="module")
-def groups(tmp_path_factory) -> tuple[Path, readers.Imported]:
-    """The published logs, read, and written as `audit read` does."""
+def read(tmp_path_factory) -> tuple[readers.Imported, dict[str, dict[str, Published]]]:
+    """The published logs, read, and scenario → method → what `audit read` writes of its models."""
     if not LOGS.is_file():
         pytest.skip("the published logs are not here")
     place = tmp_path_factory.mktemp("field")
@@ -92,55 +93,40 @@ def groups(tmp_path_factory) -> tuple[Path, readers.Imported]:
         archive.extractall(place / "logs", filter="data")
     imported = readers.imported([place / "logs"])
     readers.write(imported, place / "models", "field")
-    return place / "models", imported
+    populations: dict[str, dict[str, Published]] = {}
+    for file in (place / "models").rglob("published.npz"):
+        name, method = file.relative_to(place / "models").parts[:2]
+        populations.setdefault(name, {})[{"original": "none"}.get(method, method)] = Published.read(file)
+    return imported, populations
 
 
-def test_all_logs_are_read_and_print_what_their_samples_give(groups):
-    _, imported = groups
+def test_all_logs_are_read_and_print_what_their_samples_give(read):
+    imported, _ = read
     assert sorted(imported.formats.values()) == ["openunlearning"] * 28 + ["tofu"] * 16
-    agrees = [
-        agreement.agrees
-        for agreements in imported.agreements.values()
-        for agreement in agreements
-        if agreement.agrees is not None
-    ]
-    assert all(agrees)
-    assert len(agrees) == sum(int(row["printed"]) for row in table_rows("recomputed"))
+    agrees = [one.agrees for agreements in imported.agreements.values() for one in agreements]
+    assert False not in agrees
+    assert agrees.count(True) == sum(int(row["printed"]) for row in table_rows("recomputed"))
 
 
-def populations(place: Path, name: str) -> dict[str, Published]:
-    """Method → its models of one scenario."""
-    names = {"original": "none"}
-    files = sorted((place / name).rglob("published.npz"))
-    parts = [file.parent if file.parent.name != "target" else file.parents[1] for file in files]
-    return {names.get(part.name, part.name): Published.read(file) for part, file in zip(parts, files, strict=True)}
-
-
-def test_the_kept_aucs_are_those_of_the_logs(groups):
-    place, imported = groups
-    expected = {
-        (row["scenario"], row["method"], row["metric"]): [float(row[name]) for name in ("value", "ci_low", "ci_high")]
-        for attack in ATTACKS for row in table_rows(f"auc_{attack}") if row["value"]
-    }  # fmt: skip
+def test_the_kept_aucs_are_those_of_the_logs(read):
     actual = {
-        (group.name, method, row.metric): [row.value, row.ci_low, row.ci_high]
-        for group in imported.groups for method, whole in populations(place, group.name).items()
+        (name, method, row.metric.removeprefix("auc_")): [getattr(row, column) for column in INTERVAL]
+        for name, methods in read[1].items() for method, whole in methods.items()
         for row in metric.of(whole, ()) if row.metric.removeprefix("auc_") in ATTACKS
     }  # fmt: skip
+    expected = aucs()
     assert set(expected) == set(actual)
     for key, numbers in expected.items():
         np.testing.assert_allclose(actual[key], numbers, atol=1e-9, err_msg=str(key))
 
 
 @pytest.mark.parametrize("name", ["llama2_7b_300_samples", "phi_200_samples", "llama_3_2_1b_instruct_forget10"])
-def test_the_kept_verdicts_are_those_of_the_logs(groups, name):
-    place, _ = groups
-    parts = {method: metric.parts(whole) for method, whole in populations(place, name).items()}
+def test_the_kept_verdicts_are_those_of_the_logs(read, name):
+    parts = {method: metric.parts(whole) for method, whole in read[1][name].items()}
     margins = {"auc": 0.05, "accuracy": 0.05, "perplexity": 1.1}
     compared = judge.compare(parts, {}, margins=margins, draws=1000, seed=0)
     verdicts = {row["method"]: row for row in compared.verdicts}
-    for row in table_rows("verdicts"):
-        if row["scenario"] == name:
-            assert verdicts[row["method"]]["verdict"] == row["verdict"], row
-            distance = float(row["distance"] or "nan")
-            assert float(verdicts[row["method"]]["distance"]) == pytest.approx(distance, abs=1e-3, nan_ok=True)
+    for row in (row for row in table_rows("verdicts") if row["scenario"] == name):
+        assert verdicts[row["method"]]["verdict"] == row["verdict"], row
+        distance = float(row["distance"] or "nan")
+        assert float(verdicts[row["method"]]["distance"]) == pytest.approx(distance, abs=1e-3, nan_ok=True)

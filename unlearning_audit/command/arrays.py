@@ -306,7 +306,11 @@ def audit(
             lent = audited | {"pair": None} if name.startswith("shadow") and not isinstance(value, Mapping) else {}
             populations[name] = {**lent, **(value if isinstance(value, Mapping) else {"logits": value})}
     arrays = _arrays(populations)
-    _check_name(method)
+    if method in external.RESERVED:
+        stands = f"the name {method!r} is reserved for {external.RESERVED[method]}"
+        raise ValueError(f"method: {stands}; give the audited method another name")
+    if not re.fullmatch(NAME, method):
+        raise ValueError(f"method: must be {PATTERNS[NAME]}, found {method!r}")
     scenario = {
         "protocol": {"name": "external", "path": "logits", "design": design},
         "methods": [method],
@@ -361,15 +365,6 @@ def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarra
     return arrays
 
 
-def _check_name(method: str) -> None:
-    """Raise ValueError for a name that a method cannot have."""
-    if method in external.RESERVED:
-        stands = f"the name {method!r} is reserved for {external.RESERVED[method]}"
-        raise ValueError(f"method: {stands}; give the audited method another name")
-    if not re.fullmatch(NAME, method):
-        raise ValueError(f"method: must be {PATTERNS[NAME]}, found {method!r}")
-
-
 def _of_arguments(sentence: str) -> str:
     """Rewrite an error message about files as one about arguments of `audit`."""
     for path, argument in ARGUMENTS.items():
@@ -411,14 +406,15 @@ def _array(value: Any, argument: str) -> np.ndarray:
     except ValueError:
         first = "; of a model's output, give only the logits, often [0]" if isinstance(value, tuple) else ""
         raise ValueError(f"{expected}, found a list of unequal parts{first}") from None
-    if array.dtype.kind in "US" and argument == "labels":
-        raise ValueError(f"{expected}, found text; number the classes from 0, in the order of the logits' last axis")
     if array.dtype.kind in "US":
-        raise ValueError(f"{expected}, found text; pass arrays, such as numpy.load(path) for each path")
-    if array.dtype.hasobject and not array.shape:
-        raise ValueError(f"{expected}, found an object of the class {type(value).__name__}")
+        classes = "number the classes from 0, in the order of the logits' last axis"
+        advice = classes if argument == "labels" else "pass arrays, such as numpy.load(path) for each path"
+        raise ValueError(f"{expected}, found text; {advice}")
     if array.dtype.hasobject:
-        raise ValueError(f"{expected}, found a list of unequal parts or of other objects")
+        parts = "a list of unequal parts or of other objects"
+        raise ValueError(
+            f"{expected}, found {parts if array.shape else f'an object of the class {type(value).__name__}'}"
+        )
     return array
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +29,18 @@ def write_study(
         raise ValueError(f"{file}: the study's file must end in .yaml")
     if file.is_dir():
         raise ValueError(f"{file}: this is a folder; give another name for the study's file")
+    named = _pairs(columns, "--columns: give WHAT=NAME, such as --columns loss=my_loss --columns side=which", str)
+    options = {"columns": named} if named else None
     imported = readers.imported(
         [Path(path) for path in paths], retrain=[Path(path) for path in retrain], none=[Path(path) for path in none],
-        reader=reader, options=_options(columns), alone=alone, roles=Path(roles) if roles else None,
+        reader=reader, options=options, alone=alone, roles=Path(roles) if roles else None,
     )  # fmt: skip
     name = file.stem.lower().replace("-", "_")
     folder = file.parent / f"{file.stem}_models"
     content = readers.write(imported, folder, name)
     if spread:
-        content["retrain_spread"] = _spreads(spread)
-    for scenario in content["scenarios"].values():  # paths in a study are relative to where it is run
-        scenario["protocol"]["path"] = Path(scenario["protocol"]["path"]).as_posix()
+        rule = "--retrain-spread: give NAME=SD, such as --retrain-spread auc=0.03"
+        content["retrain_spread"] = _pairs(spread, rule, float)
     head = "# Written by audit read; paths are relative to the folder from which the study is run.\n"
     file.write_text(head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     agreements = folder / "recomputed.csv"
@@ -179,25 +180,16 @@ def attempt(file: str, place: str, options: dict[str, Any]) -> str:
     return "\n".join([*lines, f"Next: audit read {place} --reader {file}"])
 
 
-def _spreads(given: Sequence[str]) -> dict[str, float]:
-    """Return metric → standard deviation over retrained models from texts "NAME=SD". Raises ValueError for any other
+def _pairs(given: Sequence[str], rule: str, kind: Callable[[str], Any]) -> dict[str, Any]:
+    """Return name → value of a ``kind`` from texts "NAME=VALUE". Raises ValueError with the ``rule`` for any other
     text."""
-    pairs = [pair.partition("=") for pair in given]
+    parts = [text.partition("=") for text in given]
     try:
-        return {name: float(number) for name, _, number in pairs}
+        if all(name and value for name, _, value in parts):
+            return {name: kind(value) for name, _, value in parts}
     except ValueError:
-        raise ValueError("--retrain-spread: give NAME=SD, such as --retrain-spread auc=0.03") from None
-
-
-def _options(columns: list[str]) -> dict[str, Any] | None:
-    """Return the options of a reader of tables from texts "WHAT=NAME": {"columns": {WHAT: NAME}}; None without any.
-    Raises ValueError for any other text."""
-    if not columns:
-        return None
-    pairs = [column.partition("=") for column in columns]
-    if not all(field and name for field, _, name in pairs):
-        raise ValueError("--columns: give WHAT=NAME, such as --columns loss=my_loss --columns side=which")
-    return {"columns": {field: name for field, _, name in pairs}}
+        pass
+    raise ValueError(rule)
 
 
 def _summary(imported: Any, path: Path) -> list[str]:
@@ -223,12 +215,8 @@ def _summary(imported: Any, path: Path) -> list[str]:
         for group in imported.groups for model in group.models for name, reason in model.left_out.items()
     )  # fmt: skip
     lines += [f"  {sentence} ({count} logs)" for sentence, count in parts_left.most_common(5)]
-    comparable = [
-        (file, agreement)
-        for file, agreements in imported.agreements.items()
-        for agreement in agreements
-        if agreement.agrees is not None
-    ]
+    every = ((file, one) for file, agreements in imported.agreements.items() for one in agreements)
+    comparable = [(file, one) for file, one in every if one.agrees is not None]
     wrong = [(file, agreement) for file, agreement in comparable if not agreement.agrees]
     if comparable:
         lines.append(

@@ -32,7 +32,7 @@ class Answers:
     ) -> None:
         self._parts, self._places = [], []
         self._cache: dict[tuple[Any, ...], np.ndarray] = {}
-        self._signals: dict[str, BySample | None] = {}
+        self._signals: dict[str, BySample] = {}
         self._reading_files = [()] * len(files) if readings is None else readings
         self._forgotten = [int(membership.forget[0].sum()) for membership in batches]
         for path, membership in zip(files, batches, strict=True):
@@ -58,9 +58,8 @@ class Answers:
         for part, place in zip(self._parts, self._places, strict=True):
             end = first + len(part)
             members = np.arange(len(part)) if models is None else np.flatnonzero(models[first:end])
-            yield from part.by_model(
-                members.tolist(), place if rows is None else rows if place is None else place[rows]
-            )
+            at = place if rows is None else rows if place is None else place[rows]
+            yield from part.by_model(members.tolist(), at)
             first = end
 
     def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
@@ -127,9 +126,8 @@ class Answers:
         """
         count = len(self) if models is None else int(models.sum())
         by_model = np.broadcast_to(labels, (count, labels.shape[-1]))
-        values = [
-            stats.phi(logits=logits, y=y) for logits, y in zip(self.by_model(models, rows), by_model, strict=True)
-        ]
+        parts = zip(self.by_model(models, rows), by_model, strict=True)
+        values = [stats.phi(logits=logits, y=y) for logits, y in parts]
         return np.stack(values) if values else np.zeros(by_model.shape)
 
     @cached_property
@@ -157,22 +155,18 @@ class Answers:
     def of_signal(self, name: str) -> BySample | None:
         """Return the signal ``name`` of all models, on the samples that any batch has. A value is NaN where a batch
         does not have the sample. Returns None if a batch does not have the signal."""
-        if name not in self._signals:
-            self._signals[name] = self._stacked(name)
-        return self._signals[name]
-
-    def _stacked(self, name: str) -> BySample | None:
-        """Join the signal ``name`` of all batches along the models, on the samples that any batch has. A value is NaN
-        where a batch does not have the sample. Returns None if a batch does not have the signal."""
         if any(name not in batch for batch in self._readings):
             return None
+        if name in self._signals:
+            return self._signals[name]
         parts = [batch[name] for batch in self._readings]
         index, values = np.unique(np.concatenate([part.index for part in parts])), []
         for part in parts:
             padded = np.full((len(part.values), len(index), *part.values.shape[2:]), np.nan, part.values.dtype)
             padded[:, np.searchsorted(index, part.index)] = part.values
             values.append(padded)
-        return BySample(parts[0].signal, np.concatenate(values), index)
+        self._signals[name] = BySample(parts[0].signal, np.concatenate(values), index)
+        return self._signals[name]
 
     def by_sample(self, name: str, models: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return the signal ``name`` of some models on the samples ``rows`` int64 [rows], float64 [chosen models, rows,

@@ -183,15 +183,14 @@ class Evaluation(Cohort):
         Without a random draw of samples, retrained models replace the value that theory predicts. Duplicates of a model
         are left out. Imported models are not paired by their originals, because these are unknown.
         """
-        models = len(self.membership.seed) if self.copies else 0
-        parts = {name: replace(part, partners=not self.imported) for name, part in parts.items()}
-        if not self.fair:
-            parts = {name: replace(part, standard=part.standard.without_draw()) for name, part in parts.items()}
-        # Contributions of groups of models stay whole, because it is unknown which group contains a copy.
-        return {
-            name: part.without(self.copies) if self.copies and len(part.unit) == models else part
-            for name, part in parts.items()
-        }
+        whole = {}
+        for name, part in parts.items():
+            standard = part.standard if self.fair else part.standard.without_draw()
+            whole[name] = replace(part, partners=not self.imported, standard=standard)
+            # Contributions of groups of models stay whole, because it is unknown which group contains a copy.
+            if self.copies and len(part.unit) == len(self.membership.seed):
+                whole[name] = whole[name].without(self.copies)
+        return whole
 
     # ------------------------------------------------------------ models that are compared with them
 
@@ -210,14 +209,11 @@ class Evaluation(Cohort):
         if self.imported:
             return self.others.get(name)
         known = (self.retrained_files, self.control_files)
-        files = {
-            "original": self.originals, "retrain": self.compared_files, "shadow": self.unlearned_files,
-            "retrain_control": None if self.unlearned_files in known else self.control_files,
-            "shadow_original": self.originals, "shadow_retrain": self.compared_files,
-        }[name]  # fmt: skip
-        if not files:
-            return None
-        return Group(self, files, ~self.target if name.startswith("shadow") else self.target)
+        control = None if self.unlearned_files in known else self.control_files
+        parts = {"": self.unlearned_files, "original": self.originals, "retrain": self.compared_files,
+                 "retrain_control": control}  # fmt: skip
+        files = parts[name.removeprefix("shadow").removeprefix("_")]
+        return Group(self, files, ~self.target if name.startswith("shadow") else self.target) if files else None
 
     def yardsticks(self) -> tuple[Group, Group, Group | None]:
         """Return the audited models, retrained models of the same samples, and independently retrained ones or None.
@@ -225,8 +221,12 @@ class Evaluation(Cohort):
         Raises ValueError if there are no retrained models, or if the models do not all forget the same set.
         """
         retrain, control = self.group("retrain"), self.group("retrain_control")
+        if retrain is None and self.imported:
+            raise ValueError("there is no retrain/ (for retrain itself: retrain_control/) with logits to compare with")
+        if retrain is None and self.retrained_files is None:
+            raise ValueError("there are no retrained models to compare with; name retrain among the methods")
         if retrain is None:
-            raise ValueError(self._no_retrained())
+            raise ValueError("retrain cannot be compared with itself; set controls: true")
         forget = self.audited.membership.forget
         if (forget != forget[0]).any():
             raise ValueError("the models of target/ have different forget sets; the score compares models with one")
@@ -236,14 +236,6 @@ class Evaluation(Cohort):
             if group and (group.membership.forget != forget[0]).any():
                 raise ValueError(f"the models of {name}/ have other forget sets than those of target/")
         return self.audited, retrain, control
-
-    def _no_retrained(self) -> str:
-        """Return a sentence that says why there are no retrained models to compare with."""
-        if self.imported:
-            return "there is no retrain/ (for retrain itself: retrain_control/) with logits to compare with"
-        if self.retrained_files is None:
-            return "there are no retrained models to compare with; name retrain among the methods"
-        return "retrain cannot be compared with itself; set controls: true"
 
     def sides(self) -> tuple[dict[str, Group | None], dict[str, Group | None]]:
         """Return two dicts: of the defender's (audited) models and of the adversary's (shadow) models.

@@ -67,47 +67,42 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
     y, labels = _labels(source, *logits.shape)
     samples = logits.shape[1]
     test = source.load("test") if "test" in files else np.zeros(samples, bool)
-    membership = _membership(source, population, logits.shape, test, labels)
+    membership = _membership(source, population, logits.shape[:2], test, labels)
     index = np.arange(samples)
     data = Data(np.zeros((samples, 0), np.float32), y, test.astype(np.uint8), y, index, logits.shape[2])
     return data, membership, Logits(logits, index, y)
 
 
-def memberships(files: Mapping[str, str | Path], population: str, data: Data, logits: np.ndarray) -> Membership:
-    """Read the memberships of models whose samples and ``logits`` [models, samples, classes] are known already.
+def memberships(files: Mapping[str, str | Path], population: str, data: Data, models: int) -> Membership:
+    """Read the memberships of so many ``models``, whose samples ``data`` are known already.
 
-    ``data``: those samples. ``files``: the names of `read` except "labels" → path; test.npy adds to the data's own test
-    part. Raises ValueError that names the file, what is wrong and what to do.
+    ``files``: the names of `read` except "labels" → path; test.npy adds to the data's own test part. Raises ValueError
+    that names the file, what is wrong and what to do.
     """
-    source = _Source(files)
-    models, samples = logits.shape[:2]
-    headers.check(source.files, (models, samples))
+    source, shape = _Source(files), (models, len(data.y))
+    headers.check(source.files, shape)
     test = data.part == 1
-    if "test" in files:
-        test = test | source.load("test")
-    return _membership(source, population, logits.shape, test, None)
+    return _membership(source, population, shape, test | source.load("test") if "test" in files else test, None)
 
 
 def _membership(
-    source: "_Source", population: str, shape: tuple[int, ...], test: np.ndarray, labels: np.ndarray | None
+    source: "_Source", population: str, shape: tuple[int, int], test: np.ndarray, labels: np.ndarray | None
 ) -> Membership:
     """Read and check the masks, splits, weights and canaries of the models called ``population``; return them.
 
-    ``shape``: that of the logits; ``test`` bool [samples]: the test part; ``labels`` int64 [models, samples] if models
-    have different ones, else None.
+    ``shape``: the numbers of models and samples; ``test`` bool [samples]: the test part; ``labels`` int64 [models,
+    samples] if models have different ones, else None.
     """
-    models, samples = shape[:2]
-    files = source.files
-    masks = _memberships(source, models, samples, test, population)
+    masks = _memberships(source, *shape, test, population)
     split, block = _pairs(source, masks)
-    weight = source.load("weight").astype(np.float64) if "weight" in files else None
+    weight = source.load("weight").astype(np.float64) if "weight" in source else None
     if weight is not None and ((weight < 0).any() or not np.isfinite(weight).all() or weight.sum() == 0):
         source.fail("weight", "must be finite, at least 0 and not all 0")
     if weight is not None and weight.max() > HEAVY:
         source.fail("weight", f"has values above {HEAVY:g}, whose sums overflow; divide all by the largest")
-    pair = _canaries(source, masks, population) if "pair" in files else None
+    pair = _canaries(source, masks, population) if "pair" in source else None
     return Membership(
-        **masks, seed=np.arange(models), split=split, block=block, shadow=np.zeros(models, bool), weight=weight,
+        **masks, seed=np.arange(shape[0]), split=split, block=block, shadow=np.zeros(shape[0], bool), weight=weight,
         labels=labels, pair=pair,
     )  # fmt: skip
 
@@ -182,11 +177,8 @@ def _logits(source: _Source) -> np.ndarray:
         raise FailedError("diverged", f"{source.files['logits']}: logits: {sentence}")
     if wrong.any():
         samples = np.flatnonzero(wrong.any(axis=0))
-        bad = ", ".join(map(str, samples[:5]))
-        source.fail(
-            "logits",
-            f"has values that are NaN or infinite for {len(samples)} samples ({bad}); leave these out of all arrays",
-        )
+        bad = f"{len(samples)} samples ({', '.join(map(str, samples[:5]))})"
+        source.fail("logits", f"has values that are NaN or infinite for {bad}; leave these out of all arrays")
     if instead := problem(value):
         source.fail("logits", instead)
     return value
@@ -202,7 +194,8 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[n
     by_model = np.broadcast_to(value, (models, samples))
     if (by_model == by_model[:1]).all():
         return by_model[0], None
-    return _most_common(value, classes), value
+    # The label that most models were trained with, the smallest in a tie.
+    return np.argmax([(value == label).sum(axis=0) for label in range(classes)], axis=0), value
 
 
 def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict[str, Any]:
@@ -212,29 +205,21 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
     if "forget" in masks and not forget.any(axis=1).all():
         source.fail("forget", f"is empty for model {forget.any(axis=1).argmin()}; leave it out of all arrays")
     train = masks.get("train", forget)
-    outside = forget & ~train
+    outside, trained = forget & ~train, source.files.get("train")
     if population in RETRAINED:
         partly = outside.any(axis=1) & (forget & train).any(axis=1)
         if partly.any():
-            source.fail(
-                "forget",
-                f"lies partly in {source.files['train']} for model {partly.argmax()}; a retrained model has seen none "
-                "of it",
-            )
+            where = f"{trained} for model {partly.argmax()}"
+            source.fail("forget", f"lies partly in {where}; a retrained model has seen none of it")
         train = train | forget
     elif outside.any():
-        source.fail(
-            "forget",
-            f"has {int(outside.sum())} entries outside {source.files['train']}; only what a model was trained on "
-            "can be forgotten",
-        )
+        where = f"{int(outside.sum())} entries outside {trained}"
+        source.fail("forget", f"has {where}; only what a model was trained on can be forgotten")
     if "train" in masks and not train.any(axis=1).all():
         source.fail("train", f"is empty for model {train.any(axis=1).argmin()}; leave it out of all arrays")
     if (train & test).any():
-        name = "train" if "train" in masks else "forget"
-        source.fail(
-            name, f"has {int((train & test).sum())} entries in {source.files['test']}; no model sees test samples"
-        )
+        where = f"{int((train & test).sum())} entries in {source.files['test']}"
+        source.fail("train" if "train" in masks else "forget", f"has {where}; no model sees test samples")
     heldout = masks.get("heldout")
     if heldout is None and "pair" in source:
         heldout = ~train & (source.load("pair") >= 0)
@@ -243,8 +228,8 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
         if not heldout.any(axis=1).all():
             heldout = ~train
     elif (heldout & train).any():
-        file = source.files.get("train", source.files.get("forget"))
-        source.fail("heldout", f"has {int((heldout & train).sum())} entries in {file}; a model has not seen these")
+        where = f"{int((heldout & train).sum())} entries in {trained or source.files.get('forget')}"
+        source.fail("heldout", f"has {where}; a model has not seen these")
     return {"train": train, "forget": forget, "heldout": heldout}
 
 
@@ -283,8 +268,3 @@ def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) ->
     if problem and population not in RETRAINED:
         source.fail("pair", problem)
     return None if problem else pair
-
-
-def _most_common(labels: np.ndarray, classes: int) -> np.ndarray:
-    """Return the label that most models were trained with, the smallest in a tie: int64 [samples]."""
-    return np.asarray(np.argmax([(labels == c).sum(axis=0) for c in range(classes)], axis=0))

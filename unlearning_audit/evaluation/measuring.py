@@ -71,10 +71,8 @@ def measure(
     try:
         if published is None:
             case.require_answers()
-    except FailedError as error:
-        return Numbers([Failure(error.part, "", str(error))])
-    except NotFiniteError as error:
-        return Numbers([Failure("diverged", "", str(error))])
+    except (FailedError, NotFiniteError) as error:
+        return Numbers([Failure(getattr(error, "part", "diverged"), "", str(error))])
     rows: list[Row | Failure] = [Failure("attack", name, error) for name, error in case.failed_attacks.items()]
     refused, doubts = ("", []) if published else believed(case)
     if refused:
@@ -83,7 +81,9 @@ def measure(
     rows += [Row("doubt", note=text) for text in doubts]
     numbers = Numbers(rows)
     for key, entry in metrics.items() if not refused else ():
-        if key not in files and reads_published(entry) != bool(published):
+        # A metric of the library reads either logits or the scores of result files.
+        declared = () if key in files else registry.declared("metrics", entry["name"])
+        if key not in files and ("published" in declared) != bool(published):
             continue
         part, first, line = known.get(key), len(numbers.rows), len(numbers.records)
         if part is None:
@@ -99,11 +99,6 @@ def measure(
                 "contributions": [*part.contributions], "seconds": part.parts[key]["seconds"],
             }  # fmt: skip
     return numbers
-
-
-def reads_published(entry: Mapping[str, Any]) -> bool:
-    """Return whether a metric of the library reads the scores of result files instead of logits."""
-    return "published" in registry.declared("metrics", entry["name"])
 
 
 def believed(case: Evaluation) -> tuple[str, list[str]]:

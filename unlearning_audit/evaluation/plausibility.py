@@ -183,19 +183,15 @@ def _negated(population: Group) -> bool:
 def _fits(counts: np.ndarray, best: np.ndarray) -> bool:
     """Return whether the order ``best`` fits far better than the given order, both over all samples and on average over
     classes. Both are required because a constant prediction fits one class, however frequent this is."""
-    for table in (counts, _rates(counts)):
-        at_best, given = table[np.arange(len(best)), best].sum() / table.sum(), np.trace(table) / table.sum()
-        if not (at_best > RIGHT and at_best > TIMES * given):
-            return False
-    return True
+    tables = [table / table.sum() for table in (counts, _rates(counts))]
+    return all(table[np.arange(len(best)), best].sum() > max(RIGHT, TIMES * np.trace(table)) for table in tables)
 
 
 def _fits_worse(population: Group, best: list[int]) -> bool:
     """Return whether the order ``best`` fits the forgotten samples worse than the given order. Then the columns are
     right and the method changed its answers, since columns have one order for all samples."""
     counts = _answers(population, population.answers.predicted(), population.membership.forget)
-    in_order: np.ndarray = counts[np.arange(len(best)), best]
-    return bool(np.trace(counts) > in_order.sum())
+    return bool(np.trace(counts) > counts[np.arange(len(best)), best].sum())
 
 
 def _answers(population: Group, answers: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -63,12 +63,10 @@ class Published(Arrays):
         if (forget & (masks["heldout"] | masks["retain"])).any() or (masks["heldout"] & masks["retain"]).any():
             check.fail("forget", "shares samples with heldout or retain; each sample has one role in a model")
         names = {name: check.field(name, "U", (None,)) for name in ("attacks", "readings", "comparable")}
-        columns = {
-            "scores": check.field("scores", "f", (len(names["attacks"]), *shape), finite=False),
-            "values": check.field("values", "f", (len(names["readings"]), *shape), finite=False),
-        }
-        for name, value in columns.items():
-            if np.isinf(value).any():
+        columns = {}
+        for name, of in (("scores", "attacks"), ("values", "readings")):
+            columns[name] = check.field(name, "f", (len(names[of]), *shape), finite=False)
+            if np.isinf(columns[name]).any():
                 check.fail(name, "has infinite values; NaN stands for samples that a model was not asked about")
         count = (len(names["readings"]),)
         direction, share = check.field("direction", "iu", count).astype(np.int64), check.field("share", "b", count)

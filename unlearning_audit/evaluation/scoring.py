@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import BOTH, Reference, mask_of, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
@@ -94,10 +95,6 @@ def score(
     return Scores(columns or tables.no_scores(), failed)
 
 
-#: The columns that are read from a process in which a user's file ran.
-COLUMNS = ("model", "index", "score", "decision")
-
-
 def _apart(
     one: Callable[..., Any], case: Evaluation, name: str, file: str | None, entry: Entry, seed: int, terms: Entry
 ) -> list[dict[str, np.ndarray]]:
@@ -117,10 +114,7 @@ def _apart(
 
     reply = isolated(asked, where, **terms)
     case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
-    return [
-        answered(case, name, str(part["form"][0]), **{column: part[column] for column in COLUMNS}, file=where)
-        for part in reply["parts"]
-    ]
+    return [answered(case, name, part, where) for part in reply["parts"]]
 
 
 def scored(case: Evaluation, name: str, module: Module, settings: Entry, seed: int) -> Iterator[dict[str, np.ndarray]]:
@@ -133,8 +127,8 @@ def scored(case: Evaluation, name: str, module: Module, settings: Entry, seed: i
     declared = getattr(module, "NEEDS", None) or ()
     by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
     for form, reference in case.references(needs(declared)):
-        if by_sample and _covers_others(reference, case.queried):
-            reference = OTHER_SAMPLES
+        if not isinstance(reference, str) and by_sample and reference.index is not None:
+            reference = reference if np.array_equal(reference.index, case.queried) else OTHER_SAMPLES
         if isinstance(reference, str):
             case.missing[f"{name}/{form}"] = reference
             continue
@@ -145,13 +139,6 @@ def scored(case: Evaluation, name: str, module: Module, settings: Entry, seed: i
             if not why:
                 raise
             case.missing[f"{name}/{form}"] = why
-
-
-def _covers_others(reference: Reference | str, rows: np.ndarray) -> bool:
-    """Return whether the columns of a reference are known to be other samples than ``rows`` int64 [rows]."""
-    return (
-        isinstance(reference, Reference) and reference.index is not None and not np.array_equal(reference.index, rows)
-    )
 
 
 def alone(case: Evaluation, name: str, module: Module, settings: Entry, seed: int) -> Iterator[dict[str, np.ndarray]]:
@@ -166,48 +153,31 @@ def alone(case: Evaluation, name: str, module: Module, settings: Entry, seed: in
     if not test.any():
         raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
     membership = case.membership[case.target]
-    yield _model_by_model(case, name, "own", module, settings, membership.retain, test, seed)
-    if case.unlearned_files == case.originals:
-        yield _model_by_model(case, name, "seen", module, settings, membership.train, test, seed)
-
-
-def _model_by_model(
-    case: Evaluation,
-    name: str,
-    form: str,
-    module: Module,
-    settings: Entry,
-    member: np.ndarray,
-    nonmember: np.ndarray,
-    seed: int,
-) -> dict[str, np.ndarray]:
-    """Score each target model by an attack that learns from that model's ``member`` bool [models, samples] and
-    ``nonmember`` bool [samples] rows; return the columns of scores."""
-    membership = case.membership[case.target]
     labels = np.broadcast_to(case.labels, case.membership.train.shape)
     everything = np.arange(len(case.data.y))
-    tables = []
-    answers = case.answers(case.unlearned_files).by_model(case.target)
-    for number, (model, of_model) in enumerate(zip(np.flatnonzero(case.target), answers, strict=True)):
-        logits, y = of_model[None], labels[model][None]
-        learned = np.flatnonzero(member[number] | nonmember)
-        signal = readings(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
-        usable = mask_of({reading: value[:, learned] for reading, value in signal.items()})
-        reference = Reference(
-            logits[:, learned], y[:, learned],
-            member[number, learned][None] & usable, nonmember[learned][None] & usable,
-            signals={name: value[:, learned] for name, value in signal.items()},
-        )  # fmt: skip
-        rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
-        value, decision = call(
-            module, logits[:, rows], y[:, rows], reference, settings, generator(seed, "attack", name, form, number),
-            **{reading: values[:, rows] for reading, values in signal.items()},
-        )  # fmt: skip
-        read = {reading: values[0, rows] for reading, values in signal.items()}
-        at = np.full(len(rows), number), rows
-        role = np.where(membership.forget[at], "forget", "heldout")
-        tables.append(_columns(name, form, *at, role, value[0], decision[0], **read))
-    return {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
+    members = {"own": membership.retain}
+    if case.unlearned_files == case.originals:
+        members["seen"] = membership.train
+    for form, member in members.items():
+        tables = []
+        answers = case.answers(case.unlearned_files).by_model(case.target)
+        for number, (model, of_model) in enumerate(zip(np.flatnonzero(case.target), answers, strict=True)):
+            logits, y = of_model[None], labels[model][None]
+            learned = np.flatnonzero(member[number] | test)
+            signal = readings(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
+            known = {reading: value[:, learned] for reading, value in signal.items()}
+            usable = mask_of(known)
+            reference = Reference(
+                logits[:, learned], y[:, learned], member[number, learned][None] & usable, test[learned][None] & usable,
+                signals=known,
+            )  # fmt: skip
+            rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
+            rng = generator(seed, "attack", name, form, number)
+            asked = {reading: value[:, rows] for reading, value in signal.items()}
+            value, decision = call(module, logits[:, rows], y[:, rows], reference, settings, rng, **asked)
+            at, read = (np.full(len(rows), number), rows), {reading: values[0] for reading, values in asked.items()}
+            tables.append(_columns(name, form, membership, *at, value[0], decision[0], **read))
+        yield {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
 
 
 def readings(
@@ -226,16 +196,14 @@ def columns(
     """Score every target model by one attack that learned from ``reference``; return columns attack, form, model,
     index, role, score and decision. Raises PluginError if the attack fails or returns values that are not finite."""
     membership, rows = case.membership[case.target], case.queried
+    logits = case.answers(case.unlearned_files).of(case.target, rows)
+    y, rng = case.labels_of(case.target)[..., rows], generator(seed, "attack", name, form)
     signal = readings(case, module, case.unlearned_files, case.target, rows)
-    value, decision = call(
-        module, case.answers(case.unlearned_files).of(case.target, rows), case.labels_of(case.target)[..., rows],
-        reference, settings, generator(seed, "attack", name, form), **signal,
-    )  # fmt: skip
+    value, decision = call(module, logits, y, reference, settings, rng, **signal)
     model, column = np.nonzero(membership.queries[:, rows])
     read = {reading: values[model, column] for reading, values in signal.items()}
-    at = model, rows[column]
-    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
-    return _columns(name, form, *at, role, value[model, column], decision[model, column], **read)
+    found = value[model, column], decision[model, column]
+    return _columns(name, form, membership, model, rows[column], *found, **read)
 
 
 def call(
@@ -260,20 +228,14 @@ def call(
         )  # fmt: skip
 
 
-def answered(
-    case: Evaluation,
-    name: str,
-    form: str,
-    model: np.ndarray,
-    index: np.ndarray,
-    score: np.ndarray,
-    decision: np.ndarray,
-    file: str | Path,
-) -> dict[str, np.ndarray]:
-    """Return the columns of scores that a user's ``file`` computed in another process; all arrays [rows].
+def answered(case: Evaluation, name: str, part: Mapping[str, np.ndarray], file: str | Path) -> dict[str, np.ndarray]:
+    """Return the columns of scores of an attack from ``part``, the columns [rows] that a user's ``file`` computed in
+    another process.
 
     Raises PluginError unless they contain each sample that attacks have to score exactly once.
     """
+    form = str(part["form"][0])
+    model, index, score, decision = (part[column] for column in ("model", "index", "score", "decision"))
     membership = case.membership[case.target]
     shape = membership.train.shape
     kinds = {"iu": (model, index), "f": (score,), "b": (decision,)}
@@ -284,9 +246,7 @@ def answered(
         np.sort(model * np.int64(shape[1]) + index), np.flatnonzero(membership.queries.ravel())
     ):
         raise PluginError(f"{readable(file)}: it answered for other samples than it was asked about")
-    at = model, index
-    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
-    return _columns(name, form, *at, role, score, decision)
+    return _columns(name, form, membership, model, index, score, decision)
 
 
 #: The forms of attacks, by what they learn from: shadow models as trained, as unlearned, or as both; or rows of the
@@ -309,14 +269,19 @@ def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.nd
     return value, decision
 
 
-def _columns(name: str, form: str, *arrays: np.ndarray, **read: np.ndarray) -> dict[str, np.ndarray]:
+def _columns(
+    name: str, form: str, membership: Membership, *arrays: np.ndarray, **read: np.ndarray
+) -> dict[str, np.ndarray]:
     """Return the columns of the table of scores: attack, form, model, index, role, score and decision.
 
-    ``name`` and ``form`` are repeated on each row; ``arrays`` [rows] are the other columns, in this order; ``read``
-    [rows, …] are the signals that the attack read of these samples. Raises PluginError for scores that are not finite.
-    It names the signal that is NaN for one of the samples, or else the attack.
+    ``name`` and ``form`` are repeated on each row; ``arrays`` [rows] are the other columns but the role, in this order,
+    and ``membership`` of the scored models gives the role; ``read`` [rows, …] are the signals that the attack read of
+    these samples. Raises PluginError for scores that are not finite. It names the signal that is NaN for one of the
+    samples, or else the attack.
     """
-    model, index, role, value, decision = arrays
+    model, index, value, decision = arrays
+    at = model, index
+    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
     if not np.isfinite(value).all():
         for signal, values in read.items():
             if np.isnan(values).all(axis=tuple(range(1, values.ndim))).any():

@@ -114,19 +114,15 @@ def methods(options: Options, names: list[str]) -> list[str]:
             if place.is_dir() and not any(place.iterdir()):
                 raise ValueError(_formats.instead_of_logits(place))
     _no_strangers(root, method_names)
-    yardsticks = [name for name, folder in YARDSTICKS.items() if _has(root / folder)]
-    return [
-        *(name for name in yardsticks if name == "none"),
-        *method_names,
-        *(name for name in yardsticks if name != "none"),
-    ]
+    known = {name for name, folder in YARDSTICKS.items() if _has(root / folder)}
+    return [name for name in ("none", *method_names, "retrain", "retrain_control") if name in {*known, *method_names}]
 
 
 def _no_reserved_name(root: Path, names: list[str], method_names: list[str]) -> None:
     """Raise ValueError if a method whose models are audited has the name of a reference method."""
     for name in (name for name in names if name in YARDSTICKS):
         places = [root / name / "target", *([] if method_names else [root / "target"])]
-        for place in (place for place in places if place.is_dir()):
+        if place := next(filter(Path.is_dir, places), None):
             stands = f"the name {name!r} is reserved for {RESERVED[name]}"
             raise ValueError(f"{place}: {stands}; give the audited method another name")
 
@@ -189,9 +185,6 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
     return {**folders, **shared}
 
 
-_TWO_PARTS = {"original": "original", "shadow": "shadow_original"}
-
-
 def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitFolder]:
     """Return role → folder for the evaluation of a reference method, whose audited models are the shared population
     ``kind``.
@@ -204,13 +197,9 @@ def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitF
     if "shadow_original" in shared:
         folders["shadow_original"] = shared["shadow_original"]
     if kind == "original":  # these models are unchanged, so they and their shadow models play two parts each
-        folders |= {part: shared[name] for part, name in _TWO_PARTS.items() if name in shared}
+        parts = {"original": "original", "shadow": "shadow_original"}
+        folders |= {part: shared[name] for part, name in parts.items() if name in shared}
     return folders
-
-
-def _all_forgotten(path: Path | None) -> bool:
-    """Return whether a mask marks every sample, so that nothing has to be known of others."""
-    return path is not None and bool(headers.opened("forget", path).all())
 
 
 def _has(folder: Path) -> bool:
@@ -280,7 +269,9 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     for name in required[1:] if opened else required:
         if files[name] is None:
             raise ValueError(f"{belongs[name] / name}.npy: this file is missing; save it with numpy.save")
-    if files["train"] is None and files["heldout"] is None and not _all_forgotten(files["forget"]):
+    # If every sample is to be forgotten, nothing has to be known of others.
+    unknown, forget = files["train"] is None and files["heldout"] is None, files["forget"]
+    if unknown and not (forget and headers.opened("forget", forget).all()):
         raise ValueError(
             f"{belongs['train']}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
         )

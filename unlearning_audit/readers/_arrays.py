@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.store.files import reason
+from unlearning_audit.evaluation import headers
 
 KINDS = {"b": "bool", "biu": "bool or whole numbers", "iu": "whole numbers", "f": "floating-point numbers"}
 
@@ -12,12 +12,7 @@ KINDS = {"b": "bool", "biu": "bool or whole numbers", "iu": "whole numbers", "f"
 def load(path: Path, kinds: str) -> np.ndarray:
     """Load an array whose dtype kind is in ``kinds``; numbers 0 and 1 are accepted as bool. Raises ValueError that
     names the file."""
-    try:
-        value = np.load(path, allow_pickle=False)
-    except Exception as error:
-        raise ValueError(f"{path}: this array cannot be read ({reason(error)})") from None
-    if not isinstance(value, np.ndarray):
-        raise ValueError(f"{path}: this is an archive of several arrays; give a file with one array")
+    value = np.array(headers.opened("this array", path))
     if kinds == "b" and value.dtype.kind in "iuf" and np.isin(value, (0, 1)).all():
         value = value.astype(bool)
     if value.dtype.kind not in kinds:

@@ -47,11 +47,8 @@ class Group:
         """Return a sentence that says which models of a method diverged; "" if none did."""
         models = self.methods[method]
         damaged = [model for model in models if model.damage]
-        if not damaged:
-            return ""
-        return (
-            f"model damaged: {len(damaged)} of {len(models)} models diverged ({damaged[0].file}: {damaged[0].damage})"
-        )
+        first = f"({damaged[0].file}: {damaged[0].damage})" if damaged else ""
+        return f"model damaged: {len(damaged)} of {len(models)} models diverged {first}" if damaged else ""
 
 
 def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence[Path] = ()) -> None:
@@ -121,11 +118,10 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for group in groups:
         _apart_by_names(group)
     _check_named(groups)
-    refused = [
-        result for result in unplaced if result.file in {run.file for run in all_models if run.role == UNLEARNED}
-    ]
+    of_unlearned = {run.file for run in all_models if run.role == UNLEARNED}
+    refused = next((result for result in unplaced if result.file in of_unlearned), None)
     if refused and not any(group.methods for group in groups):
-        raise ValueError(refused[0].sentence)
+        raise ValueError(refused.sentence)
     for group in groups:
         group.notes += _copies(group) + _lacking(group)
         group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
@@ -163,9 +159,7 @@ def _checkpoints(models: Sequence[Model]) -> None:
 
 def _question(models: Sequence[Model]) -> str:
     """Return a sentence that asks the user which model was retrained; for files that do not say it of any model."""
-    names = list(
-        dict.fromkeys(str(model.file) if not model.entry else f"{model.file}:{model.entry}" for model in models)
-    )
+    names = list(dict.fromkeys(f"{model.file}:{model.entry}".removesuffix(":") for model in models))
     listed = ", ".join(names[1:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return (
         f"{names[0]}{f' ({listed})' if listed else ''}: no model is known to be retrained without the forget set; "
@@ -202,13 +196,12 @@ def _doubtful(groups: Sequence[Group]) -> list[Unread]:
 def _copies(group: Group) -> list[str]:
     """Return sentences about files with the same scores for every sample: one of the two is a copy of the other."""
     first: dict[tuple[bytes, ...], Model] = {}
-    sentences = []
-    for model in group.models:
-        marks = tuple(score.tobytes() for score in model.scores.values())
-        twin = first.setdefault(marks, model) if marks else model
-        if twin is not model:
-            sentences.append(f"{model.file} holds the same scores as {twin.file}: one is a copy of the other.")
-    return sentences
+    marked = [(model, tuple(score.tobytes() for score in model.scores.values())) for model in group.models]
+    twins = [(model, first.setdefault(marks, model)) for model, marks in marked if marks]
+    return [
+        f"{model.file} holds the same scores as {twin.file}: one is a copy of the other."
+        for model, twin in twins if twin is not model
+    ]  # fmt: skip
 
 
 def _lacking(group: Group) -> list[str]:
@@ -281,12 +274,8 @@ def _joined(groups: list[Group], others: Sequence[Model]) -> list[Group]:
         for twin in whole:
             by_name = all(run.decided == COMMAND for run in (*group.retrain, *twin.retrain))
             apart = (group.words - twin.words) & said, (twin.words - group.words) & said
-            if (
-                by_name
-                and group.samples == twin.samples
-                and not all(apart)
-                and not any(map(_words.sized, group.words ^ twin.words))
-            ):
+            sized = any(map(_words.sized, group.words ^ twin.words))
+            if by_name and group.samples == twin.samples and not all(apart) and not sized:
                 twin.words = (twin if apart[1] else group).words if any(apart) else group.words & twin.words
                 twin.retrain += group.retrain
                 break
@@ -464,12 +453,10 @@ def _recipes(group: Group) -> None:
         for kind, label in zip(more, labels[2:], strict=True):
             group.methods[f"retrain_{label}"] = [run for run in group.retrain if run.recipe == kind]
         group.retrain = [run for run in group.retrain if run.recipe == first]
-    elif len(group.retrain) > 1:
-        half = len(group.retrain) // 2
-        if half >= 2:
-            group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
-            for run in group.control:
-                run.decided = run.decided or "half of the retrained models"
+    elif (half := len(group.retrain) // 2) >= 2:
+        group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
+        for run in group.control:
+            run.decided = run.decided or "half of the retrained models"
     recipe_of = {id(run): (*[word for word in run.words if word not in group.words], *run.recipe) for run in group.none}
     recipes = sorted(set(recipe_of.values()), key=lambda recipe: _natural(" ".join(recipe)))
     if len(recipes) > 1:

@@ -14,9 +14,7 @@ PARTS = ("retain", "forget", "val")
 #: Margins are clipped to ±CLIP; histograms have BINS bins; empty bins of the oracles have the probability LEAST.
 CLIP, BINS, LEAST = 100.0, 20, 1e-5
 #: The summaries of KLOM over samples that reproduce.py prints.
-PRINTED: dict[str, Any] = {
-    "mean": np.mean, "p95": lambda x: np.percentile(x, 95), "p05": lambda x: np.percentile(x, 5),
-}  # fmt: skip
+PRINTED: dict[str, Any] = {"mean": np.mean, "p95": lambda x: np.percentile(x, 95), "p05": lambda x: np.percentile(x, 5)}
 
 
 def is_archive(path: Path) -> bool:

@@ -86,7 +86,7 @@ def same_file(path: str, file: Path) -> bool:
     return Path(path).parts[-2:] == file.parts[-2:]
 
 
-def _doubled(ids: tuple[str, ...]) -> str:
+def doubled(ids: Iterable[str]) -> str:
     """Return the first name that occurs twice; "" if none does."""
     return next((name for name, count in Counter(ids).items() if count > 1), "")
 
@@ -176,8 +176,8 @@ class Model:
         """Return what is wrong with a model that a reader returned, in a sentence; "" if nothing is."""
         if self.role not in ROLES:
             return f"its model has the role {self.role!r}; the role must be one of {', '.join(map(repr, ROLES))}"
-        if doubled := _doubled(self.ids):
-            return f"sample {doubled} occurs twice; every sample needs its own name"
+        if twice := doubled(self.ids):
+            return f"sample {twice} occurs twice; every sample needs its own name"
         for name in (FORGET, HELDOUT):
             mask = getattr(self, name)
             if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (len(self.ids),):
@@ -192,8 +192,8 @@ class Model:
                 return f"the reading {name!r} must be a Reading of forget, heldout, retain or other"
             if why := _unfit(reading.value, len(reading.ids)):
                 return f"the reading {name!r} {why}"
-            if doubled := _doubled(reading.ids):
-                return f"the reading {name!r} has sample {doubled} twice"
+            if twice := doubled(reading.ids):
+                return f"the reading {name!r} has sample {twice} twice"
             if reading.share and ((reading.value < 0) | (reading.value > 1)).any():
                 return f"the reading {name!r} is a share, but has values outside 0 to 1"
         return ""

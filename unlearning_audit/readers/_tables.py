@@ -34,7 +34,8 @@ def frame(path: Path) -> Any:
         if _texts.kind(path) == ".parquet":
             return pandas.read_parquet(path)
         if _texts.kind(path) in (".jsonl", ".json"):
-            return pandas.read_json(path, lines=not _is_list(_texts.head(path)))
+            is_list = _texts.head(path).lstrip("\ufeff \r\n\t").startswith("[")  # rather than a record on each line
+            return pandas.read_json(path, lines=not is_list)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             read_csv = partial(
@@ -94,11 +95,6 @@ def numbers(path: Path, column: Any) -> np.ndarray:
         if isinstance(cell := column.iloc[row], str) and re.search(r"\d", cell):
             raise ValueError(f"{path}: column {column.name!r} says {cell!r}; write all numbers with a point")
     return value
-
-
-def _is_list(text: str) -> bool:
-    """Return whether JSON is one list of records, rather than a record on each line."""
-    return text.lstrip("\ufeff \r\n\t").startswith("[")
 
 
 def _first_line(path: Path) -> str:

@@ -73,12 +73,8 @@ def below(place: Path, *suffixes: str) -> list[Path]:
     """
     if place.is_file():
         return [place] if kind(place) in suffixes else []
-    paths = (path for path in place.rglob("*.*") if kind(path) in suffixes)
-    return sorted(path for path in paths if path.is_file() and not _hidden(path.relative_to(place)))
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+    paths = (path for path in place.rglob("*.*") if kind(path) in suffixes and path.is_file())
+    return sorted(path for path in paths if not any(part.startswith(".") for part in path.relative_to(place).parts))
 
 
 def head(path: Path) -> str:

@@ -22,6 +22,10 @@ _STEP_FOLDER = re.compile(r"^(?:checkpoint|ckpt|(?:global[-_])?step|iter(?:ation
 #: The number of a model among several of one kind: such a word and a number, as one word or two; also "retrain_1".
 _ONE = "(?:random-?)?(?:seed|rs|rng|init|run|rank|rep|repeat|replicate|replica|trial|try|fold|copy)"
 _REPLICATE, _REPLICATE_WORD = re.compile(rf"^(?:{_ONE}|s)[-=]?(\d+)$"), re.compile(rf"^{_ONE}$")
+#: The words that say a role, but for those of foreign models.
+_ROLES = {NONE: _FULL, RETRAIN: _RETRAINED, UNLEARNED: _UNLEARNED}
+#: The words that say a role, but for those of foreign models.
+_ROLES = {NONE: _FULL, RETRAIN: _RETRAINED, UNLEARNED: _UNLEARNED}
 #: Separators of words. A hyphen separates only before such a word and its number, as in NPO-seed=3.
 _BETWEEN = re.compile(rf"[_/\s()]+|-(?={_ONE}[-=]?\d+(?:[_/\s]|$))", re.IGNORECASE)
 #: Words beside which "rank" is the rank of an adapter.
@@ -121,12 +125,8 @@ def of_parts(parts: tuple[str, ...]) -> Words:
                 continue
             elif match := _STEP.match(plain):
                 step = int(match[1])
-            elif _FULL.match(plain):
-                roles[NONE] = word
-            elif _RETRAINED.match(plain):
-                roles[RETRAIN] = word
-            elif _UNLEARNED.match(plain):
-                roles[UNLEARNED] = word
+            elif told := next((name for name, pattern in _ROLES.items() if pattern.match(plain)), ""):
+                roles[told] = word
             elif _TASK.match(plain):
                 tasks.append(plain if plain.startswith("forget") else word)
             elif _SETTING.match(plain):
@@ -192,15 +192,11 @@ def _of_settings(content: dict[str, Any]) -> Words:
     benchmark = entry if isinstance(entry := content.get("eval"), dict) else {}
     paths = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmark.values())]
     unlearning = mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train")
-    return replace(
-        from_names,
-        role=UNLEARNED if unlearning else from_names.role,
-        task=forget or from_names.task,
-        method=str(trainer) if unlearning and trainer else "",
-        yardstick=str(next((entry for entry in paths if entry), "")),
-        decided=f"its configuration ({trainer or mode})" if unlearning else from_names.decided,
-        above=frozenset(),
-    )
+    yardstick = str(next((entry for entry in paths if entry), ""))
+    said = replace(from_names, task=forget or from_names.task, yardstick=yardstick, above=frozenset())
+    if not unlearning:
+        return said
+    return replace(said, role=UNLEARNED, method=str(trainer or ""), decided=f"its configuration ({trainer or mode})")
 
 
 def _at(content: object, *keys: str) -> object:
@@ -212,15 +208,7 @@ def _at(content: object, *keys: str) -> object:
 
 def joined(config: Words, path: Words) -> Words:
     """Return the words of a configuration, completed by those of the path where the configuration says nothing."""
-    return Words(
-        config.role or path.role,
-        path.names or config.names,
-        path.recipe or config.recipe,
-        path.step if path.step is not None else config.step,
-        config.task or path.task,
-        config.method,
-        config.yardstick,
-        path.replicate or config.replicate,
-        (config if config.role else path).decided,
-        path.above,
-    )
+    known = config if config.role else replace(config, role=path.role, decided=path.decided)
+    step = config.step if path.step is None else path.step
+    by_path = {name: getattr(path, name) or getattr(config, name) for name in ("names", "recipe", "replicate")}
+    return replace(known, **by_path, step=step, task=config.task or path.task, above=path.above)

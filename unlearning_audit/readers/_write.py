@@ -13,7 +13,7 @@ from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.readers import _aggregates
 from unlearning_audit.readers._gather import Imported
 from unlearning_audit.readers._groups import Group, slugs
-from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Agreement, Model
+from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Model
 from unlearning_audit.readers._recompute import auc
 from unlearning_audit.store.files import write_failure
 
@@ -124,17 +124,14 @@ def _table(group: Group) -> _Table:
                 )
         part |= {sample: side for sample, side in sides.items() if sample not in part} | read
     samples = list(part)
-    place = {sample: number for number, sample in enumerate(samples)}
 
     def common(columns: Sequence[dict[str, Sequence[str]]]) -> dict[str, np.ndarray]:
         """Return, for each name that all models have, the samples on which all have it, bool [samples]."""
-        names = [name for name in columns[0] if all(name in names_of_model for names_of_model in columns)]
-        masks = {}
-        for name in names:
-            rows = frozenset.intersection(*(frozenset(names_of_model[name]) for names_of_model in columns))
-            if rows:
-                masks[name] = np.isin(np.arange(len(samples)), [place[sample] for sample in rows])
-        return masks
+        shared = {
+            name: frozenset.intersection(*(frozenset(of_model[name]) for of_model in columns))
+            for name in columns[0] if all(name in of_model for of_model in columns)
+        }  # fmt: skip
+        return {name: np.isin(samples, list(rows)) for name, rows in shared.items() if rows}
 
     attacks = common([dict.fromkeys(model.scores, model.ids) for model in group.models])
     readings = common([{name: reading.ids for name, reading in model.readings.items()} for model in group.models])
@@ -144,8 +141,8 @@ def _table(group: Group) -> _Table:
 def _columns(groups: Sequence[Group]) -> dict[str, str]:
     """Return the name in a study of every attack and value: all different, and short enough for the prefix of a
     metric."""
-    models = [model for group in groups for model in group.models]
-    return slugs((name for model in models for name in (*model.scores, *model.readings)), ROOM)
+    names = (name for group in groups for model in group.models for name in (*model.scores, *model.readings))
+    return slugs(names, ROOM)
 
 
 def _population(
@@ -184,21 +181,10 @@ def _population(
         share=np.array([first[name].share for name in readings], bool),
         comparable=np.array([columns[name] for name in (*table.attacks, *table.readings)], "U"),
         fair=all(model.fair for model in models), step=-1 if models[0].step is None else models[0].step,
-        agreements=json.dumps([_stated(reading) for reading in checks]),
-        remarks=json.dumps(_remarks(models, group, part)),
+        agreements=json.dumps([{**dataclasses.asdict(reading), "agrees": reading.agrees} for reading in checks]),
+        # What was assumed about retrained models, and whether their AUC differs from .5.
+        remarks=json.dumps([*group.notes, *yardstick(models)] if part == "retrain" else []),
     )  # fmt: skip
-
-
-def _stated(agreement: Agreement) -> dict[str, Any]:
-    return {**dataclasses.asdict(agreement), "agrees": agreement.agrees}
-
-
-def _remarks(models: list[Model], group: Group, part: str) -> list[str]:
-    """Return sentences that tell users what was assumed about the retrained models of a group, and whether their AUC
-    differs from .5 (`yardstick`). ``part``: the population that ``models`` are; [] unless it is "retrain"."""
-    if part == "retrain":
-        return [*group.notes, *yardstick(models)]
-    return []
 
 
 def yardstick(models: list[Model]) -> list[str]:

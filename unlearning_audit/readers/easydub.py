@@ -130,9 +130,8 @@ def _of_archive(path: Path, options: Options) -> list[Model]:
     words = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
     sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]
     models = []
-    for epoch, number in np.ndindex(*arrays["margins_forget"].shape[:2]):
-        if number >= options.most:
-            continue
+    epochs, count = arrays["margins_forget"].shape[:2]
+    for epoch, number in np.ndindex(epochs, min(count, options.most)):
         model = Model(path, UNLEARNED, method="_".join(words.names), step=epoch + 1, task=sets[-1] if sets else "")
         values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
         model.raw = {"epoch": epoch, "counts": {part: len(value) for part, value in values.items()}}
@@ -153,8 +152,7 @@ def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, most_retain
             numbers = tuple(np.linspace(0, len(value) - 1, most_retained).astype(int).tolist())
         right = expit(value[list(numbers)])
         model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, task, numbers), right)
-    outside = next((part for part in ("val", "test") if part in values), None)
-    if outside:
+    if outside := next((part for part in ("val", "test") if part in values), None):
         model.ids = (*model.readings["forget_prob"].ids, *model.readings[f"{outside}_prob"].ids)
         model.forget = np.arange(len(model.ids)) < len(values["forget"])
         model.heldout = ~model.forget
@@ -184,7 +182,8 @@ def joined(models: list[Model]) -> list[Unread]:
     unread = []
     for path in dict.fromkeys(model.file for model in models if "epoch" in model.raw):
         alike = [model for model in models if model.file == path]
-        tasks = [alike[0].task] if alike[0].task else _fitting(alike[0], oracles)
+        fitting = [task for task, runs in oracles.items() if runs[0].raw["counts"] == alike[0].raw["counts"]]
+        tasks = [alike[0].task] if alike[0].task else fitting
         if len(tasks) > 1:
             sentence = f"{path}: fits {', '.join(tasks)}; put this file into a folder named after its forget set"
             unread.append(Unread(path, f"{sentence}, such as {tasks[0]}"))
@@ -195,11 +194,6 @@ def joined(models: list[Model]) -> list[Unread]:
                 _rename(model, tasks[0], oracles[tasks[0]][0].words)
                 model.agreements, lines[model.raw["epoch"]] = lines[model.raw["epoch"]], []
     return unread
-
-
-def _fitting(model: Model, oracles: Mapping[str, list[Model]]) -> list[str]:
-    """Return the forget sets whose oracles have as many samples as the model."""
-    return [task for task, runs in oracles.items() if runs[0].raw["counts"] == model.raw["counts"]]
 
 
 def _rename(model: Model, task: str, words: tuple[str, ...]) -> None:

@@ -24,9 +24,7 @@ LEAST = 3
 
 def files(place: Path) -> list[Path]:
     """Return ``keep.npy`` of every model at or below a path."""
-    folder = place if place.is_dir() else place.parent
-    keep_files = [place] if place.name == "keep.npy" else []
-    return sorted(folder.rglob("keep.npy")) if place.is_dir() else keep_files
+    return sorted(place.rglob("keep.npy")) if place.is_dir() else [place] if place.name == "keep.npy" else []
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model]:
@@ -111,10 +109,9 @@ def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
 
 def _labels(folder: Path) -> np.ndarray:
     """Read the labels from the folder or the two above it. Raises ValueError if there are none."""
-    for place in (folder, folder.parent, folder.parent.parent):
-        for name in LABELS:
-            if (place / name).is_file():
-                return _arrays.load(place / name, "iu").reshape(-1).astype(np.int64)
+    places = (place / name for place in (folder, folder.parent, folder.parent.parent) for name in LABELS)
+    if file := next(filter(Path.is_file, places), None):
+        return _arrays.load(file, "iu").reshape(-1).astype(np.int64)
     raise ValueError(f"{folder}: there are logits, but no labels; save {LABELS[0]} there or in the folder above")
 
 

@@ -13,20 +13,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from unlearning_audit.readers import _aggregates, _recompute, _texts, _words
+from unlearning_audit.readers import _aggregates, _model, _recompute, _texts, _words
 from unlearning_audit.readers._groups import subject
-from unlearning_audit.readers._model import (
-    FORGET,
-    HELDOUT,
-    OTHER,
-    RETAIN,
-    Agreement,
-    Model,
-    Reading,
-    Unread,
-    read_all,
-    same_file,
-)
+from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading, Unread
 
 #: First word of a metric → part of the data; memorisation is always about the forget set.
 PARTS = {"forget": FORGET, "exact": FORGET, "extraction": FORGET, "retain": RETAIN, "holdout": HELDOUT}
@@ -48,11 +37,11 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 
     def of_file(path: Path) -> list[Model]:
         return [
-            _model(path, names, root, log, _Samples(_counts(log), _identities(log)))
+            _of_log(path, names, root, log, _Samples(_counts(log), _identities(log)))
             for names, log in _logs(path).items()
         ]
 
-    return read_all(paths, of_file)
+    return _model.read_all(paths, of_file)
 
 
 def joined(models: list[Model]) -> list[Unread]:
@@ -168,7 +157,7 @@ def _fields(log: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
                 yield name, key, field
 
 
-def _model(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any], samples: "_Samples") -> Model:
+def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any], samples: "_Samples") -> Model:
     """Read one log as a model. ``names``: the keys under which the log stands in the file; ``samples``: its samples'
     names.
 
@@ -185,9 +174,7 @@ def _model(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any], 
         model.forget, model.heldout = np.ones(len(model.ids), bool), np.zeros(len(model.ids), bool)
         return model
     for name, entry in sorted(log.items()):
-        if not isinstance(entry, dict):
-            continue
-        if isinstance(entry.get("value_by_index"), dict):
+        if isinstance(entry, dict) and isinstance(entry.get(VALUES), dict):
             _add_reading(model, name, entry, samples)
     _add_attacks(model, log, samples)
     if not model.samples.get(FORGET):
@@ -224,14 +211,12 @@ def _identities(log: dict[str, Any]) -> dict[str, dict[str, str]]:
     """
     identities: dict[str, dict[str, str]] = {}
     ambiguous = set()
-    for name, entry in sorted(log.items()):
-        values = entry.get("value_by_index") if isinstance(entry, dict) else None
-        if not isinstance(values, dict) or not values:
-            continue
-        rows = [row if isinstance(row, dict) else {} for row in values.values()]
-        if all(isinstance(row.get("ground_truth"), str) for row in rows):
+    for name, key, field in sorted(_fields(log), key=lambda part: part[0]):
+        rows = field[VALUES].values()
+        texts: list[Any] = [row.get("ground_truth") if isinstance(row, dict) else None for row in rows]
+        if key == name and texts and all(isinstance(text, str) for text in texts):
             group = _group(name)
-            names = dict(zip(values, _texts.identities(group, (row["ground_truth"] for row in rows)), strict=True))
+            names = dict(zip(field[VALUES], _texts.identities(group, texts), strict=True))
             identities[name] = names
             before = identities.setdefault(group, names)
             if any(before.get(index, sample) != sample for index, sample in names.items()):
@@ -282,7 +267,7 @@ def _numbers(entry: dict[str, Any], key: str) -> dict[str, float]:
     Samples without a number are left out, as in the log's own means.
     """
     values = {}
-    for index, row in entry["value_by_index"].items():
+    for index, row in entry[VALUES].items():
         value = row.get(key) if isinstance(row, dict) else None
         if isinstance(value, list):
             value = sum(value) / len(value) if value and all(map(_number, value)) else None
@@ -325,7 +310,7 @@ def _add_reading(model: Model, name: str, entry: dict[str, Any], samples: _Sampl
         model.left_out[name] = "each sample has a list of values, and it is unknown which one is meant"
         return
     model.agreements.append(agreement)
-    values, part = columns[key], _part(name)
+    values = columns[key]
     array = np.array(list(values.values()))
     if ratios:
         model.raw[name.lower()] = array
@@ -333,14 +318,13 @@ def _add_reading(model: Model, name: str, entry: dict[str, Any], samples: _Sampl
             array = np.minimum(array, 1 / np.maximum(array, _recompute.TINY))
         elif "max(" in agreement.how:
             array = np.maximum(0.0, 1 - array)
-    names = samples.of(name, entry["value_by_index"])
     if "_PERT_" in name:  # values of wrong answers only enter the truth ratio
         return
+    names = samples.of(name, entry[VALUES])
     # min(R, 1/R) is small for a model that knows the answer and for one that was destroyed.
-    near = 0 if "min(" in agreement.how else 1
-    near = -near if key.startswith("avg_loss") else near
+    near = 0 if "min(" in agreement.how else -1 if key.startswith("avg_loss") else 1
     share = bool((array >= 0).all() and (array <= 1).all())
-    model.readings[name] = Reading(part, tuple(names[index] for index in values), array, near, share)
+    model.readings[name] = Reading(_part(name), tuple(names[index] for index in values), array, near, share)
 
 
 def _add_attacks(model: Model, log: dict[str, Any], samples: _Samples) -> None:
@@ -355,7 +339,7 @@ def _add_attacks(model: Model, log: dict[str, Any], samples: _Samples) -> None:
         if not all(sides):
             raise ValueError(f"{model.file}: {name}: one of its two sides has no sample with a 'score'")
         member, outside = sides
-        names = samples.of(FORGET, entry[FORGET]["value_by_index"])
+        names = samples.of(FORGET, entry[FORGET][VALUES])
         member_ids |= set(names.values())
         columns[name.removeprefix("mia_")] = {names[index]: -value for index, value in member.items()} | {
             f"{HELDOUT}:{index}": -value for index, value in outside.items()
@@ -374,7 +358,7 @@ def _sides(entry: object) -> tuple[dict[str, float], dict[str, float]] | None:
     """Return the scores of forgotten samples and of the others by index; None for an entry that is not an attack."""
     if not isinstance(entry, dict):
         return None
-    sides = {key: side for key, side in entry.items() if isinstance(side, dict) and "value_by_index" in side}
+    sides = {key: side for key, side in entry.items() if _holds_values(side)}
     nonmember = next((side for key, side in sides.items() if key != FORGET), None)
     if FORGET not in sides or nonmember is None:
         return None
@@ -393,7 +377,7 @@ def _of_attack(name: str, entry: dict[str, Any], member: dict[str, float], other
     value = _recompute.auc(member=scores[0], nonmember=scores[1])
     agreements = [Agreement(f"{name} auc", printed, value, "AUC of the forgotten against the held-out side")]
     for key, side in entry.items():
-        if isinstance(side, dict) and _number(side.get("agg_value")) and "value_by_index" in side:
+        if _holds_values(side) and _number(side.get("agg_value")):
             mean = float(np.mean(list(_numbers(side, "score").values())))
             agreements.append(Agreement(f"{name} {key}", float(side["agg_value"]), mean, "mean of score"))
     return agreements
@@ -433,7 +417,7 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
     wrong only if the log names this retrained model as its reference; otherwise it cannot be checked.
     """
     aggregates, reference = (run.raw.get("aggregates", {}) for run in (model, retrained))
-    is_yardstick = model.yardstick and same_file(model.yardstick, retrained.file)
+    is_yardstick = model.yardstick and _model.same_file(model.yardstick, retrained.file)
     agreements = []
     if (
         "privleak" in aggregates
@@ -449,13 +433,11 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
     if "forget_quality" in aggregates and ratio is not None and other is not None:
         value = _recompute.forget_quality(ratio, other)
         agreements.append(Agreement("forget_quality", aggregates["forget_quality"], value, "Kolmogorov–Smirnov test"))
-    return [agreement if agreement.agrees or is_yardstick else _unsettled(agreement) for agreement in agreements]
-
-
-def _unsettled(agreement: Agreement) -> Agreement:
-    """Return the agreement for a number that may depend on the log of a missing retrained model."""
     how = "the log does not name the retrained model, and none of those given fits"
-    return dataclasses.replace(agreement, recomputed=math.nan, how=how)
+    return [
+        one if one.agrees or is_yardstick else dataclasses.replace(one, recomputed=math.nan, how=how)
+        for one in agreements
+    ]
 
 
 def _summary(path: Path, log: dict[str, Any]) -> list[Agreement]:

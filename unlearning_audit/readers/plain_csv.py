@@ -19,21 +19,9 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.readers import _texts, _words
+from unlearning_audit.readers import _model, _texts, _words
 from unlearning_audit.readers._columns import KEYS, LOSSES, Layout, complete_layout, layout_of
-from unlearning_audit.readers._model import (
-    FORGET,
-    HELDOUT,
-    NONE,
-    OTHER,
-    RETAIN,
-    RETRAIN,
-    UNKNOWN,
-    Model,
-    Reading,
-    Unread,
-    read_all,
-)
+from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Model, Reading, Unread
 from unlearning_audit.readers._sides import sides_of
 from unlearning_audit.readers._tables import TEXT, TYPED, WORKBOOKS, frame, header, numbers
 
@@ -98,18 +86,16 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         architectures = _architectures(table, layout.columns)
         whole = [part for part, damage in zip(parts, damages, strict=True) if not damage]
         lost = {sample for part in whole for sample in _without_number(path, part, layout)}
-        results: list[Model | Unread] = []
+        note = f"{path}: {len(lost)} samples lack a number in some model; they are left out of all models."
+        models: list[Model | Unread] = []
         for part, damage in zip(parts, damages, strict=True):
             rows = part[~part[layout.columns["sample"]].isin(lost)] if lost else part
-            model = _model(path, rows, layout, root, architectures, damage)
-            results.append(model)
-            if lost:
-                model.notes.append(
-                    f"{path}: {len(lost)} samples lack a number in some model; they are left out of all models."
-                )
-        return results
+            model = _of_rows(path, rows, layout, root, architectures, damage)
+            model.notes += [note] if lost else []
+            models.append(model)
+        return models
 
-    return read_all(paths, models_of)
+    return _model.read_all(paths, models_of)
 
 
 def _by_models(path: Path, table: Any, renamed: dict[str, str]) -> tuple[Any, dict[str, str]]:
@@ -182,7 +168,7 @@ def joined(models: list[Model]) -> list[Unread]:
     words = [_words.of_parts(_texts.bare(place).relative_to(top).parts) for place in places]
     common = frozenset.intersection(*(frozenset(about.names) for about in words)) if words else frozenset()
     for model, about in zip(models, words, strict=True):
-        if model.role == UNKNOWN and not model.method and all(SEED.match(name) for name in {*about.names} - common):
+        if not model.role and not model.method and all(SEED.match(name) for name in {*about.names} - common):
             model.role = about.role
     if not any(model.role in (NONE, RETRAIN) for model in models):
         common = frozenset()
@@ -252,16 +238,7 @@ def _owner(part: Any, keys: list[str]) -> str:
     return f" of the model with {', '.join(cells)}" if cells else ""
 
 
-def _check_samples(path: Path, ids: np.ndarray, owner: str) -> None:
-    """Raise ValueError for a sample with two rows of one model."""
-    if doubled := next((name for name, count in Counter(ids.tolist()).items() if count > 1), None):
-        raise ValueError(
-            f"{path}: sample {doubled}{owner} occurs twice; leave out one of its rows, or name the column that tells "
-            "models apart with --columns model=NAME"
-        )
-
-
-def _model(path: Path, part: Any, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
+def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
     """Read one model from ``part``, its rows of a table.
 
     ``layout``: what the columns mean; ``architectures``: names in the column of models that name no method; ``damage``:
@@ -280,15 +257,18 @@ def _model(path: Path, part: Any, layout: Layout, root: Path, architectures: fro
         raise ValueError(f"{path}: column {name!r} says {first['step']!r}; steps must be whole numbers, such as 100")
     method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
     task = first.get("task") or hints.task
-    model = hints.model(path, role=role, words=words, method=method, step=step, task=task)
-    model.entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
-    model.damage = damage
-    model.notes += _directions(values)
+    entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
+    known = {"role": role, "words": words, "method": method, "step": step, "task": task, "entry": entry}
+    model = hints.model(path, **known, damage=damage, notes=_directions(values))
     side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
     model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
     names = [f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str)
-    ids, owner = np.array([str(name) for name in names]), _owner(part, layout.keys)
-    _check_samples(path, ids, owner)
+    ids = np.array([str(name) for name in names])
+    if twice := _model.doubled(ids.tolist()):
+        raise ValueError(
+            f"{path}: sample {twice}{_owner(part, layout.keys)} occurs twice; leave out one of its rows, or name the "
+            "column that tells models apart with --columns model=NAME"
+        )
     audited = (side == FORGET) | (side == HELDOUT)
     model.ids, model.forget, model.heldout = tuple(ids[audited]), side[audited] == FORGET, side[audited] == HELDOUT
     if damage:

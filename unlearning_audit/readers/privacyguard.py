@@ -38,7 +38,7 @@ def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
     if twin is None or not all("score" in _texts.head(p) or _texts.kind(p) == ".parquet" for p in (train, twin)):
         return None
     try:
-        return (train, twin) if all(_user(_load(p)) for p in (train, twin)) else None
+        return (train, twin) if all(_user(frame(p)) for p in (train, twin)) else None
     except ValueError:  # a file of another format
         return None
 
@@ -46,24 +46,8 @@ def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
 def read(paths: list[Path], options: object, root: Path) -> list[Model]:
     """Return one model for each pair of frames, of training and of held-out samples; frames without a partner are
     skipped. Raises ValueError that names a file."""
-    models = []
-    for train in paths:
-        pair = _pair(train, paths) if _TRAIN.search(train.stem) else None
-        if pair:
-            models.append(_model(*pair, root))
-    return models
-
-
-def _load(path: Path) -> Any:
-    """Read a frame as a pandas DataFrame. Raises ValueError that names the file."""
-    import pandas
-
-    if _texts.kind(path) in (".csv", ".parquet"):
-        return frame(path)
-    try:
-        return pandas.read_json(path, lines=_texts.kind(path) == ".jsonl")
-    except ValueError as error:
-        raise ValueError(f"{path}: this table cannot be read ({error})") from None
+    pairs = (_pair(train, paths) for train in paths if _TRAIN.search(train.stem))
+    return [_model(*pair, root) for pair in pairs if pair]
 
 
 def _user(table: Any) -> str:
@@ -81,12 +65,10 @@ def _model(train: Path, test: Path, root: Path) -> Model:
     """Read the model of a pair of frames. If a user has several rows, the largest score counts."""
     ids, values = [], []
     for path in (train, test):
-        table = _load(path)
-        if "score" in table.columns:
-            score = numbers(path, table["score"])
-        else:
-            mean = numbers(path, table["score_mean"]) if "score_mean" in table else 0.0
-            score = numbers(path, table["score_orig"]) - mean
+        table = frame(path)
+        score = numbers(path, table["score" if "score" in table else "score_orig"])
+        if "score" not in table and "score_mean" in table:
+            score = score - numbers(path, table["score_mean"])
         if not np.isfinite(score).all() or not len(score):
             raise ValueError(f"{path}: column 'score' must hold at least one number, and only finite ones")
         # A user's largest score counts, as in its own analyses.

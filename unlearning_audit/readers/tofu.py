@@ -54,10 +54,8 @@ def _splits(log: object) -> dict[str, dict[str, Any]]:
 def _prefixes(split: str) -> tuple[str, str]:
     """Return the part of the data (forget, retain or other) that the name of a ``split`` means, and the prefix of its
     metrics."""
-    for word, prefix in PREFIX.items():
-        if word in split and word != "retain":
-            return (FORGET if word == "forget" else OTHER), prefix
-    return RETAIN, PREFIX["retain"]
+    word = next((word for word in ("forget", "real_author", "real_world") if word in split), "retain")
+    return {"forget": FORGET, "retain": RETAIN}.get(word, OTHER), PREFIX[word]
 
 
 def _model(path: Path, root: Path) -> Model:
@@ -76,12 +74,10 @@ def _model(path: Path, root: Path) -> Model:
     names = [
         f"{prefix}_{quantity}" for prefix in ("retain", "ra", "wf") for quantity in ("Prob", "ROUGE", "Truth_Ratio")
     ]
-    parts = [means[name] for name in names if name in means]
-    if len(parts) == len(names):
-        model.raw["aggregates"] = {"model_utility": _recompute.harmonic(parts)}
-        model.agreements.append(
-            Agreement("model_utility", math.nan, _recompute.harmonic(parts), "harmonic mean of nine means")
-        )
+    if all(name in means for name in names):
+        utility = _recompute.harmonic([means[name] for name in names])
+        model.raw["aggregates"] = {"model_utility": utility}
+        model.agreements.append(Agreement("model_utility", math.nan, utility, "harmonic mean of nine means"))
     return model
 
 
@@ -98,7 +94,7 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     wrong = _column(entry, "average_perturb_loss", indices, place) if "average_perturb_loss" in entry else None
     if prefix in ("ra", "wf") and wrong is not None:
         likely = likely / (likely + np.exp(-wrong).sum(axis=1))
-        _check(model, entry, f"{prefix} normalized_gt_loss", "normalized_gt_loss", indices, -np.log(likely), place)
+        _check(model, entry, f"{prefix} normalized_gt_loss", indices, place, -np.log(likely))
     if "gt_loss" in entry and "num_token_gt" in entry:
         tokens = _column(entry, "num_token_gt", indices, place)[:, 0]
         total = _column(entry, "gt_loss", indices, place)[:, 0]
@@ -111,7 +107,7 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
         quotient = np.exp(wrong.mean(axis=1) - right[:, 0])
         # Ratios of wrong to right answers are near 1 if a model knows neither.
         false_over_true = 1 / quotient
-        _check(model, entry, f"{prefix} truth_ratio", "truth_ratio", indices, false_over_true, place, quotient)
+        _check(model, entry, f"{prefix} truth_ratio", indices, place, false_over_true, quotient)
         if part == FORGET:
             model.raw["forget_truth_ratio"] = false_over_true
             values["Truth_Ratio"] = np.minimum(false_over_true, quotient), 0  # small also for a destroyed model
@@ -143,16 +139,15 @@ def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) ->
 
 
 def _check(
-    model: Model, entry: dict[str, Any], quantity: str, name: str, indices: list[str], value: np.ndarray, place: str,
-    second: np.ndarray | None = None,
-) -> None:  # fmt: skip
-    """Compare a list of the log with its recomputed ``value``, or with ``second`` where two formulas are in use."""
-    if name not in entry:
-        return
-    printed = _column(entry, name, indices, place)[:, 0]
-    ways = [value] if second is None else [value, second]
-    best = min(ways, key=lambda way: float(np.abs(printed - way).max()))
-    _agree(model, quantity, printed, best, "from the losses of each sample")
+    model: Model, entry: dict[str, Any], quantity: str, indices: list[str], place: str, *ways: np.ndarray
+) -> None:
+    """Compare a list of the log with its recomputed values, where several formulas are in use by the closest of
+    them. ``quantity``: the part of the data and the name of the list."""
+    name = quantity.split()[1]
+    if name in entry:
+        printed = _column(entry, name, indices, place)[:, 0]
+        best = min(ways, key=lambda way: float(np.abs(printed - way).max()))
+        _agree(model, quantity, printed, best, "from the losses of each sample")
 
 
 def _agree(model: Model, quantity: str, printed: np.ndarray, value: np.ndarray, how: str) -> None:

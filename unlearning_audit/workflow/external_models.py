@@ -46,15 +46,13 @@ def answered(
     model is in memory at a time, on the card if there is one. Raises ValueError that names a checkpoint which does not
     fit the model or the data.
     """
-    paths = [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
-    masks = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
+    paths = _checkpoints(files)
     rows = _rows(data, paths, seed)
     samples = _without_views(rows)
-    member = external.memberships(
-        masks | {"logits": paths[0]}, population, samples, np.broadcast_to(0, (len(paths), len(samples.y)))
-    )
+    member = _memberships(files, population, samples)
     continued = np.zeros((len(paths), 0), np.int64)
-    if generations and rows.tokenizer is not None and _prompted(rows.x):
+    # A sample with a prompt has tokens before its first scored one.
+    if generations and rows.tokenizer is not None and (rows.x[:, 1] < 0).any():
         # All models continue the same retained and test samples, in every population, as far as they retain the same.
         alike = replace(member, seed=np.zeros(len(paths), np.int64))
         continued = np.flatnonzero(rows.part < 2)[queried(alike, samples.part, generations)]
@@ -69,13 +67,21 @@ def answered(
             continuations.append((index, generation.greedy(bank, index[None])[0]))
     answers = np.stack(tokens_of)
     if answers.ndim == 4:
-        return samples, member, _published(answers, rows, samples, member, continuations)
+        return samples, member, _published(answers, rows, member, continuations)
     return samples, member, Logits(answers[:, rows.part < 2], np.arange(len(samples.y)), samples.y)
 
 
-def _prompted(x: np.ndarray) -> bool:
-    """Return whether a sample has tokens before its first scored one."""
-    return bool((x[:, 1] < 0).any())
+def _checkpoints(files: Mapping[str, str]) -> list[Path]:
+    """Return the models among the files of a population, name → path."""
+    return [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
+
+
+def _memberships(files: Mapping[str, str], population: str, samples: Data) -> Membership:
+    """Return the memberships of a population's checkpoints, whose ``samples`` are known. Messages name the first
+    checkpoint where they would name logits."""
+    paths = _checkpoints(files)
+    masks: dict[str, str | Path] = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
+    return external.memberships(masks | {"logits": paths[0]}, population, samples, len(paths))
 
 
 def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
@@ -151,19 +157,16 @@ def check(populations: list[tuple[dict[str, str], str]], data: Options, model: O
     ``data`` and ``model``: name or file, and options. No weights are read, and the model is built once. Raises
     ValueError that names the first state dict which does not fit, or a file of memberships that does not fit the data.
     """
-    opened = [[Path(path) for name, path in files.items() if name.startswith(PREFIX)] for files, _ in populations]
-    rows = _rows(data, opened[0], seed)
+    rows = _rows(data, _checkpoints(populations[0][0]), seed)
     samples = _without_views(rows)
-    for paths, (files, kind) in zip(opened, populations, strict=True):
-        masks = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
-        answers = np.broadcast_to(0, (len(paths), len(samples.y)))
-        external.memberships(masks | {"logits": paths[0]}, kind, samples, answers)
-    state_dicts = [path for paths in opened for path in paths if _state_files(path)]
+    for files, kind in populations:
+        _memberships(files, kind, samples)
+    state_dicts = [path for files, _ in populations for path in _checkpoints(files) if _state_files(path)]
     if state_dicts:
         network = _without_values(_builder(state_dicts[0], rows, model))
         _check_answer(network, rows, state_dicts[0])
     for path in state_dicts:
-        _check_fit(network, path, _shapes(path))
+        _check_fit(network, path, _read(path, _shapes))
     return len(state_dicts)
 
 
@@ -202,32 +205,27 @@ def _state_files(path: Path) -> list[Path]:
     ]
 
 
-def _shapes(path: Path) -> dict[str, list[int]]:
-    """Return name → shape of the tensors of a state dict, from its header."""
+def _shapes(part: Path) -> dict[str, list[int]]:
+    """Return name → shape of the tensors in a file of safetensors, from its header."""
     from safetensors import safe_open
 
-    shapes: dict[str, list[int]] = {}
+    with safe_open(part, "pt") as file:
+        return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (no mapping)
+
+
+def _read(path: Path, read: Callable[[Path], Mapping[str, T]]) -> dict[str, T]:
+    """Return what ``read`` gives of the files of a state dict, name → tensor or shape. Prefixes that DataParallel and
+    torch.compile put before all names are left out. Raises ValueError for a file that is not intact."""
+    tensors: dict[str, T] = {}
     for part in _state_files(path):
         try:
-            with safe_open(part, "pt") as file:
-                shapes |= {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (no mapping)
+            tensors |= read(part)
         except Exception as error:
-            raise _not_whole(part, error) from None
-    return _by_bare_names(shapes)
-
-
-def _by_bare_names(tensors: Mapping[str, T]) -> dict[str, T]:
-    """Return ``tensors``, name → tensor or shape, under names without the prefixes that DataParallel and torch.compile
-    put before all of them."""
+            raise ValueError(f"{part}: this is not a complete safetensors file ({error})") from None
     for prefix in ("_orig_mod.", "module.", "_orig_mod."):
         if tensors and all(name.startswith(prefix) for name in tensors):
             tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
-    return dict(tensors)
-
-
-def _not_whole(path: Path, error: Exception) -> ValueError:
-    """Return the error for a file that is not intact safetensors."""
-    return ValueError(f"{path}: this is not a complete safetensors file ({error})")
+    return tensors
 
 
 def _by_all_names(tensors: Mapping[str, T], further: Mapping[str, str]) -> dict[str, T]:
@@ -274,13 +272,7 @@ def _load(model: nn.Module, path: Path) -> None:
     """
     from safetensors.torch import load_file
 
-    tensors: dict[str, torch.Tensor] = {}
-    for part in _state_files(path):
-        try:
-            tensors |= load_file(part)
-        except Exception as error:
-            raise _not_whole(part, error) from None
-    tensors = _by_bare_names(tensors)
+    tensors: dict[str, torch.Tensor] = _read(path, load_file)
     _check_fit(model, path, {name: value.shape for name, value in tensors.items()})
     further = aliases(model)
     tensors = _by_all_names(tensors, further)
@@ -294,20 +286,16 @@ def _load(model: nn.Module, path: Path) -> None:
 
 
 def _published(
-    readings: np.ndarray,
-    rows: Data,
-    samples: Data,
-    member: Membership,
-    continuations: list[tuple[np.ndarray, np.ndarray]],
+    readings: np.ndarray, rows: Data, member: Membership, continuations: list[tuple[np.ndarray, np.ndarray]]
 ) -> Published:
     """Compute the scores of attacks and the values of metrics that read texts, for all samples and language models;
     return them as `Published`.
 
-    ``readings`` float32 [models, rows, tokens, 4]: the numbers of each token, for samples and views. ``rows`` are the
-    data with views, ``samples`` without. ``continuations``: for each model, the rows int64 [queried] and the generated
+    ``readings`` float32 [models, rows, tokens, 4]: the numbers of each token, for samples and views. ``rows``: the
+    data with views. ``continuations``: for each model, the rows int64 [queried] and the generated
     tokens int32 [queried, new].
     """
-    values, scores = readings.astype(np.float64), {}
+    values, scores, samples = readings.astype(np.float64), {}, _without_views(rows)
     columns: dict[str, np.ndarray] = {}
     of_samples = values[:, rows.part < 2]
     for name in registry.defining("attacks", registry.OF_TEXTS["attacks"]):
