@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -159,25 +160,22 @@ class Membership(Arrays):
             check.fail("heldout", f"has {int((heldout & train).sum())} entries that are in train")
         per_model = {name: check.field(name, "iu", (models,)) for name in ("seed", "split", "block")}
         shadow = check.field("shadow", "b", (models,))
-        weight = check.optional("weight", "f", (samples,))
+        kinds = {
+            "weight": ("f", (samples,)), "labels": ("iu", (models, samples)), "replicate": ("iu", (models,)),
+            "pair": ("iu", (samples,)), "request": ("iu", (models, samples)), "memorised": ("f", (samples,)),
+        }  # fmt: skip
+        more: dict[str, Any] = {name: check.optional(name, *kind) for name, kind in kinds.items()}
+        weight, pair, request = (more[name] for name in ("weight", "pair", "request"))
         if weight is not None and ((weight < 0).any() or not weight.any()):
             check.fail("weight", "must be non-negative and not all zero")
-        labels = check.optional("labels", "iu", (models, samples))
-        replicate = check.optional("replicate", "iu", (models,))
-        if replicate is not None:
+        if more["replicate"] is not None:
             _, first, copies = np.unique(per_model["seed"], return_index=True, return_inverse=True)
             if not np.array_equal(train, train[first][copies]):
                 check.fail("replicate", "calls models copies that were trained on different samples")
-        pair = check.optional("pair", "iu", (samples,))
         if pair is not None and (problem := unpaired(pair, forget, heldout)):
             check.fail("pair", problem)
-        request = check.optional("request", "iu", (models, samples))
         if request is not None and (request[forget] < 1).any():
             check.fail("forget", f"has {int((request[forget] < 1).sum())} entries that are part of no request")
-        memorised = check.optional("memorised", "f", (samples,))
         if not models:
             check.fail("train", "holds no model")
-        return cls(
-            train, forget, heldout, **per_model, shadow=shadow, weight=weight, labels=labels, replicate=replicate,
-            pair=pair, request=request, memorised=memorised,
-        )  # fmt: skip
+        return cls(train, forget, heldout, **per_model, shadow=shadow, **more)

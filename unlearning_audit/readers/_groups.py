@@ -441,33 +441,36 @@ def _recipes(group: Group) -> None:
     With one recipe and at least four models, half of them are the control. Models before unlearning of further recipes
     become methods, too.
     """
-    kinds = sorted({run.recipe for run in group.retrain}, key=lambda recipe: _natural(" ".join(recipe)))
+    kinds = _apart_by_words(run.recipe for run in group.retrain)
     if len(kinds) > 1:
-        common = set.intersection(*map(set, kinds))
         first, second, *more = kinds
-        labels = [" ".join(word for word in kind if word not in common) or "no setting" for kind in kinds]
-        group.notes.append(
-            f"Models were retrained by two recipes: {labels[0]} is called retrain, {labels[1]} retrain_control."
-        )
+        labels = {kind: " ".join(words) or "no setting" for kind, words in kinds.items()}
+        names = f"{labels[first]} is called retrain, {labels[second]} retrain_control"
+        group.notes.append(f"Models were retrained by two recipes: {names}.")
+        for kind in more:
+            group.methods[f"retrain_{labels[kind]}"] = [run for run in group.retrain if run.recipe == kind]
         group.control = [run for run in group.retrain if run.recipe == second]
-        for kind, label in zip(more, labels[2:], strict=True):
-            group.methods[f"retrain_{label}"] = [run for run in group.retrain if run.recipe == kind]
         group.retrain = [run for run in group.retrain if run.recipe == first]
     elif (half := len(group.retrain) // 2) >= 2:
         group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
         for run in group.control:
             run.decided = run.decided or "half of the retrained models"
     recipe_of = {id(run): (*[word for word in run.words if word not in group.words], *run.recipe) for run in group.none}
-    recipes = sorted(set(recipe_of.values()), key=lambda recipe: _natural(" ".join(recipe)))
+    recipes = _apart_by_words(recipe_of.values())
     if len(recipes) > 1:
-        common = set.intersection(*map(set, recipes))
-        reference = group.retrain[0].recipe if group.retrain else recipes[0]
-        first = reference if reference in recipes else recipes[0]
-        for recipe in recipes:
+        reference = group.retrain[0].recipe if group.retrain else ()
+        first = reference if reference in recipes else next(iter(recipes))
+        for recipe, words in recipes.items():
             if recipe != first:
-                label = "none_" + "_".join(word for word in recipe if word not in common)
-                group.methods[label] = [run for run in group.none if recipe_of[id(run)] == recipe]
+                of_recipe = [run for run in group.none if recipe_of[id(run)] == recipe]
+                group.methods[f"none_{'_'.join(words)}"] = of_recipe
         group.none = [run for run in group.none if recipe_of[id(run)] == first]
+
+
+def _apart_by_words(recipes: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
+    """Return each recipe, in natural order, → its words that not all recipes have."""
+    kinds = sorted(set(recipes), key=lambda recipe: _natural(" ".join(recipe)))
+    return {kind: [word for word in kind if not all(word in other for other in kinds)] for kind in kinds}
 
 
 def _name(groups: list[Group]) -> None:

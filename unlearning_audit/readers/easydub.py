@@ -11,6 +11,7 @@ It is taken from the path (``forget_2``), or else from the oracles with equal nu
 import re
 from collections.abc import Mapping
 from functools import cache
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -89,14 +90,10 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
     if all(key[2] is None for key in margins):
         raise ValueError(f"{paths[0].parent}: no folder forget_<number> says to which forget set these margins belong")
     models: list[Model] = []
-    counts: dict[tuple[Any, ...], int] = {}
-    for key in sorted(margins, key=lambda key: (*map(str, key[:3]), key[3])):
-        words, kind, forgotten, _ = key
-        if forgotten is None:
-            continue
-        counts[key[:3]] = counts.get(key[:3], 0) + 1
-        if counts[key[:3]] <= options.most:
-            shared = margins.get((words, kind, None, key[3]), {})
+    of_sets = sorted((key for key in margins if key[2] is not None), key=lambda key: (*map(str, key[:3]), key[3]))
+    for _, keys in groupby(of_sets, key=lambda key: key[:3]):
+        for key in islice(keys, options.most):
+            shared = margins.get((*key[:2], None, key[3]), {})
             epochs = {epoch: shared.get(epoch, {}) | files for epoch, files in margins[key].items()}
             last = max(epochs, key=lambda epoch: (len(epochs[epoch]), epoch))
             models.append(_of_one(key, epochs[last], options.kept))

@@ -46,9 +46,7 @@ def _splits(log: object) -> dict[str, dict[str, Any]]:
         if isinstance(entry, dict) and isinstance(entry.get("avg_gt_loss"), (dict, list)):
             lists = {key: value for key, value in entry.items() if isinstance(value, list)}
             splits[name] = entry | {key: {str(i): v for i, v in enumerate(value)} for key, value in lists.items()}
-    if not splits:  # the log may lie deeper in the file
-        splits = next(filter(None, map(_splits, log.values())), {})
-    return splits
+    return splits or next(filter(None, map(_splits, log.values())), {})  # the log may lie deeper in the file
 
 
 def _prefixes(split: str) -> tuple[str, str]:
