@@ -143,7 +143,11 @@ def test_equal_settings_go_to_the_first_and_a_failure_to_none():
     assert (tuning.choice(even).number, tuning.choice(even[:1]).number) == (1, 0)
     # The study's own stays up to the error of the difference, or to a tie.
     for distance, error, number in ((0.64, 0.1, 0), (0.65, 0.1, 1), (0.509, 0.0, 0), (0.511, 0.0, 1)):
-        assert tuning.choice([trial(0, distance, error), trial(1, 0.5, error)]).number == number
+        for trials in (
+            [trial(0, distance, error), trial(1, 0.5, error)],
+            [trial(1, 0.5, error), trial(0, distance, error)],
+        ):
+            assert tuning.choice(trials).number == number
 
 
 def test_flatness_is_the_share_that_is_not_told_from_the_best():
