@@ -67,7 +67,8 @@ def test_killed_runs_resume_to_the_same_results(finished, workplace):
     moments = random.Random(20)
     stages = list(STAGES)
     while stages:
-        stage, before = stages[0], set(workplace.find(f"{stages[0]}/**/*"))
+        stage = stages[0]
+        before = set(workplace.find(f"{stage}/**/*")) if stage else set()
 
         def due(stage=stage, before=before) -> bool:
             return not stage or not before >= set(workplace.find(f"{stage}/**/*"))
