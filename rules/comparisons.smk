@@ -1,7 +1,7 @@
 rule comparisons:
     """Compare all methods of one scenario with retraining, and decide the verdicts.
 
-    Inputs: metrics and contributions of every method. `{node}`: data, protocol and model, and the key.
+    Inputs: metrics and effects of every method. `{node}`: data, protocol and model, and the key.
     """
     input:
         unpack(inputs("comparisons")),

@@ -11,7 +11,7 @@ rule metrics:
     output:
         scores="results/metrics/{node}/scores.parquet",
         metrics="results/metrics/{node}/metrics.csv",
-        contributions="results/metrics/{node}/contributions.npz",
+        effects="results/metrics/{node}/effects.npz",
         records="results/metrics/{node}/records.csv",
         spec="results/metrics/{node}/spec.json",
     log:

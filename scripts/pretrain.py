@@ -10,11 +10,11 @@ from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.training import card
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import of_model
-from unlearning_audit.workflow.open_bank import builder, check_tokens, device_facts
+from unlearning_audit.workflow.open_stack import builder, check_tokens, device_facts
 
 
 def learned(
@@ -26,15 +26,15 @@ def learned(
     ``settings`` has its seed and recipe, ``place`` the path of a user's file for the model.
     """
     labels = np.zeros(len(public), np.int64)
-    bank = Bank.create(
+    stack = ModelStack.create(
         builder(samples, settings, place)[0], public, labels,
         [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=card.use(),
     )  # fmt: skip
-    check_tokens(bank, samples)
-    bank.train(Rows.where(np.ones((1, len(public)), bool)))
-    bank.write(models)
-    phi = stats.phi(logits=bank.logits()[0], y=labels)
-    return {"models": 1, **device_facts(bank.device), "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
+    check_tokens(stack, samples)
+    stack.train(Rows.where(np.ones((1, len(public)), bool)))
+    stack.write(models)
+    phi = stats.phi(logits=stack.logits()[0], y=labels)
+    return {"models": 1, **device_facts(stack.device), "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
 
 
 @script

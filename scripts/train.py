@@ -9,10 +9,10 @@ import numpy as np
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.store.files import Json
 from unlearning_audit.training import checkpoints
-from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_bank import dump, opened
+from unlearning_audit.workflow.open_stack import dump, opened
 
 
 @script
@@ -31,12 +31,12 @@ def train(
     first, copies = membership.originals()
     batch, about = membership[first], np.any(membership.queries, axis=0)
 
-    def trained() -> Iterator[tuple[np.ndarray, Membership, Bank]]:
-        for part, member, bank in opened(samples, batch, settings, place, base):
-            bank.checkpoints = checkpoints.Checkpoints(Path(models).parent, part)
+    def trained() -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
+        for part, member, stack in opened(samples, batch, settings, place, base):
+            stack.checkpoints = checkpoints.Checkpoints(Path(models).parent, part)
             with of_model(settings, place):
-                bank.train(Rows.where(member.train), record=member.forget if bank.recipe.record_updates else None)
-            yield part, member, bank
+                stack.train(Rows.where(member.train), record=member.forget if stack.recipe.record_updates else None)
+            yield part, member, stack
 
     def make() -> Json:
         return dump(trained(), samples, models, logits, copies, about, lambda: of_model(settings, place))

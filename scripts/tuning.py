@@ -5,7 +5,7 @@ from typing import Any
 from job import script
 
 from unlearning_audit.comparisons.standings import standings
-from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation import verdicts
 from unlearning_audit.evaluation.trials import read
 from unlearning_audit.report import style
@@ -20,12 +20,10 @@ def _standings(settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Return one row for each method with its distance from retraining and its ranks, over all scenarios of the study.
 
     ``settings["places"]`` lists, for each scenario and setting, the files of verdicts and of each method's
-    contributions.
+    effects.
     """
     places = settings["places"]
-    scenarios = [
-        {method["method"]: added.read(method["contributions"]) for method in place["methods"]} for place in places
-    ]
+    scenarios = [{method["method"]: added.read(method["effects"]) for method in place["methods"]} for place in places]
     classes = {
         (place["scenario"], place["setting"]): {
             row["method"]: row["verdict"] for row in verdicts.read(place["verdicts"], verdicts.VERDICTS)
@@ -41,7 +39,7 @@ def tuning(settings: dict[str, Any], **shown: str) -> None:
     """Write the tables of tuning and of overall standings, and draw the figures of tuning and of the Pareto front.
 
     ``settings["campaigns"]``: for each tuned method, the files of its trials, its chosen setting, its spec and its
-    distances; ``settings["places"]``: for each scenario and setting, the files of verdicts and contributions.
+    distances; ``settings["places"]``: for each scenario and setting, the files of verdicts and effects.
     ``shown``: the files to write, by the names of `workflow.parameters.shown`.
     """
     campaigns = []

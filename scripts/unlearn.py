@@ -14,22 +14,22 @@ from unlearning_audit.plugins.guard import PluginError, guard, readable
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store.files import ArtifactError, NoAnswerError, read_json
 from unlearning_audit.training import checkpoints
-from unlearning_audit.training.bank import Bank, Shelf
+from unlearning_audit.training.stack import ModelStack, Shelf
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow import influence
 from unlearning_audit.workflow.attempt import attempt, run_method
-from unlearning_audit.workflow.open_bank import dump, opened
+from unlearning_audit.workflow.open_stack import dump, opened
 
 
 def task_of(
-    bank: Bank, member: Membership, settings: dict[str, Any], place: dict[str, Any]
+    stack: ModelStack, member: Membership, settings: dict[str, Any], place: dict[str, Any]
 ) -> tuple[Callable[..., Any], Rows, Rows]:
-    """Set the seeds of ``bank``'s models for unlearning, and return what they are to do: a function that unlearns
+    """Set the seeds of ``stack``'s models for unlearning, and return what they are to do: a function that unlearns
     models by the method of ``settings``, the rows that each model forgets, and those that it retains.
 
     In a sequence of requests, the newest request is forgotten, or, with ``at_once``, all requests.
     """
-    bank.seeds = member.unlearning_seeds()
+    stack.seeds = member.unlearning_seeds()
     forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
     method = registry.load("methods", settings["method"], place.get("method_file"))
     options = method.Options(**settings["method_options"])
@@ -42,7 +42,7 @@ Context = tuple[Data, Membership, str, dict[str, Any], dict[str, Any], Sequence[
 
 def forgotten(
     context: Context, facts: dict[str, Any], folder: Path | None = None, like: Sequence[str] = ()
-) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
+) -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
     """Unlearn, and yield the models of each part of the batch: their numbers, their memberships and the models.
 
     ``context``: (data, memberships, file of the trained models, settings, place, files of base weights). ``facts`` is
@@ -51,15 +51,15 @@ def forgotten(
     size.
     """
     data, membership, trained, settings, place, base = context
-    for part, member, bank in opened(data, membership, settings, place, base, trained):
-        bank.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
+    for part, member, stack in opened(data, membership, settings, place, base, trained):
+        stack.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
         for path in like:
-            bank.alike = bank.copy()
-            bank.alike.load(path, models=part)
-        seconds = run_method(bank, *task_of(bank, member, settings, place), file_of(settings, place))
+            stack.alike = stack.copy()
+            stack.alike.load(path, models=part)
+        seconds = run_method(stack, *task_of(stack, member, settings, place), file_of(settings, place))
         facts["unlearn_seconds"] = round(facts.get("unlearn_seconds", 0.0) + seconds, 3)
-        facts |= {"privacy": bank.privacy} if bank.privacy else {}
-        yield part, member, bank
+        facts |= {"privacy": stack.privacy} if stack.privacy else {}
+        yield part, member, stack
 
 
 def weights(models: str, context: Context) -> dict[str, Any]:
@@ -71,9 +71,9 @@ def weights(models: str, context: Context) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     _, membership, _, settings, place, _ = context
     with Shelf(models, len(membership.seed)) as shelf:
-        for part, _, bank in forgotten(context, facts):
+        for part, _, stack in forgotten(context, facts):
             with guard(file_of(settings, place)):
-                shelf.write(part, bank)
+                shelf.write(part, stack)
     return facts
 
 
@@ -96,9 +96,9 @@ def by_itself(context: Context) -> dict[str, Any]:
         return {}
 
     def rehearse() -> dict[str, Any]:
-        _, first, bank = next(opened(data, member, settings, place, base, trained))
+        _, first, stack = next(opened(data, member, settings, place, base, trained))
         with guard(file):
-            return {"share": influence.influence(bank, *task_of(bank, first, settings, place))}
+            return {"share": influence.influence(stack, *task_of(stack, first, settings, place))}
 
     try:
         share = isolated(rehearse, file, trace=False, time_limit=influence.SECONDS)["share"]
@@ -149,13 +149,13 @@ def unlearn(
 
     def answered() -> dict[str, Any]:
         facts: dict[str, Any] = {}
-        banks = forgotten(context, facts, Path(models).parent, like)
-        return dump(banks, samples, models, logits, everyone, about) | facts
+        stacks = forgotten(context, facts, Path(models).parent, like)
+        return dump(stacks, samples, models, logits, everyone, about) | facts
 
     def read(facts: dict[str, Any]) -> dict[str, Any]:
-        banks = opened(samples, membership, settings, place, base, models, finite=False)
+        stacks = opened(samples, membership, settings, place, base, models, finite=False)
         try:
-            return dump(banks, samples, None, logits, everyone, about) | facts
+            return dump(stacks, samples, None, logits, everyone, about) | facts
         except NoAnswerError:
             raise
         except ArtifactError as error:

@@ -1,8 +1,8 @@
 """Run the tests as if on older processors: the same suite has to pass wherever it is run.
 
     uv run python tests/processors.py                          # everything, on every processor of PROCESSORS
-    uv run python tests/processors.py tests/bank -x            # arguments of pytest
-    uv run python tests/processors.py --only avx2 tests/bank   # one of them
+    uv run python tests/processors.py tests/stack -x            # arguments of pytest
+    uv run python tests/processors.py --only avx2 tests/stack   # one of them
 
 The libraries choose their code when they are loaded, by what the processor offers; environment variables forbid them
 the rest. What differs then is the order of sums and the last bits of exp and log, so no test may rest on these: it

@@ -1,19 +1,23 @@
-"""Move modules and whole rooms of the library to new names, and rewrite the texts that name them.
+"""Move modules and whole rooms of the library to new names, rename what they hold, and rewrite the texts that name it.
 
     uv run python tools/rename.py         moves everything in `tools/renames.csv` that is still in its old place
     uv run python tools/rename.py FILE…   writes the new names into files of your own: plug-ins, notebooks, branches
 
-A line of the table is a module or a room: old, new. A module without a line of its own moves with its room.
+A line of `renames.csv` is a module or a room: old, new. A module without a line of its own moves with its room. A line
+of `renamed_words.csv` is a name in code: old, new. With ``where`` = text it is a word of sentences, too.
 """
 
 import csv
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_name("renames.csv")
+WORDS = Path(__file__).with_name("renamed_words.csv")
 PACKAGE = "unlearning_audit"
 
 #: Files that may name modules, and kept results and texts, which are left unchanged.
@@ -83,6 +87,40 @@ def _split(found: re.Match[str], table: dict[str, str]) -> str:
     return "\n".join(line + comment for line in lines)
 
 
+def words() -> tuple[dict[str, str], dict[str, str]]:
+    """Return old → new name: of words of sentences and code, and of names in code alone."""
+    with WORDS.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    text, code = ({row["old"]: row["new"] for row in rows if row["where"] == where} for where in ("text", "code"))
+    return text, code
+
+
+def reworded(text: str, everywhere: dict[str, str], in_code: dict[str, str], python: bool) -> str:
+    """Return a text with new names: ``everywhere`` as words and parts of names, ``in_code`` as names of Python and
+    between backticks of docstrings. A name that is a string in the same file is a value there."""
+    text = re.sub(r"[^\W\d_]+", lambda found: everywhere.get(found[0], found[0]), text)
+    if not python:
+        return text
+    marked = {old: new for old, new in in_code.items() if f'"{old}"' not in text}
+    text = re.sub(r"`[^`\n]*`", lambda found: _replaced(found[0], marked), text)
+    lines = text.splitlines(keepends=True)
+    for token in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
+        if token.type == tokenize.NAME:
+            new = in_code.get(token.string, token.string)
+        elif token.type == tokenize.STRING and re.match(r"[rR]?[fF]", token.string) and token.start[0] == token.end[0]:
+            new = re.sub(r"\{[^{}]*\}", lambda found: _replaced(found[0], in_code), token.string)
+        else:
+            continue
+        line, (start, end) = token.start[0] - 1, (token.start[1], token.end[1])
+        lines[line] = lines[line][:start] + new + lines[line][end:]
+    return "".join(lines)
+
+
+def _replaced(text: str, names: dict[str, str]) -> str:
+    """Return a text in which whole words are replaced."""
+    return re.sub(r"\b\w+\b", lambda found: names.get(found[0], found[0]), text)
+
+
 def move(table: dict[str, str]) -> None:
     """Move the files of the library and the folders of tests, and rewrite every text that git tracks."""
     for old, new in table.items():
@@ -114,7 +152,7 @@ def _move(path: Path, to: Path) -> None:
 def write(path: Path, table: dict[str, str]) -> None:
     """Rewrite a file if it has an old name."""
     text = path.read_text(encoding="utf-8")
-    if (new := rewritten(text, table)) != text:
+    if (new := reworded(rewritten(text, table), *words(), python=path.suffix == ".py")) != text:
         path.write_text(new, encoding="utf-8")
 
 

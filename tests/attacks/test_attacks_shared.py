@@ -62,10 +62,10 @@ def test_logistic_equals_scikit_learn(rng, share):
     x = rng.normal(size=(3000, 4)) * [1, 10, 0.1, 1] + [0, 100, 0, 3]
     member = rng.random(3000) < share
     x[member] += [0.5, 5, 0.2, -0.3]
-    standard = (x - x.mean(0)) / x.std(0)
-    reference = LogisticRegression(C=0.5, class_weight="balanced", tol=1e-12, max_iter=1000).fit(standard, member)
+    standardised = (x - x.mean(0)) / x.std(0)
+    reference = LogisticRegression(C=0.5, class_weight="balanced", tol=1e-12, max_iter=1000).fit(standardised, member)
     actual = logistic.fit(x, member, ridge=2.0).log_odds(x)
-    np.testing.assert_allclose(actual, reference.decision_function(standard), atol=1e-5)
+    np.testing.assert_allclose(actual, reference.decision_function(standardised), atol=1e-5)
 
 
 @pytest.mark.parametrize("features", [2, 40])

@@ -54,7 +54,7 @@ def parts(rng: np.random.Generator, audited: int, retrained: int, skill: str, lo
     logits[:, np.arange(SAMPLES), y] += easy + skills[:, None]
     populations = {"mine": logits[:audited], "retrain": logits[audited:]}
     return {
-        method: accuracy.contributions(case(part.astype(np.float32), y, forget, heldout, "given"), accuracy.Options())
+        method: accuracy.effects(case(part.astype(np.float32), y, forget, heldout, "given"), accuracy.Options())
         for method, part in populations.items()
     }
 

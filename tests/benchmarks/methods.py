@@ -5,7 +5,7 @@
 FOLDER holds check-outs of the authors' repositories, each under a name: ``bad_teaching`` (vikram2000b/
 bad-teaching-unlearning), ``ssd`` (if-loops/selective-synaptic-dampening), ``deepunlearn`` (xcadet/deepunlearn); those
 that are not there are left out. Their functions run as a user's file does, unchanged, model by model, over loaders; the
-methods here change all models of a bank at once. Perceptrons of 64 hidden units that learned digits, a tenth to be
+methods here change all models of a stack at once. Perceptrons of 64 hidden units that learned digits, a tenth to be
 forgotten, batches of 64, as many passes on both sides. Both take turns; time is the processor's. Prints milliseconds
 for one model and the ratio of theirs to ours, as the median over repeats with the smallest and largest value.
 """
@@ -26,8 +26,8 @@ import torch
 from sklearn.datasets import load_digits
 from unlearning_audit.methods import classic
 from unlearning_audit.plugins import registry
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 #: Samples that are to be forgotten.
@@ -59,27 +59,27 @@ WAYS = {
 }  # fmt: skip
 
 
-def trained(models: int) -> tuple[Bank, Rows, Rows]:
+def trained(models: int) -> tuple[ModelStack, Rows, Rows]:
     """Models that know all samples, what they are to forget, and the rest."""
     digits = load_digits()
     x, y = (digits.data / 16).astype(np.float32), digits.target.astype(np.int64)
     mlp = registry.load("models", "mlp")
     recipe = Recipe(lr=0.05, momentum=0.9, batch_size=64, epochs=10)
     options, shape = mlp.Options(hidden=(64,)), x.shape[1:]
-    bank = Bank.create(lambda: mlp.build(options, shape, 10), x, y, range(models), recipe=recipe)
+    stack = ModelStack.create(lambda: mlp.build(options, shape, 10), x, y, range(models), recipe=recipe)
     order = np.random.default_rng(0).permutation(len(x))
     forget, retain = (Rows(np.tile(np.sort(part), (models, 1))) for part in (order[:FORGOTTEN], order[FORGOTTEN:]))
-    bank.train(retain + forget)
-    return bank, forget, retain
+    stack.train(retain + forget)
+    return stack, forget, retain
 
 
-def seconds(bank: Bank, forget: Rows, retain: Rows, method, options) -> float:
+def seconds(stack: ModelStack, forget: Rows, retain: Rows, method, options) -> float:
     """Processor time of one model's unlearning."""
-    changed = bank.copy()
+    changed = stack.copy()
     start = time.process_time()
     with redirect_stdout(io.StringIO()):  # authors' code prints as it goes
         method.unlearn(changed, forget, retain, options)
-    return (time.process_time() - start) / len(bank)
+    return (time.process_time() - start) / len(stack)
 
 
 def main() -> None:
@@ -91,15 +91,15 @@ def main() -> None:
     torch.set_num_threads(1)
     logging.disable(logging.INFO)
     warnings.simplefilter("ignore")
-    bank, forget, retain = trained(arguments.models)
+    stack, forget, retain = trained(arguments.models)
     # Authors' code takes the same time for every model, so that two models are enough.
-    two_models = bank.take(np.arange(2)), forget[[0, 1]], retain[[0, 1]]
+    two_models = stack.take(np.arange(2)), forget[[0, 1]], retain[[0, 1]]
     for name, (plugin, options, place, fields) in WAYS.items():
         path, function = place.rsplit(":", 1)
         if not (arguments.sources / path).is_file():
             continue
         method = registry.load("methods", plugin)
-        library = (bank, forget, retain, method, method.Options(**options))
+        library = (stack, forget, retain, method, method.Options(**options))
         file = str(arguments.sources / path)
         published = (*two_models, classic, classic.Options(file=file, function=function, **fields))
         spent = np.array([[seconds(*way) for way in (library, published)] for _ in range(1 + arguments.repeats)])[1:]

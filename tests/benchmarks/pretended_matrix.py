@@ -31,12 +31,12 @@ import torch
 from pydantic import BaseModel
 from unlearning_audit.plugins import registry
 from unlearning_audit.training import features, generation, relearning, tokens
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
-from bank_cases import OPTIONS, SHORT
 from pretended_card import pretended
+from stack_cases import OPTIONS, SHORT
 
 #: All is computed in double precision but learning rates, which a card has in single precision: methods get rates that
 #: single precision has (and that move the weights, as published ones hardly do in a few steps), schedules are rounded.
@@ -69,8 +69,8 @@ MODELS: dict[str, tuple[str, dict, object]] = {
     "llama, LoRA": ("llama", {"weights": "LORA", "adapter": {"rank": 2}}, TEXT),
 }
 
-#: What runs: a bank on its device → the bank, or arrays.
-Run = Callable[[Bank], object]
+#: What runs: a stack on its device → the stack, or arrays.
+Run = Callable[[ModelStack], object]
 
 
 def seeds(name: str) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ def saved(folder: Path) -> None:
     t.LlamaForCausalLM(t.LlamaConfig(num_key_value_heads=2, **size)).save_pretrained(folder / "llama")
 
 
-def bank(name: str, folder: Path, device: str, dtype: torch.dtype, **recipe: object) -> Bank:
+def stack(name: str, folder: Path, device: str, dtype: torch.dtype, **recipe: object) -> ModelStack:
     """Untrained models of one cell."""
     module, options, reads = MODELS[name]
     architecture, rng = registry.load("models", module), np.random.default_rng(0)
@@ -108,7 +108,7 @@ def bank(name: str, folder: Path, device: str, dtype: torch.dtype, **recipe: obj
         shape, classes = reads, 4
         x, y = rng.integers(0, 256, (SAMPLES, *shape), dtype=np.uint8), rng.integers(0, classes, SAMPLES)
     recipe = {"lr": RATE, "momentum": 0.9, "weight_decay": 5e-4, "batch_size": 8, "epochs": 2} | recipe
-    models = Bank.create(
+    models = ModelStack.create(
         lambda: architecture.build(settings, shape, classes), x, y, seeds(name), recipe=Recipe(**recipe), device=device,
         dtype=dtype,
     )  # fmt: skip
@@ -132,7 +132,7 @@ def training(name: str) -> Iterator[tuple[str, dict, Run]]:
     """Cells of training: label, recipe, what runs."""
     _, retain, mask = rows(name)
 
-    def train(models: Bank) -> Bank:
+    def train(models: ModelStack) -> ModelStack:
         models.train(retain, record=mask if models.recipe.record_updates else None)
         return models
 
@@ -172,7 +172,7 @@ def methods(name: str) -> Iterator[tuple[str, dict, Run]]:
         options = {key: value for key, value in SHORT.items() if key in fields} | OPTIONS.get(method, {})
         options = rates(module.Options) | options
 
-        def run(models: Bank, module=module, options=options) -> Bank:
+        def run(models: ModelStack, module=module, options=options) -> ModelStack:
             models.train(retain + forget, record=mask)
             module.unlearn(models, forget, retain, module.Options(**options))
             return models
@@ -208,10 +208,10 @@ PARTS = {"train": training, "private": private, "methods": methods, "read": read
 
 
 def difference(expected: object, value: object) -> float:
-    """The largest difference of two banks, or of two lists of arrays, in shares of the largest number of its tensor
+    """The largest difference of two stacks, or of two lists of arrays, in shares of the largest number of its tensor
     where that is above 1; infinite where one holds NaN alone."""
-    if isinstance(expected, Bank):
-        states = [{**bank.parameters, **bank.buffers} for bank in (expected, value)]
+    if isinstance(expected, ModelStack):
+        states = [{**stack.parameters, **stack.buffers} for stack in (expected, value)]
         pairs = [(states[0][name], states[1][name].cpu()) for name in states[0]]
     else:
         pairs = list(zip(expected, value, strict=True))
@@ -229,14 +229,14 @@ def cell(name: str, folder: Path, recipe: dict, run: Run) -> tuple[bool, str]:
     half, scheduled = recipe.get("precision") == "bfloat16", recipe.get("schedule", "constant") != "constant"
     dtype, bound = (torch.float32, HALF) if half else (torch.float64, SCHEDULED if scheduled else TOLERANCE)
     try:
-        expected = run(bank(name, folder, "cpu", dtype, **recipe))
+        expected = run(stack(name, folder, "cpu", dtype, **recipe))
     except ValueError as error:
         return True, f"not on the processor either: {error}"
     except Exception as error:
         return False, f"FAILS on the processor: {summary(error)}"
     with pretended() as card:
         try:
-            models = bank(name, folder, "cuda", dtype, **recipe)
+            models = stack(name, folder, "cuda", dtype, **recipe)
             card.waits.clear()
             card.uploads.clear()
             actual = run(models)

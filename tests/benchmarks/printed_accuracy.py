@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from unlearning_audit.data import cifar10
 from unlearning_audit.models import resnet_cifar
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 #: What is changed → the network, the recipe, and by how much the number of images is multiplied.
@@ -44,14 +44,14 @@ def trained(source, network: dict, recipe: dict, images: int, epochs: int) -> tu
         "schedule": "multistep", "milestones": (epochs // 2, epochs * 3 // 4),
     }  # fmt: skip
     options = resnet_cifar.Options(**network)
-    bank = Bank.create(
+    stack = ModelStack.create(
         lambda: resnet_cifar.build(options, (3, 32, 32), 10), source.x, source.y, [0],
         recipe=Recipe(**{**settings, **recipe}),
     )  # fmt: skip
     rows = np.random.default_rng(0).permutation(50_000)[:images]
-    bank.train(Rows(rows[None]))
+    stack.train(Rows(rows[None]))
     right = [
-        (bank.logits(index)[0].argmax(-1) == source.y[index]).mean() for index in (np.arange(50_000, 60_000), rows)
+        (stack.logits(index)[0].argmax(-1) == source.y[index]).mean() for index in (np.arange(50_000, 60_000), rows)
     ]
     return float(right[0]), float(right[1])
 

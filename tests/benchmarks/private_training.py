@@ -26,8 +26,8 @@ from torch import nn
 from unlearning_audit.models import cnn, mlp, resnet18, resnet_cifar
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.training import private
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 NOISE = 1.0
@@ -41,29 +41,29 @@ CASES = {
 }
 
 
-def by_opacus(bank: Bank, rows: Rows) -> None:
+def by_opacus(stack: ModelStack, rows: Rows) -> None:
     """Train every model with Opacus' fastest mode, one after the other."""
-    recipe, model = bank.recipe, copy.deepcopy(bank.model).train()
+    recipe, model = stack.recipe, copy.deepcopy(stack.model).train()
     hooks = GradSampleHooksFastGradientClipping(model, max_grad_norm=recipe.dp.max_grad_norm)
-    for m in range(len(bank)):
-        bank.fill(model, m)
+    for m in range(len(stack)):
+        stack.fill(model, m)
         optimiser = DPOptimizerFastGradientClipping(
             torch.optim.RMSprop(model.parameters(), lr=recipe.lr), noise_multiplier=NOISE,
             max_grad_norm=recipe.dp.max_grad_norm,
             expected_batch_size=len(rows) // private.steps_per_epoch(len(rows), recipe.batch_size),
-            generator=torch.Generator(bank.device).manual_seed(seed_of(bank.seeds[m], "train/noise")),
+            generator=torch.Generator(stack.device).manual_seed(seed_of(stack.seeds[m], "train/noise")),
         )  # fmt: skip
         criterion = DPLossFastGradientClipping(hooks, optimiser, nn.CrossEntropyLoss())
-        for index, _ in private.Poisson(bank, [m], rows, 1):
-            batch = bank.read([m], index)
+        for index, _ in private.Poisson(stack, [m], rows, 1):
+            batch = stack.read([m], index)
             criterion(model(batch.x[0]), batch.labels[0]).backward()
             optimiser.step()
             optimiser.zero_grad()
-        bank.insert(m, model)
+        stack.insert(m, model)
 
 
-def here(bank: Bank, rows: Rows) -> None:
-    private.descend(bank, rows, NOISE)
+def here(stack: ModelStack, rows: Rows) -> None:
+    private.descend(stack, rows, NOISE)
 
 
 def main() -> None:
@@ -87,17 +87,19 @@ def main() -> None:
         seconds = {by_opacus: [], here: []}
         for _ in range(arguments.runs):
             for train, times in seconds.items():
-                bank = Bank.create(build, x, y, range(models), recipe=recipe, **on)
+                stack = ModelStack.create(build, x, y, range(models), recipe=recipe, **on)
                 start = clock()
-                train(bank, rows)
+                train(stack, rows)
                 if arguments.device != "cpu":
                     torch.cuda.synchronize()
                 times.append(clock() - start)
         short = recipe.model_copy(update={"epochs": 2})
-        double = [Bank.create(build, x, y, range(models), recipe=short, **on, dtype=torch.float64) for _ in seconds]
-        for train, bank in zip(seconds, double, strict=True):
-            train(bank, rows)
-        first, second = (bank.parameters for bank in double)
+        double = [
+            ModelStack.create(build, x, y, range(models), recipe=short, **on, dtype=torch.float64) for _ in seconds
+        ]
+        for train, stack in zip(seconds, double, strict=True):
+            train(stack, rows)
+        first, second = (stack.parameters for stack in double)
         gap = max(float((first[name] - second[name]).abs().max()) for name in first)
         steps = models * recipe.epochs * private.steps_per_epoch(samples, recipe.batch_size)
         opacus, ours = (min(times) / steps for times in seconds.values())

@@ -33,7 +33,7 @@ BATCH, TARGETS = 4, 2
 OUTPUTS = {
     "scores": "scores.parquet",
     "metrics": "metrics.csv",
-    "contributions": "contributions.npz",
+    "effects": "effects.npz",
     "records": "records.csv",
 }
 #: File in which the process of a job leaves its peak memory in MiB.

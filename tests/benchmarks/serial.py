@@ -6,8 +6,8 @@
 The plain loop is the one that a careful person writes: batches by indexing tensors that lie in memory, torch's own SGD,
 cross entropy; of the language model, the loss that transformers has for its own class. Both take turns, so that a busy
 machine slows both; time is the processor's. Prints, for each network, milliseconds of a step and the ratio of the plain
-loop to the bank (above 1: the bank is faster), as the median over repeats with the smallest and largest value.
-``--profile`` prints instead where the bank's time goes.
+loop to the stack (above 1: the stack is faster), as the median over repeats with the smallest and largest value.
+``--profile`` prints instead where the stack's time goes.
 """
 
 import argparse
@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from unlearning_audit.plugins import registry
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 #: Network → its name among models, its options, the shape of a sample, samples, batch size.
@@ -66,7 +66,7 @@ def loss_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 
 def language_model(options: dict, shape: tuple[int, ...]) -> nn.Module:
-    """The class of transformers, of the configuration that the bank's model has."""
+    """The class of transformers, of the configuration that the stack's model has."""
     from transformers import GPT2Config, GPT2LMHeadModel
     from unlearning_audit.models._passage import undropped
 
@@ -78,9 +78,9 @@ def language_model(options: dict, shape: tuple[int, ...]) -> nn.Module:
 
 
 def banked(build, x: np.ndarray, y: np.ndarray, recipe: Recipe) -> None:
-    """Train one model in a bank, which is created first."""
-    bank = Bank.create(build, x, y, range(1), recipe=recipe, backend="serial")
-    bank.train(Rows(np.arange(len(x))[None]))
+    """Train one model in a stack, which is created first."""
+    stack = ModelStack.create(build, x, y, range(1), recipe=recipe, backend="serial")
+    stack.train(Rows(np.arange(len(x))[None]))
 
 
 def main() -> None:
@@ -105,27 +105,27 @@ def main() -> None:
         tensors = torch.from_numpy(x), torch.from_numpy(y)
         ways = {
             "plain loop": partial(plain, plain_build, *tensors, recipe),
-            "bank": partial(banked, build, x, y, recipe),
+            "stack": partial(banked, build, x, y, recipe),
         }
         for way in ways.values():
             way()
         if arguments.profile:
             profile = cProfile.Profile()
-            profile.runcall(ways["bank"])
+            profile.runcall(ways["stack"])
             pstats.Stats(profile).sort_stats("tottime").print_stats(28)
             continue
-        spent: dict[str, list[float]] = {"plain loop": [], "bank": []}
+        spent: dict[str, list[float]] = {"plain loop": [], "stack": []}
         for repeat in range(arguments.repeats):
             for way in list(ways)[:: 1 if repeat % 2 else -1]:
                 start = time.process_time()
                 ways[way]()
                 spent[way].append(time.process_time() - start)
         steps = recipe.epochs * -(-samples // batch)
-        ratio = np.array(spent["plain loop"]) / np.array(spent["bank"])
+        ratio = np.array(spent["plain loop"]) / np.array(spent["stack"])
         print(
             f"{network:13}"
             + "".join(f"  {way} {1e3 * np.median(seconds) / steps:7.2f} ms a step" for way, seconds in spent.items())
-            + f"  plain/bank {np.median(ratio):.2f} [{ratio.min():.2f}, {ratio.max():.2f}]",
+            + f"  plain/stack {np.median(ratio):.2f} [{ratio.min():.2f}, {ratio.max():.2f}]",
             flush=True,
         )
 

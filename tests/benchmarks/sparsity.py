@@ -20,8 +20,8 @@ from unlearning_audit import stats
 from unlearning_audit.data import cifar10
 from unlearning_audit.methods import l1_sparse
 from unlearning_audit.models import airbench
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 IMAGES, MODELS, FORGOTTEN, TESTED, VULNERABLE = 10_000, 8, 300, 2000, 0.05
@@ -37,17 +37,17 @@ def main(data: str, kept: str) -> None:
     orders = [rng.permutation(IMAGES) for _ in range(MODELS // 2)]
     members = np.sort([half for order in orders for half in np.split(order, 2)])
 
-    def trained(rows: np.ndarray, seeds: range) -> Bank:
-        bank = Bank.create(
+    def trained(rows: np.ndarray, seeds: range) -> ModelStack:
+        stack = ModelStack.create(
             lambda: airbench.build(airbench.Options(widths=(16, 64, 64)), (3, 32, 32), 10), source.x, source.y, seeds,
             recipe=Recipe(epochs=8, batch_size=64, lr=0.05, momentum=0.9, weight_decay=0.001, schedule="one_cycle",
                           precision="bfloat16"),
         )  # fmt: skip
-        bank.train(Rows(rows))
-        return bank
+        stack.train(Rows(rows))
+        return stack
 
-    bank = trained(members, range(MODELS))
-    phi = np.stack([stats.phi(logits=z, y=source.y[:IMAGES]) for z in bank.logits(np.arange(IMAGES))])[:-2]
+    stack = trained(members, range(MODELS))
+    phi = np.stack([stats.phi(logits=z, y=source.y[:IMAGES]) for z in stack.logits(np.arange(IMAGES))])[:-2]
     inside = np.zeros((MODELS, IMAGES), bool)
     np.put_along_axis(inside, members, True, 1)
     means, spreads = zip(
@@ -55,7 +55,7 @@ def main(data: str, kept: str) -> None:
     )
     apart = (means[0] - means[1]) / np.sqrt(sum(spreads))
     vulnerable = apart >= np.quantile(apart, 1 - VULNERABLE)
-    audited = bank.take(np.array([MODELS - 2, MODELS - 1]))
+    audited = stack.take(np.array([MODELS - 2, MODELS - 1]))
     mixed = rng.permuted(members[-2:], axis=1)
     forget, retain = mixed[:, :FORGOTTEN], mixed[:, FORGOTTEN:]
     models = {"before": audited, "retrained": trained(retain, range(MODELS, MODELS + 2))}

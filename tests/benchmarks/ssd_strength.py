@@ -18,8 +18,8 @@ import torch
 from unlearning_audit.data import cifar10
 from unlearning_audit.methods._dampening import dampen
 from unlearning_audit.models import airbench
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 MODELS, TRAINED, FORGOTTEN, TESTED = 4, 2273, 227, 2000
@@ -35,20 +35,20 @@ def main(data: str, kept: str) -> None:
         rows[:, part] for part in (slice(FORGOTTEN), slice(FORGOTTEN, TRAINED), slice(TRAINED, None))
     )
     test = np.tile(np.arange(50_000, 50_000 + TESTED), (MODELS, 1))
-    bank = Bank.create(
+    stack = ModelStack.create(
         lambda: airbench.build(airbench.Options(widths=(16, 64, 64)), (3, 32, 32), 10), source.x, source.y,
         range(MODELS), recipe=Recipe(epochs=8, lr=0.05, momentum=0.9, weight_decay=0.001, schedule="one_cycle"),
     )  # fmt: skip
-    bank.train(Rows(rows[:, :TRAINED]))
-    total, lost = (bank.squared_gradients(Rows(index), per_sample=False) for index in (rows[:, :TRAINED], forget))
+    stack.train(Rows(rows[:, :TRAINED]))
+    total, lost = (stack.squared_gradients(Rows(index), per_sample=False) for index in (rows[:, :TRAINED], forget))
     with Path(kept).open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(["alpha", "dampened", "forget", "held_out", "retain", "test"])
         for strength in ("", *STRENGTHS):
-            models, weights = bank.copy(), sum(value.numel() for value in bank.parameters.values())
+            models, weights = stack.copy(), sum(value.numel() for value in stack.parameters.values())
             if strength:
                 dampen(models, total, lost, strength, 1.0)
-            moved = sum(int((models.parameters[k] != v).sum()) for k, v in bank.parameters.items())
+            moved = sum(int((models.parameters[k] != v).sum()) for k, v in stack.parameters.items())
             right = [
                 np.mean([(single.logits(index[m])[0].argmax(-1) == source.y[index[m]]).mean()
                          for m, single in enumerate(models.take(np.array([m])) for m in range(MODELS))])

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import numpy as np
 import torch
 from unlearning_audit.plugins import registry
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 BATCH = 64
@@ -29,8 +29,8 @@ def spent(build, x: np.ndarray, y: np.ndarray, models: int, backend: str) -> flo
     """Milliseconds of one model's step, creation included."""
     recipe = Recipe(lr=0.05, momentum=0.9, weight_decay=5e-4, batch_size=BATCH, epochs=1)
     start = time.process_time()
-    bank = Bank.create(build, x, y, range(models), recipe=recipe, backend=backend)
-    bank.train(Rows(np.tile(np.arange(len(x)), (models, 1))))
+    stack = ModelStack.create(build, x, y, range(models), recipe=recipe, backend=backend)
+    stack.train(Rows(np.tile(np.arange(len(x)), (models, 1))))
     return 1e3 * (time.process_time() - start) / (models * len(x) / BATCH)
 
 

@@ -1,4 +1,4 @@
-"""Models per hour: an ordinary loop against the bank, in one run, beside what the device can do at all.
+"""Models per hour: an ordinary loop against the stack, in one run, beside what the device can do at all.
 
     python tests/benchmarks/training.py --data data [--network resnet18] [--epochs 50] [--models 8]
                                         [--in-flight 1 2 4 8] [--accuracy]
@@ -9,7 +9,7 @@ a DataLoader with transforms and two workers, single precision, one model after 
 alike, so it runs ``--ordinary-epochs`` of them unless ``--accuracy`` asks for whole models. The card's ceiling is a
 large matrix product in bfloat16 on random numbers. Prints models per hour, TFLOP/s by the operations of the
 network's convolutions and linear layers (three times those of the forward pass), the share of the ceiling and the
-test accuracy. With UNLEARNING_COMPILE=1 in the environment, torch's compiler fuses the bank's layers, which takes part
+test accuracy. With UNLEARNING_COMPILE=1 in the environment, torch's compiler fuses the stack's layers, which takes part
 of the time.
 
 ``--device cpu --in-flight 1`` measures one core, in seconds of computing, those of the workers included, so that what
@@ -31,8 +31,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from unlearning_audit.models._layers import Standardise
 from unlearning_audit.plugins import registry
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
@@ -139,14 +139,14 @@ def ordinary(name: str, data: tuple, rows: np.ndarray, recipe: Recipe, epochs: i
 
 
 def banked(name: str, data: tuple, rows: np.ndarray, recipe: Recipe, device: str) -> tuple[float, list[float]]:
-    """(seconds for each model, test accuracies) of ``rows`` [models, samples] trained as one bank."""
+    """(seconds for each model, test accuracies) of ``rows`` [models, samples] trained as one stack."""
     x, y, test_x, test_y = data
     inputs, labels = np.concatenate([x, test_x]), np.concatenate([y, test_y])
-    bank = Bank.create(lambda: network(name), inputs, labels, range(len(rows)), recipe=recipe, device=device)
+    stack = ModelStack.create(lambda: network(name), inputs, labels, range(len(rows)), recipe=recipe, device=device)
     start = settled(device)
-    bank.train(Rows(rows))
+    stack.train(Rows(rows))
     seconds = (settled(device) - start) / len(rows)
-    return seconds, accuracy(bank.logits(np.arange(len(x), len(inputs))), test_y)
+    return seconds, accuracy(stack.logits(np.arange(len(x), len(inputs))), test_y)
 
 
 def halves(models: int, pool: int, samples: int) -> np.ndarray:
@@ -196,7 +196,7 @@ def main() -> None:
     tell(f"ordinary ({epochs} epochs)", base, [right for _, right in runs], None)
     for count in a.in_flight:
         os.environ["UNLEARNING_IN_FLIGHT"] = str(count)
-        tell(f"bank, {count} in flight", *banked(a.network, data, rows, recipe, a.device), base)
+        tell(f"stack, {count} in flight", *banked(a.network, data, rows, recipe, a.device), base)
 
 
 if __name__ == "__main__":

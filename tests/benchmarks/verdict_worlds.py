@@ -28,7 +28,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation  # noqa: E402
 from unlearning_audit.evaluation.reference import Reference  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
-from folder_cases import parts as contributions  # noqa: E402
+from folder_cases import parts as effects  # noqa: E402
 from held_answers import Held  # noqa: E402
 from swap_games import layout  # noqa: E402
 
@@ -176,7 +176,7 @@ def audit(name: str, audited: int, retrained: int, seed: int) -> dict[str, dict]
         cases = paired_world(rng, **how)
     else:
         cases = world(rng, audited, retrained, **WORLDS[name])
-    parts = {method: contributions(entry, SETTINGS) for method, entry in cases.items()}
+    parts = {method: effects(entry, SETTINGS) for method, entry in cases.items()}
     lines = verdicts.compare(parts, {}, margins=margins, draws=300, seed=seed).verdicts
     return {line["method"]: line for line in lines}
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats as reference
 from unlearning_audit.comparisons import distances
-from unlearning_audit.evaluation import contributions as added
-from unlearning_audit.evaluation.contributions import single
+from unlearning_audit.evaluation import effects as added
+from unlearning_audit.evaluation.effects import single
 from unlearning_audit.metrics import accuracy
 from unlearning_audit.store.files import ArtifactError
 
@@ -26,7 +26,7 @@ def test_a_model_drawn_as_three_of_very_unequal_skill_is_seldom_broken_and_one_t
 def sides(audited, retrained, latent, influence=0.0):
     """A worth of some models against that of others, with how good each is on a scale without ends."""
     parts = [
-        single(value=np.array(value), unit=np.zeros(len(value), int), standard=accuracy.UTILITY,
+        single(value=np.array(value), unit=np.zeros(len(value), int), rule=accuracy.UTILITY,
                latent=np.array(of), influence=np.full((len(value), 3), influence))
         for value, of in zip((audited, retrained), latent, strict=True)
     ]  # fmt: skip
@@ -81,11 +81,11 @@ def test_leads_tell_models_apart_that_are_right_of_everything():
 
 
 def test_files_keep_the_scale_and_refuse_one_of_other_models(tmp_path):
-    part = single(value=np.ones(3), unit=np.arange(3), standard=accuracy.UTILITY, latent=np.array([1.0, 2.0, 3.0]))
-    path = tmp_path / "contributions.npz"
+    part = single(value=np.ones(3), unit=np.arange(3), rule=accuracy.UTILITY, latent=np.array([1.0, 2.0, 3.0]))
+    path = tmp_path / "effects.npz"
     added.write(path, {"x": part, "y": replace(part, latent=None)})
     stored = added.read(path)
     assert (stored["x"].latent.tolist(), stored["y"].latent) == ([1.0, 2.0, 3.0], None)
     added.write(path, {"x": replace(part, latent=np.ones(2))})
-    with pytest.raises(ArtifactError, match=r"contributions\.npz: field 'x\.latent' has 2 values for 3 models"):
+    with pytest.raises(ArtifactError, match=r"effects\.npz: field 'x\.latent' has 2 values for 3 models"):
         added.read(path)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from unlearning_audit.comparisons import distances as measured
 from unlearning_audit.comparisons import planning, sensitivity, standings, verdicts
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text
 from unlearning_audit.stats import decide, ratio
@@ -95,7 +95,7 @@ def test_methods_that_correspond_with_most_others_have_ranks_whoever_comes_first
             assert {row["method"] for row in table} == ranked
 
 
-def one_attack(part: Contribution) -> Contribution:
+def one_attack(part: Effect) -> Effect:
     arrays = {name: getattr(part, name)[:1] for name in ("names", "value", "influence", "imagined")}
     return replace(part, **arrays)
 
@@ -134,7 +134,7 @@ def advantages(seed, truth: dict[str, tuple[float, ...]], spread=0.0, pairs=2, s
     ``noise`` about its mean for method x; models vary little."""
     rng, unit = np.random.default_rng(seed), np.repeat(np.arange(pairs), splits)
     apart = [[spread], [0.0]] * np.where(unit % 2, 1.0, -1.0)
-    standard = Standard(1, "advantage", ideal=0.0, units="pairs", lowest=-1.0, highest=1.0)
+    rule = DecisionRule(1, "advantage", ideal=0.0, units="pairs", lowest=-1.0, highest=1.0)
     empty, parts = np.zeros((2, len(unit), 0)), {}
     for method, distances in truth.items():
         value = np.array(distances)[:, None] + apart + 0.01 * rng.standard_normal((2, len(unit)))
@@ -142,7 +142,7 @@ def advantages(seed, truth: dict[str, tuple[float, ...]], spread=0.0, pairs=2, s
             loud = noise * rng.standard_normal(len(unit))
             value[0] += loud - loud.mean()
         names = "loud/trained", "sure/trained"
-        parts[method] = {"advantage": Contribution(names, value, empty, empty, unit, 0 * unit, np.arange(0), standard)}
+        parts[method] = {"advantage": Effect(names, value, empty, empty, unit, 0 * unit, np.arange(0), rule)}
     return parts
 
 
@@ -175,7 +175,7 @@ def test_a_language_model_is_broken_by_its_perplexity():
     rng, lost = np.random.default_rng(14), {"none": 0.0, "retrain": 0.0, "control": 0.0, "worse": 0.4, "x": 0.03}
     metrics = advantages(14, {method: (0.3 * (method == "none"),) * 2 for method in lost}, pairs=4)
     for method, parts in metrics.items():
-        places = {"unit": parts["advantage"].unit, "split": parts["advantage"].split, "standard": _text.UTILITY}
+        places = {"unit": parts["advantage"].unit, "split": parts["advantage"].split, "rule": _text.UTILITY}
         for role in ("retain", "test"):
             value = 3.0 + lost[method] + 0.01 * rng.standard_normal(len(places["unit"]))
             parts[f"nll_{role}"] = single(value=value, **places)
@@ -229,8 +229,8 @@ def test_models_without_partners_are_held_against_the_mean_and_without_retrainin
 @pytest.mark.parametrize(("near", "value", "ends"), [(-1, 0.5, (-0.25, 0.2)), (1, 1.6, (-0.2, 0.25))])
 def test_the_margin_of_a_ratio_is_a_factor_to_both_sides(near, value, ends):
     (part,) = of_seeds({"x": np.full(6, value) + 0.01 * np.arange(6)})["x"].values()
-    standard = replace(part.standard, ideal=1.0, direction=near, margin="forgetting_quality", scale="ratio", far=False)
-    (row,) = compare({"x": {"f": replace(part, standard=standard)}})[0].distances
+    rule = replace(part.rule, ideal=1.0, direction=near, margin="forgetting_quality", scale="ratio", two_sided=False)
+    (row,) = compare({"x": {"f": replace(part, rule=rule)}})[0].distances
     assert (row["margin_far"], row["margin_near"]) == pytest.approx(ends)
     assert (row["distance"], row["from"]) == (pytest.approx(near * (value + 0.025 - 1)), "theory")
 

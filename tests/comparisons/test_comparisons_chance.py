@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from unlearning_audit.comparisons import distances
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import single
+from unlearning_audit.evaluation.effects import single
 from unlearning_audit.metrics import confusion, swap
 from unlearning_audit.stats import crossed
 
@@ -74,8 +74,8 @@ def scores(rng, mean: float, spread: float, models: int = 3, rows: int = 150):
     """IC scores of models that confuse each of the same samples with a probability of their own."""
     rate = np.clip(mean + spread * rng.standard_normal((models, 1)), 0, 1)
     part = crossed.per_model(value=(rng.random((models, rows)) < rate) * 1.0, weight=np.ones((models, rows)))
-    contribution = single(**vars(part), unit=np.zeros(models, np.int64), standard=confusion.DECIDES["ic_score"])
-    return {"ic_score": contribution}
+    effect = single(**vars(part), unit=np.zeros(models, np.int64), rule=confusion.DECIDES["ic_score"])
+    return {"ic_score": effect}
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.03, 0.1])

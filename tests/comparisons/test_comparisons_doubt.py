@@ -9,16 +9,16 @@ import verdict_worlds as worlds
 from scipy.stats import binom
 from unlearning_audit import stats
 from unlearning_audit.comparisons import distances, retrained, sensitivity, verdicts
-from unlearning_audit.evaluation.contributions import Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, single
 from unlearning_audit.stats import decide
 
 from comparison_cases import MARGINS, compare, scenario
-from folder_cases import parts as contributions
+from folder_cases import parts as effects
 
 
 def tables(cases: dict):
     """The tables of one audit of imported models."""
-    parts = {method: contributions(entry, worlds.SETTINGS) for method, entry in cases.items()}
+    parts = {method: effects(entry, worlds.SETTINGS) for method, entry in cases.items()}
     return verdicts.compare(parts, {}, margins=MARGINS, draws=100, seed=0)
 
 
@@ -91,26 +91,26 @@ def test_of_few_retrained_models_more_are_asked_for():
     assert "retrained models find it" in lines["mine"]["note"]
 
 
-def yardstick(sampled=0.0, spread=0.0, audited=1, band=1.0, known=False):
-    return retrained.Yardstick(sampled, spread, audited, band, known)
+def reference(sampled=0.0, spread=0.0, audited=1, band=1.0, known=False):
+    return retrained.Reference(sampled, spread, audited, band, known)
 
 
 def test_the_least_distance_and_the_room_of_the_normal_distribution():
     """Beside one model of known spread, and where samples alone say how far."""
     for of, count, band, error in (
-        (yardstick(spread=0.25, known=True), 1, 1.0, 0.5 * np.sqrt(2)),
-        (yardstick(sampled=1e-4, band=1.2), 2, 1.2, 0.01),
+        (reference(spread=0.25, known=True), 1, 1.0, 0.5 * np.sqrt(2)),
+        (reference(sampled=1e-4, band=1.2), 2, 1.2, 0.01),
     ):
         assert of.least_distance(count) == pytest.approx((band * 1.959964 + 0.841621) * error, rel=1e-4)
         assert of.room_needed(count) == pytest.approx((band * 1.644854 + 1.281552) * error, rel=1e-4)
-    sizes = [yardstick(1e-4, 4e-4, band=1.2).least_distance(count) for count in (2, 3, 10, 100)]
+    sizes = [reference(1e-4, 4e-4, band=1.2).least_distance(count) for count in (2, 3, 10, 100)]
     assert sizes == sorted(sizes, reverse=True)
 
 
 @pytest.mark.parametrize(("audited", "others"), [(1, 2), (1, 10), (3, 5)])
 def test_a_distance_of_that_size_is_found_and_retraining_shown_equivalent_with_power_of_four_fifths(audited, others):
     """Simulated as `stats.unpaired` reads them: models of spread 1, without noise of samples."""
-    rng, audits, of = np.random.default_rng(10), 20_000, yardstick(spread=1.0, audited=audited)
+    rng, audits, of = np.random.default_rng(10), 20_000, reference(spread=1.0, audited=audited)
     error = np.sqrt(1 / audited + 1 / others)
     value = error * rng.standard_normal(audits)
 
@@ -126,8 +126,8 @@ def test_a_distance_of_that_size_is_found_and_retraining_shown_equivalent_with_p
 
 
 def test_the_least_numbers_of_retrained_models_that_decide_are_named_once_each(monkeypatch):
-    of = yardstick(spread=4e-4)
-    monkeypatch.setattr(retrained.Yardstick, "of", lambda read: of)
+    of = reference(spread=4e-4)
+    monkeypatch.setattr(retrained.Reference, "of", lambda read: of)
     distance = SimpleNamespace(estimate=SimpleNamespace(low=-0.08, high=0.11))
     reading = SimpleNamespace(margin=(-0.1, 0.12), side=SimpleNamespace(retrained=2), given="", distance=distance)
     (alike, *_), *found = plans = retrained.deciding_counts(reading)
@@ -182,10 +182,10 @@ def test_a_coarse_metric_neither_blocks_equivalence_nor_is_asked_for_more(lackin
     parts = scenario(np.random.default_rng(2), truth, **size)
     for method in truth:
         part = parts[method]["advantage"]
-        coarse = replace(part.standard, coarse=True, narrows=False)
+        coarse = replace(part.rule, coarse=True, narrows=False)
         if not lacking or not method.startswith(lacking):
             noise = np.linspace(-0.3, 0.3, size["pairs"])[part.unit]
-            parts[method]["coarse"] = replace(part, standard=coarse, value=part.value + noise)
+            parts[method]["coarse"] = replace(part, rule=coarse, value=part.value + noise)
     row = compare(parts)[1]["x"]
     assert "coarse" not in row["note"]
     assert row["verdict"] == (decide.EQUIVALENT if lacking else decide.INCONCLUSIVE)
@@ -205,7 +205,7 @@ def test_a_metric_is_too_coarse_where_retraining_itself_is_not_shown_to_be_equiv
     def of(half: float, *metrics: str) -> SimpleNamespace:
         distance, reads = SimpleNamespace(inner=(-half, half)), {}
         for metric in metrics:
-            side = SimpleNamespace(audited=SimpleNamespace(standard=SimpleNamespace(coarse=metric == "tail")))
+            side = SimpleNamespace(audited=SimpleNamespace(rule=SimpleNamespace(coarse=metric == "tail")))
             reads[metric] = SimpleNamespace(distance=distance, margin=(-0.1, 0.1), side=side)
         return SimpleNamespace(of=lambda deciding: reads)
 
@@ -215,14 +215,14 @@ def test_a_metric_is_too_coarse_where_retraining_itself_is_not_shown_to_be_equiv
 
 def test_no_number_of_a_method_is_more_than_the_margin_away_in_a_coarse_metric_with_an_end():
     part = scenario(np.random.default_rng(9), {"none": (0.0,)})["none"]["advantage"]
-    of = read(replace(part, standard=replace(part.standard, coarse=True, coarse_margin=0.2)), "tail")
+    of = read(replace(part, rule=replace(part.rule, coarse=True, coarse_margin=0.2)), "tail")
     margins = [one.margin for one in (of.with_coarse_margin(), of.with_coarse_margin().capped(0.1),
                                       replace(of, margin=(-0.3, 0.3)).with_coarse_margin())]  # fmt: skip
     assert margins == [(-0.2, 0.2), (-0.05, 0.05), (-0.3, 0.3)]
     parts = scenario(np.random.default_rng(2), {"none": (0.3,), "retrain": (0.0,)}, pairs=3, models=1, k=40)
     for metrics in parts.values():
-        wide = replace(metrics["advantage"].standard, coarse=True, coarse_margin=0.12)
-        metrics["coarse"] = replace(metrics["advantage"], standard=wide)
+        wide = replace(metrics["advantage"].rule, coarse=True, coarse_margin=0.12)
+        metrics["coarse"] = replace(metrics["advantage"], rule=wide)
     rows = [row for row in compare(parts)[0].distances if row["method"] == "none"]
     found = {row["metric"]: (row["margin_far"], row["margin_near"]) for row in rows}
     assert found["coarse"] == pytest.approx((-0.12, 0.12), abs=0.02)
@@ -268,20 +268,20 @@ def test_a_retrained_model_that_lies_there_three_times_is_one():
     assert lines["mine"]["verdict"] == lines["none"]["verdict"] == decide.NO_YARDSTICK
 
 
-def gaps(case, standard):
+def gaps(case, rule):
     """A user's number of one value for each model: how much more confident it is in forgotten than in held-out ones."""
     member = case.membership
     sides = zip(stats.phi(logits=case.unlearned, y=case.data.y), member.forget, member.heldout, strict=True)
     value = np.array([np.median(phi[forget]) - np.median(phi[heldout]) for phi, forget, heldout in sides])
-    return {"gap": single(value=value, unit=member.block, standard=standard)}
+    return {"gap": single(value=value, unit=member.block, rule=rule)}
 
 
 def accused(audits: int, draw: bool) -> int:
     """How often a retrained model is called anything by `gaps` where forgotten samples are harder by themselves."""
-    count, standard = 0, Standard(direction=1, margin="0.5", ideal=0.0, draw=draw).without_draw()
+    count, rule = 0, DecisionRule(direction=1, margin="0.5", ideal=0.0, draw=draw).without_draw()
     for seed in range(audits):
         cases = worlds.world(np.random.default_rng([seed, 7]), 3, 3, harder=1.5, varying=0.3)
-        parts = {method: gaps(case, standard) for method, case in cases.items()}
+        parts = {method: gaps(case, rule) for method, case in cases.items()}
         lines = {line["method"]: line for line in verdicts.compare(parts, {}, margins={}, draws=100, seed=0).verdicts}
         count += lines["mine"]["verdict"] in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED, decide.BROKEN)
     return count
@@ -290,7 +290,7 @@ def accused(audits: int, draw: bool) -> int:
 @pytest.mark.slow
 def test_what_a_users_number_reads_in_theory_counts_where_samples_are_a_fair_draw():
     """Elsewhere retrained models tell; by theory, which the file may insist on, a sound model is accused."""
-    assert Standard(direction=1, margin="0.5", ideal=0.0).draw
+    assert DecisionRule(direction=1, margin="0.5", ideal=0.0).draw
     assert accused(40, draw=True) <= binom.ppf(0.999, 40, 0.05)
     assert accused(10, draw=False) > 5
 
@@ -298,11 +298,11 @@ def test_what_a_users_number_reads_in_theory_counts_where_samples_are_a_fair_dra
 @pytest.mark.parametrize("theory", [0.0, np.nan])
 def test_one_model_without_samples_shows_nothing_of_how_it_varies(theory):
     """Its distance from theory, or from one other model, would be certain however small it is."""
-    standard = Standard(direction=1, margin="0.5", ideal=theory, draw=False)
+    rule = DecisionRule(direction=1, margin="0.5", ideal=theory, draw=False)
 
     def audit(models):
         sizes = {"none": 0.3, "retrain": 0.0, "mine": 0.1}
-        parts = {name: {"gap": single(value=np.full(models, size), unit=np.arange(models), standard=standard)}
+        parts = {name: {"gap": single(value=np.full(models, size), unit=np.arange(models), rule=rule)}
                  for name, size in sizes.items()}  # fmt: skip
         return verdicts.compare(parts, {}, margins={}, draws=100, seed=0)
 

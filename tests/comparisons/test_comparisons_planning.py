@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from unlearning_audit import stats
 from unlearning_audit.comparisons import planning, sensitivity
-from unlearning_audit.evaluation.contributions import Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, single
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import competition
 
@@ -124,12 +124,12 @@ def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold(
 @pytest.mark.parametrize("audited", [1, 3, 10])
 def test_models_without_partners_resolve_what_their_interval_does(audited):
     """Models vary by .08, which samples alone, of which there are many, do not show; ten are retrained."""
-    rng, standard = np.random.default_rng(0), Standard(1, "auc", lowest=0.0, highest=1.0)
+    rng, rule = np.random.default_rng(0), DecisionRule(1, "auc", lowest=0.0, highest=1.0)
 
     def models(count, mean):
         influence = 0.02 / np.sqrt(60) * rng.standard_normal((count, 60))
         value, unit = mean + 0.08 * rng.standard_normal(count), np.zeros(count, int)
-        return {"auc": replace(single(value=value, influence=influence, unit=unit, standard=standard), partners=False)}
+        return {"auc": replace(single(value=value, influence=influence, unit=unit, rule=rule), partners=False)}
 
     counts = {"none": audited, "x": audited, "retrain": 10, "retrain_control": 10}
     tables, _ = compare({name: models(count, 0.9 if name == "none" else 0.5) for name, count in counts.items()})

@@ -6,27 +6,27 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from unlearning_audit.comparisons import distances, sensitivity, verdicts
-from unlearning_audit.evaluation.contributions import Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, single
 from unlearning_audit.stats import decide
 
 from comparison_cases import MARGINS
 from slow_cases import slow
 from stat_cases import at_most
 
-STANDARD = Standard(1, "auc", units="models")
+STANDARD = DecisionRule(1, "auc", units="models")
 #: Of retrained models: equivalence within ±.05 can be shown.
 SPREAD = 0.012
 
 
-def part(value, moved=0.0, standard=STANDARD):
-    """Contributions of models with these values, each of which 40 samples move alike."""
+def part(value, moved=0.0, rule=STANDARD):
+    """Effects of models with these values, each of which 40 samples move alike."""
     value = np.atleast_1d(np.asarray(value, np.float64))
     influence = np.full((len(value), 40), moved)
-    return single(value=value, influence=influence, unit=np.zeros(len(value), np.int64), standard=standard)
+    return single(value=value, influence=influence, unit=np.zeros(len(value), np.int64), rule=rule)
 
 
 def judged(cases, spreads=None):
-    """Method → its line; ``cases``: method → metric → contribution."""
+    """Method → its line; ``cases``: method → metric → effect."""
     rows = verdicts.compare(cases, {}, margins=MARGINS, draws=100, seed=0, spreads=spreads).verdicts
     return {row["method"]: row for row in rows}
 
@@ -53,7 +53,7 @@ def test_a_distance_is_found_below_the_spread_that_would_make_it_chance(spread, 
 
 def test_a_p_value_of_ones_own_counts_only_where_there_is_nothing_to_hold_against():
     exact, held = (
-        replace(part(0.7, 0.003, Standard(1, "auc", ideal=ideal, units="models")), p=np.array([0.0123]))
+        replace(part(0.7, 0.003, DecisionRule(1, "auc", ideal=ideal, units="models")), p=np.array([0.0123]))
         for ideal in (0.5, np.nan)
     )
     first, second = (
@@ -65,11 +65,11 @@ def test_a_p_value_of_ones_own_counts_only_where_there_is_nothing_to_hold_agains
 
 def test_two_numbers_at_the_same_end_are_saturated():
     """One model whose samples have a standard error of .003·√40 = .019."""
-    standard = Standard(-1, "auc", units="models", lowest=0.0, highest=1.0)
-    high, higher, below, low = (part(value, 0.003, standard) for value in (0.97, 0.99, 0.96, 0.02))
+    rule = DecisionRule(-1, "auc", units="models", lowest=0.0, highest=1.0)
+    high, higher, below, low = (part(value, 0.003, rule) for value in (0.97, 0.99, 0.96, 0.02))
     assert [distances._end(one, 0) for one in (high, below, low)] == ["ceiling", "", "floor"]
     sentences = [
-        distances.Read.saturated.func(SimpleNamespace(side=SimpleNamespace(audited=high, yardstick=one), place=0))
+        distances.Read.saturated.func(SimpleNamespace(side=SimpleNamespace(audited=high, reference=one), place=0))
         for one in (higher, below, low)
     ]
     assert sentences == [distances.SATURATED.format("ceiling"), "", ""]
@@ -85,7 +85,7 @@ def test_a_small_spread_shows_that_a_method_is_like_retraining():
 
 
 def test_what_has_no_spread_shows_no_equivalence():
-    worth = Standard(-1, "accuracy", deciding=False)
+    worth = DecisionRule(-1, "accuracy", deciding=False)
     cases = {name: {"auc": part(value), "accuracy_test": part(0.9, 0.001, worth)}
              for name, value in (("mine", 0.5), ("none", 0.9), ("retrain", 0.5))}  # fmt: skip
     line = judged(cases, {"auc": 0.01})["mine"]

@@ -33,7 +33,7 @@ def of(masks, tokens=None, logits=None, wrong=None):
     return Case(membership=masks, target=np.ones(len(masks.seed), bool), tokens=tokens, unlearned=logits, data=data)
 
 
-def contribution(metric, case):
+def effect(metric, case):
     (part,) = call.parts(metric, case, SETTINGS).values()
     return part
 
@@ -43,7 +43,7 @@ def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
     rng, wrong, read, near = np.random.default_rng(3), np.arange(20, 40)[:, None], [], []
     for right, answers in ((np.full((3, 20), -0.1), -rng.uniform(10, 20, (3, 20))), rng.normal(-40, 20, (2, 3, 20))):
         case = of(member(), logits=two(np.minimum(np.concatenate([right, answers], axis=1), -1e-3)), wrong=wrong)
-        read.append(contribution(truth_ratio, case).value[0].mean())
+        read.append(effect(truth_ratio, case).value[0].mean())
         near.append(np.nanmean(truth_ratio.closeness(truth_ratio.log_ratio(case.unlearned, wrong, wrong[:, :0]))))
     assert abs(near[0] - near[1]) < 0.1
     assert read[0] > 0.99 > 0.75 > read[1] > 0.25
@@ -55,16 +55,16 @@ def test_rouge_and_utility_add_up(monkeypatch):
     overlaps[0, 0] = np.nan
     monkeypatch.setattr("unlearning_audit.metrics._answers.overlap", lambda case, files: overlaps)
     case = of(member(), logits=two(-rng.exponential(size=(3, 20)) - 0.1), wrong=np.roll(np.arange(20), 1)[:, None])
-    assert contribution(rouge, case).value[0] == pytest.approx(np.nanmean(overlaps[:, :4, 0], 1))
+    assert effect(rouge, case).value[0] == pytest.approx(np.nanmean(overlaps[:, :4, 0], 1))
     case.data.part = (np.arange(20) >= 16).astype(np.uint8)
-    worth, (row,) = contribution(utility, case), call.rows(utility, case, SETTINGS)
-    assert (worth.value[0].mean(), worth.standard.deciding) == (pytest.approx(row.value), False)
+    worth, (row,) = effect(utility, case), call.rows(utility, case, SETTINGS)
+    assert (worth.value[0].mean(), worth.rule.deciding) == (pytest.approx(row.value), False)
     overlaps[0] = 0
     assert call.parts(utility, case, SETTINGS) == {}, "a harmonic mean has no slope at 0"
 
 
 def world(rng, samples, more: float):
-    """Contributions of models whose tokens are guessed with a chance of their sample and model, ``more`` of what was
+    """Effects of models whose tokens are guessed with a chance of their sample and model, ``more`` of what was
     forgotten."""
     masks = membership(np.random.default_rng(0), pairs=2, models=3, samples=80, k=40)
     chance = np.clip(samples + rng.normal(0, 0.03, (12, 1)) + more * masks.forget, 0, 1)[..., None]

@@ -113,9 +113,9 @@ def test_check_says_of_an_edited_study_what_is_to_be_made_and_why_through_which_
 WRONG = {
     "model": ('model.head = "3"', 'model.head = "7"', "model.head is '7', which is not a layer of the model"),
     "data": ("return Source(", "return (", "load must return a Source of unlearning_audit.data, it returned tuple"),
-    "method": ("    bank.fit", "    [][3]\n    bank.fit", "mine.py line 19, in unlearn: IndexError: list index out of"),
-    "method ": ("(bank: Bank, forget: Rows, retain", "(forget: Bank, bank: Rows, retain",
-                "unlearn must have the parameters (bank, forget, retain, options)"),
+    "method": ("    stack.fit", "    [][3]\n    stack.fit", "mine.py line 19, in unlearn: IndexError: list index out"),
+    "method ": ("(stack: ModelStack, forget: Rows, retain", "(forget: ModelStack, stack: Rows, retain",
+                "unlearn must have the parameters (stack, forget, retain, options)"),
 }  # fmt: skip
 
 

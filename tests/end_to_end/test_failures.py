@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.arrays import Logits
 from unlearning_audit.evaluation.rows import FAILURE, read_union
 from unlearning_audit.report import ending, failures
 from unlearning_audit.store.files import FailedError, NoAnswerError, read_json
-from unlearning_audit.training.bank import read_models
+from unlearning_audit.training.stack import read_models
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ class Options(Settings):
     pass
 
 
-def unlearn(bank, forget, retain, options):
+def unlearn(stack, forget, retain, options):
     {}
 """
 ATTACK = """from unlearning_audit.plugins.settings import Settings
@@ -54,26 +54,26 @@ PLUGINS = {"bad_attack": ATTACK, "bad_metric": "def rows(case, options, rng):\n 
 HARMLESS = {
     "decent": "pass",
     "moves": "os.chdir('/')",
-    "relabels": "bank.labels[...] = 0",
-    "shrinks": "bank.x = bank.x[:10]",
-    "means": "bank.x[...] = bank.x.float().mean(0).to(bank.x.dtype)",
+    "relabels": "stack.labels[...] = 0",
+    "shrinks": "stack.x = stack.x[:10]",
+    "means": "stack.x[...] = stack.x.float().mean(0).to(stack.x.dtype)",
 }
 #: What mixes models with each other.
 MIXING = {
-    "mixes": "bank.edit(lambda name, w: w[:1].expand_as(w).clone())",
-    "mixes_some": "bank.edit(lambda name, w: torch.cat([w[:1].expand_as(w[:3]), w[3:]]).clone())",
-    "means_of_all": "bank.edit(lambda name, w: w.mean(0, keepdim=True).expand_as(w).clone())",
-    "mixes_half": "bank.edit(lambda name, w: (w + w.roll(1, 0)) / 2)",
-    "mixes_head": "bank.edit(lambda name, w: w[:1].expand_as(w).clone() if name.startswith(bank.model.head) else w)",
-    "rolls": "bank.edit(lambda name, w: w.roll(1, 0))",
+    "mixes": "stack.edit(lambda name, w: w[:1].expand_as(w).clone())",
+    "mixes_some": "stack.edit(lambda name, w: torch.cat([w[:1].expand_as(w[:3]), w[3:]]).clone())",
+    "means_of_all": "stack.edit(lambda name, w: w.mean(0, keepdim=True).expand_as(w).clone())",
+    "mixes_half": "stack.edit(lambda name, w: (w + w.roll(1, 0)) / 2)",
+    "mixes_head": "stack.edit(lambda name, w: w[:1].expand_as(w).clone() if name.startswith(stack.model.head) else w)",
+    "rolls": "stack.edit(lambda name, w: w.roll(1, 0))",
 }
 BODIES = {
     **HARMLESS, **MIXING,
-    "mixes_little": "bank.edit(lambda name, w: w * (torch.rand(w.shape[1:]) < 0.9) + 1e-3 * w.std())",
+    "mixes_little": "stack.edit(lambda name, w: w * (torch.rand(w.shape[1:]) < 0.9) + 1e-3 * w.std())",
     "forever": "import time; time.sleep(600)",
     "raises": "[][3]",
     "crashes": "import ctypes; ctypes.string_at(0)",
-    "shapes": "bank.edit(lambda name, value: value[..., :1])",
+    "shapes": "stack.edit(lambda name, value: value[..., :1])",
 }  # fmt: skip
 LINES = {
     "scenarios.main.attacks.bad: bad_attack.py line 9, in score: AttributeError: 'numpy.ndarray' object has no "

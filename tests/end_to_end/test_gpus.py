@@ -27,8 +27,8 @@ class Options(Settings):
     together: int
 
 
-def unlearn(bank, forget, retain, options):
-    """The bank stays as it is. Once it has met the others, rehearsals of it do nothing."""
+def unlearn(stack, forget, retain, options):
+    """The stack stays as it is. Once it has met the others, rehearsals of it do nothing."""
     if Path("seen").exists() and str(options.number) in Path("came").read_text().split():
         return
     here = Path(f"here-{os.environ['CUDA_VISIBLE_DEVICES']}-{os.getpid()}")
@@ -118,7 +118,7 @@ class Options(Settings):
     attempts: int
 
 
-def unlearn(bank, forget, retain, options):
+def unlearn(stack, forget, retain, options):
     """Fail as torch does."""
     with open(f"tried{options.attempts}", "a") as file:
         file.write("once\\n")

@@ -22,10 +22,10 @@ class Options(Settings):
     factor: float = Field(1.0, ge=0)
 
 
-def unlearn(bank, forget, retain, options):
+def unlearn(stack, forget, retain, options):
     """``forget`` and ``retain`` are not looked at."""
     assert len(forget) < len(retain)
-    bank.edit(lambda name, weight: weight * options.factor if name in bank.head else weight)
+    stack.edit(lambda name, weight: weight * options.factor if name in stack.head else weight)
 '''
 CLASSIC = """import torch
 

@@ -12,9 +12,9 @@ from unlearning_audit.store.files import read_arrays, read_json
 SIGNAL = '''"""The largest logit: float32 [models, samples]."""
 
 
-def read(bank, member, rows, settings):
+def read(stack, member, rows, settings):
     """Of the samples that attacks are asked about."""
-    return bank.logits(rows).max(axis=-1)
+    return stack.logits(rows).max(axis=-1)
 '''
 ATTACK = '''"""How sure a model is of any class."""
 

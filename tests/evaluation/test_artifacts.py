@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation import readings
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
 from unlearning_audit.evaluation.canaries import unpaired
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.features import Features
 from unlearning_audit.evaluation.generations import Generations
 from unlearning_audit.evaluation.readings import BySample, Gradients
@@ -248,19 +248,19 @@ def test_each_model_forgot_one_of_two_canaries_and_never_saw_the_other(pair, for
     assert message.startswith(problem) if problem else message == ""
 
 
-# ---------------------------------------------------------------- contributions
+# ---------------------------------------------------------------- effects
 
-STANDARD = Standard(-1, "auc", ideal=0.5, scale="ratio", deciding=False, far=False, units="forks", narrows=False,
-                    chance=added.OF_RETRAINED)  # fmt: skip
-PART = Contribution(
+STANDARD = DecisionRule(-1, "auc", ideal=0.5, scale="ratio", deciding=False, two_sided=False, units="forks",
+                        narrows=False, chance=added.OF_RETRAINED)  # fmt: skip
+PART = Effect(
     ("a", "b"), np.arange(6.0).reshape(2, 3), np.arange(24.0).reshape(2, 3, 4), np.arange(12.0).reshape(2, 3, 2),
     np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([4, 2, 9, 7]), STANDARD, np.array([0.25, 1.0]),
 )  # fmt: skip
 
 
-def test_every_field_of_a_contribution_is_read_as_it_was_written(tmp_path):
-    standards = STANDARD, Standard(1, "accuracy", ideal=0.0), Standard(1, "x", ideal=-3.0, lowest=-4.0)
-    parts = {f"part {i}": replace(PART, standard=standard) for i, standard in enumerate(standards)}
+def test_every_field_of_an_effect_is_read_as_it_was_written(tmp_path):
+    standards = STANDARD, DecisionRule(1, "accuracy", ideal=0.0), DecisionRule(1, "x", ideal=-3.0, lowest=-4.0)
+    parts = {f"part {i}": replace(PART, rule=rule) for i, rule in enumerate(standards)}
     parts["without p"] = replace(PART, p=None)
     added.write(tmp_path / "a.npz", parts)
     stored = added.read(tmp_path / "a.npz")
@@ -270,16 +270,16 @@ def test_every_field_of_a_contribution_is_read_as_it_was_written(tmp_path):
 
 
 def test_a_single_number_has_no_samples_splits_or_imaginary_samples_unless_given():
-    part = added.single(value=np.arange(3.0), unit=[1, 1, 2], standard=STANDARD)
+    part = added.single(value=np.arange(3.0), unit=[1, 1, 2], rule=STANDARD)
     assert (part.names, part.value.tolist()) == (("",), [[0.0, 1.0, 2.0]])
     assert (part.influence.shape, part.imagined.shape) == ((1, 3, 0), (1, 3, 0))
     assert (part.unit.tolist(), part.split.tolist(), part.index.tolist()) == ([1, 1, 2], [0, 0, 0], [])
     given = {"influence": np.arange(6.0).reshape(3, 2), "imagined": np.arange(12.0).reshape(3, 4)}
-    part = added.single(value=np.arange(3.0), unit=[1, 1, 2], standard=STANDARD, split=[0, 1, 0], **given)
+    part = added.single(value=np.arange(3.0), unit=[1, 1, 2], rule=STANDARD, split=[0, 1, 0], **given)
     np.testing.assert_array_equal(part.influence, given["influence"][None])
     np.testing.assert_array_equal(part.imagined, given["imagined"][None])
     assert (part.split.tolist(), part.index.tolist()) == ([0, 1, 0], [0, 1])
-    numbered = added.single(value=np.arange(3.0), unit=[1, 1, 2], standard=STANDARD, index=[8, 5], **given)
+    numbered = added.single(value=np.arange(3.0), unit=[1, 1, 2], rule=STANDARD, index=[8, 5], **given)
     assert numbered.index.tolist() == [8, 5]
 
 
@@ -292,14 +292,14 @@ def test_a_single_number_has_no_samples_splits_or_imaginary_samples_unless_given
         ({"split": PART.split[:1]}, r"'x.split' has shape \(1,\), expected \(3\)"),
         ({"names": (), "value": PART.value[:0], "influence": PART.influence[:0], "imagined": PART.imagined[:0]},
          r"'x.value' has shape \(0, 3\), but needs a number and a model at least"),
-        ({"standard": replace(STANDARD, direction=0)}, "'x.direction' is 0, but must be one of 1, -1"),
-        ({"standard": replace(STANDARD, scale="x")}, "'x.scale' is 'x', but must be one of difference, ratio, log"),
-        ({"standard": replace(STANDARD, chance="x")}, "'x.chance' is 'x', but must be one of samples, ret"),
+        ({"rule": replace(STANDARD, direction=0)}, "'x.direction' is 0, but must be one of 1, -1"),
+        ({"rule": replace(STANDARD, scale="x")}, "'x.scale' is 'x', but must be one of difference, ratio, log"),
+        ({"rule": replace(STANDARD, chance="x")}, "'x.chance' is 'x', but must be one of samples, ret"),
         *[({"p": np.array(p)}, "'x.p' must be a p-value for each of 2 numbers, or empty") for p in ([0.5], [0.5, 1.5])],
         ({"latent": np.ones(2)}, "'x.latent' has 2 values for 3 models"),
     ],
 )  # fmt: skip
-def test_a_contribution_that_breaks_its_promise_is_told(tmp_path, change, problem):
+def test_an_effect_that_breaks_its_promise_is_told(tmp_path, change, problem):
     added.write(tmp_path / "a.npz", {"x": replace(PART, **change)})
     with pytest.raises(ArtifactError, match=f"a.npz: field {problem}"):
         added.read(tmp_path / "a.npz")

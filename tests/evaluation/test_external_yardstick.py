@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from unlearning_audit.comparisons import verdicts
-from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import effects as added
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
@@ -40,7 +40,7 @@ def judged(populations, design="given", harder=0.0, remembered=4.0, random=()):
         return values
 
     whole, _ = audited(populations, logits, y, design)
-    parts = {case.method: added.read(case.contributions) for case in whole.cases}
+    parts = {case.method: added.read(case.effects) for case in whole.cases}
     lines = verdicts.compare(parts, {}, margins=MARGINS, draws=300, seed=0).verdicts
     return {line["method"]: line for line in lines}
 

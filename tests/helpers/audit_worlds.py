@@ -8,7 +8,7 @@ from unlearning_audit.stats import paired
 
 @dataclass(frozen=True)
 class World:
-    """Contributions of single samples in single models, for methods with true distances ``truth``.
+    """Effects of single samples in single models, for methods with true distances ``truth``.
 
     ``pairs`` of two splits with ``models`` each are asked about 2·``asked`` of ``samples``, drawn anew for each pair.
     All effects are standard deviations: of a ``sample`` in all models, of a sample in one pair (``crossed``) and in

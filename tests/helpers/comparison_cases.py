@@ -3,7 +3,7 @@
 import numpy as np
 from unlearning_audit.comparisons import verdicts
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.metrics import accuracy, swap
 from unlearning_audit.stats import crossed
 from unlearning_audit.study.schema import Margins
@@ -21,7 +21,7 @@ def membership(rng, *, pairs=4, models=3, samples=400, k=80) -> Membership:
     return Membership(train=game["forget"], seed=np.arange(count), shadow=np.zeros(count, bool), **game)
 
 
-def advantages(rng, member: Membership, truth: dict[str, tuple[float, ...]]) -> dict[str, Contribution]:
+def advantages(rng, member: Membership, truth: dict[str, tuple[float, ...]]) -> dict[str, Effect]:
     """Method → its advantages, whose true values are those of ``truth``, one for each attack.
 
     Methods and attacks share half of what they say at random, so their errors correlate.
@@ -39,7 +39,7 @@ def advantages(rng, member: Membership, truth: dict[str, tuple[float, ...]]) -> 
     return parts
 
 
-def worth(rng, member: Membership, lost: dict[str, float], *, right=0.9, rows=600) -> dict[str, Contribution]:
+def worth(rng, member: Membership, lost: dict[str, float], *, right=0.9, rows=600) -> dict[str, Effect]:
     """Method → its accuracy on ``rows`` samples, which is ``right`` less what it lost."""
     models = len(member.seed)
     common, parts = rng.random((models, rows)), {}
@@ -47,12 +47,12 @@ def worth(rng, member: Membership, lost: dict[str, float], *, right=0.9, rows=60
         draws = np.where(rng.random((models, rows)) < 0.9, common, rng.random((models, rows)))
         part = crossed.per_model(value=(draws < right - less) * 1.0, weight=np.ones((models, rows)))
         places = {"unit": member.block, "split": member.split}
-        parts[method] = single(**vars(part), **places, standard=accuracy.UTILITY)
+        parts[method] = single(**vars(part), **places, rule=accuracy.UTILITY)
     return parts
 
 
 def scenario(rng, truth: dict[str, tuple[float, ...]], lost: dict[str, float] | None = None, **size):
-    """Method → metric → contribution of one scenario: advantages and two accuracies."""
+    """Method → metric → effect of one scenario: advantages and two accuracies."""
     member = membership(rng, **size)
     lost = {method: (lost or {}).get(method, 0.0) for method in truth}
     parts = {"advantage": advantages(rng, member, truth)}
@@ -66,10 +66,10 @@ def compare(parts, failed=None, *, seed=0, draws=300):
     return results, {row["method"]: row for row in results.verdicts}
 
 
-def of_seeds(values: dict[str, np.ndarray]) -> dict[str, dict[str, Contribution]]:
+def of_seeds(values: dict[str, np.ndarray]) -> dict[str, dict[str, Effect]]:
     """Logarithms of efficacy of every seed, method by method."""
-    standard = Standard(1, "efficacy", scale="log", units="models")
+    rule = DecisionRule(1, "efficacy", scale="log", units="models")
     return {
-        method: {"efficacy": single(value=value, unit=np.arange(len(value)), standard=standard)}
+        method: {"efficacy": single(value=value, unit=np.arange(len(value)), rule=rule)}
         for method, value in values.items()
     }

@@ -56,10 +56,10 @@ def same_forget(models: int = 3, samples=(0, 1, 2)) -> Membership:
 
 
 def parts(case: Evaluation, settings: dict) -> dict:
-    """The contributions of all metrics that are computed without being named."""
+    """The effects of all metrics that are computed without being named."""
     together = {}
     for name in registry.defaults(registry.protocol("external").offers):
         module = registry.load("metrics", name)
-        if hasattr(module, "contributions") and "published" not in module.NEEDS:
+        if hasattr(module, "effects") and "published" not in module.NEEDS:
             together |= call.parts(module, case, settings)
     return case.for_verdicts(together)

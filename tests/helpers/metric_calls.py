@@ -33,4 +33,4 @@ def rows(metric: ModuleType, case, settings: dict):
 
 def parts(metric: ModuleType, case, settings: dict):
     options, _ = prepared(metric, case, settings)
-    return metric.contributions(case, options)
+    return metric.effects(case, options)

@@ -1,4 +1,4 @@
-"""The ordinary way to train one model of a bank, to compare methods with."""
+"""The ordinary way to train one model of a stack, to compare methods with."""
 
 from itertools import chain
 
@@ -6,17 +6,17 @@ import torch
 from torch import nn
 from torch.nn.functional import log_softmax
 
-from bank_cases import batches, rows, unlearned
+from stack_cases import batches, rows, unlearned
 
 
 class Plain:
-    """One model of a bank as a module, its batches, and an optimiser of torch.optim."""
+    """One model of a stack as a module, its batches, and an optimiser of torch.optim."""
 
-    def __init__(self, bank, model, kind=torch.optim.SGD, **settings):
-        self.bank, self.x, self.y = bank, bank.x.double(), bank.labels
-        self.forget, self.retain = rows(bank.seeds)
-        self.seed, self.m = bank.seeds[model], model
-        self.model, self.original = bank.extract(model), bank.extract(model)
+    def __init__(self, stack, model, kind=torch.optim.SGD, **settings):
+        self.stack, self.x, self.y = stack, stack.x.double(), stack.labels
+        self.forget, self.retain = rows(stack.seeds)
+        self.seed, self.m = stack.seeds[model], model
+        self.model, self.original = stack.extract(model), stack.extract(model)
         self.optimiser = kind(self.model.parameters(), **settings)
 
     def read(self, side, key, size, passes):
@@ -51,13 +51,13 @@ def divergence(teacher, student, temperature):
     return temperature**2 * (p.exp() * (p - q)).sum(1).mean()
 
 
-def assert_plain(bank, name, loop, options, kind=torch.optim.SGD):
+def assert_plain(stack, name, loop, options, kind=torch.optim.SGD):
     """The method with ``options`` gives what ``loop`` leaves in a `Plain`, for every model. The optimiser of the loop
     has the learning rate, momentum and weight decay of the options, as far as these give them."""
     settings = {key: options[key] for key in ("lr", "momentum", "weight_decay") if key in options}
-    after = unlearned(bank, name, **options)
-    for m in range(len(bank)):
-        plain = Plain(bank, m, kind, **settings)
+    after = unlearned(stack, name, **options)
+    for m in range(len(stack)):
+        plain = Plain(stack, m, kind, **settings)
         loop(plain)
         for k, v in plain.model.state_dict().items():
             assert (after.parameters[k][m] - v).abs().max() < 1e-12, (m, k)

@@ -1,11 +1,11 @@
-"""Small banks that are trained privately."""
+"""Small stacks that are trained privately."""
 
 import numpy as np
 import torch
 from unlearning_audit.models import cnn, mlp
 from unlearning_audit.training import private
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 
@@ -18,16 +18,16 @@ def convolutional(norm="group"):
 
 
 def make(build=perceptron, seeds=(3, 5, 8), *, shape=(5,), samples=40, k=20, dtype=torch.float64, **recipe):
-    """A bank on random data, and rows that differ between models with equal seeds having equal rows."""
+    """A stack on random data, and rows that differ between models with equal seeds having equal rows."""
     rng = np.random.default_rng(0)
     x, y = rng.random((samples, *shape)), rng.integers(0, 3, samples)
     rows = Rows(np.stack([np.random.default_rng(seed).permutation(samples)[:k] for seed in seeds]))
     recipe = Recipe(**{"batch_size": 8, "epochs": 3, "dp": {"epsilon": 8}} | recipe)
-    return Bank.create(build, x.astype(np.float32), y, seeds, recipe=recipe, dtype=dtype), rows
+    return ModelStack.create(build, x.astype(np.float32), y, seeds, recipe=recipe, dtype=dtype), rows
 
 
-def batches(bank, m, rows):
+def batches(stack, m, rows):
     """The Poisson batches of model m: samples [b, …] scaled and augmented, labels int64 [b]."""
-    for index, jitter in private.Poisson(bank, [m], rows, 1):
-        batch = bank.read([m], index, jitter)
+    for index, jitter in private.Poisson(stack, [m], rows, 1):
+        batch = stack.read([m], index, jitter)
         yield batch.x[0], batch.labels[0]

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from unlearning_audit.models import gpt2
 from unlearning_audit.plugins import registry
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 LENGTH, VOCABULARY = 9, 23
@@ -43,12 +43,12 @@ def passages(n=30, seed=0) -> np.ndarray:
     return x
 
 
-def bank(seeds=SEEDS, dtype=torch.float64, backend="serial", epochs=2, layers=1) -> Bank:
+def stack(seeds=SEEDS, dtype=torch.float64, backend="serial", epochs=2, layers=1) -> ModelStack:
     """Models trained for a few steps."""
     recipe = Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=epochs)
     x = passages()
     build = functools.partial(tiny, layers)
-    models = Bank.create(build, x, np.zeros(len(x), np.int64), seeds, recipe=recipe, dtype=dtype, backend=backend)
+    models = ModelStack.create(build, x, np.zeros(len(x), np.int64), seeds, recipe=recipe, dtype=dtype, backend=backend)
     models.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
     return models
 
@@ -58,7 +58,7 @@ def rows(seeds=SEEDS) -> tuple[Rows, Rows]:
     return Rows(np.tile(np.arange(6), (len(seeds), 1))), Rows(np.tile(np.arange(6, 20), (len(seeds), 1)))
 
 
-def unlearned(before: Bank, name: str, **options) -> Bank:
+def unlearned(before: ModelStack, name: str, **options) -> ModelStack:
     """A copy after one full-batch step of plain descent by a method, at rate 1, so that the update is the gradient."""
     method = registry.load("methods", name)
     plain = {k: v for k, v in Optimiser(lr=1.0, batch_size=100).model_dump().items() if k != "schedule"}

@@ -16,13 +16,13 @@ def scored(x):
 class Written:
     """A second implementation of the losses: one sample after the other, one token after the other."""
 
-    def __init__(self, bank, original=None):
-        """``original``: the bank whose predictions are the reference, by default ``bank`` itself."""
-        self.model = bank.extract(MODEL)
+    def __init__(self, stack, original=None):
+        """``original``: the stack whose predictions are the reference, by default ``stack`` itself."""
+        self.model = stack.extract(MODEL)
         self.leaves = dict(self.model.named_parameters())
-        self.reference = dict((original or bank).extract(MODEL).named_parameters())
-        forget, retain = rows(bank.seeds)
-        self.forget, self.retain = bank.x[forget.index[MODEL]], bank.x[retain.index[MODEL]]
+        self.reference = dict((original or stack).extract(MODEL).named_parameters())
+        forget, retain = rows(stack.seeds)
+        self.forget, self.retain = stack.x[forget.index[MODEL]], stack.x[retain.index[MODEL]]
 
     def predictions(self, weights, x):
         """Of each sample the log-probabilities of its scored tokens: [(logp [t, vocabulary], own tokens)]."""

@@ -17,7 +17,7 @@ SCRIPTS = LIBRARY.parent / "scripts"
 LIGHT = ("attacks", "metrics", "signals", "stats", "workflow", "study", "comparisons", "report", "stages", "command")
 WITH_TORCH = {
     "workflow.attempt", "workflow.campaign", "workflow.external_models", "workflow.influence",
-    "workflow.open_bank", "workflow.self_test", "workflow.signals",
+    "workflow.open_stack", "workflow.self_test", "workflow.signals",
 }  # fmt: skip
 
 

@@ -129,12 +129,12 @@ def test_a_language_model_gives_attacks_and_readings_of_its_tokens(folder):
     ids = torch.from_numpy(data.x).long()
     of_token, logp = token_logp(model, ids)
     mean = (logp.exp() * logp).sum(-1)
-    standard = (of_token - mean) / ((logp.exp() * logp**2).sum(-1) - mean**2).sqrt()
+    standardised = (of_token - mean) / ((logp.exp() * logp**2).sum(-1) - mean**2).sqrt()
     scores, readings = columns(published, scores=True), columns(published)
     for found, expected, error in (
         (scores["loss"], of_token.mean(1), 1e-5),
         (scores["min_k"], of_token.sort(1).values[:, :2].mean(1), 1e-5),
-        (scores["min_k_plus_plus"], standard.sort(1).values[:, :2].mean(1), 1e-3),
+        (scores["min_k_plus_plus"], standardised.sort(1).values[:, :2].mean(1), 1e-3),
         (readings["exact_memorisation"], (logp.argmax(-1) == ids[:, 1:]).float().mean(1), 1e-6),
         (readings["probability"], of_token.mean(1).exp(), 1e-5),
     ):

@@ -8,26 +8,26 @@ import torch
 from unlearning_audit.plugins import registry
 from unlearning_audit.workflow.influence import MUCH, ROUNDING, influence, sentence
 
-from bank_cases import OPTIONS, SEEDS, mlp, rows, trained
+from stack_cases import OPTIONS, SEEDS, mlp, rows, trained
 
 
-def quantile(bank, forget, retain):
-    bar = torch.cat([value.abs().flatten() for value in bank.parameters.values()]).quantile(0.5)
-    bank.edit(lambda name, value: value * (value.abs() > bar))
+def quantile(stack, forget, retain):
+    bar = torch.cat([value.abs().flatten() for value in stack.parameters.values()]).quantile(0.5)
+    stack.edit(lambda name, value: value * (value.abs() > bar))
 
 
-def clipped(bank, forget, retain):
-    gradient = bank.gradient(forget)
+def clipped(stack, forget, retain):
+    gradient = stack.gradient(forget)
     norm = sum(value.square().sum() for value in gradient.values()).sqrt()
-    bank.edit(lambda name, value: value + 0.1 * gradient[name] / norm)
+    stack.edit(lambda name, value: value + 0.1 * gradient[name] / norm)
 
 
 #: Reductions over all dimensions instead of all but the first, and models that are mixed in part.
 WRONG = {
-    "half": lambda bank, *rows: bank.edit(lambda name, value: (value + value.roll(1, 0)) / 2),
-    "head": lambda bank, *rows: bank.edit(lambda name, value: value[:1].expand_as(value) if name[0] == "4" else value),
-    "last": lambda bank, *rows: bank.edit(lambda name, value: 0.9 * value + 0.1 * value[-1:]),
-    "spread": lambda bank, *rows: bank.edit(lambda name, value: value + 0.1 * value.std()),
+    "half": lambda stack, *rows: stack.edit(lambda name, value: (value + value.roll(1, 0)) / 2),
+    "head": lambda stack, *rows: stack.edit(lambda name, value: value if name[0] != "4" else value[:1] + 0 * value),
+    "last": lambda stack, *rows: stack.edit(lambda name, value: 0.9 * value + 0.1 * value[-1:]),
+    "spread": lambda stack, *rows: stack.edit(lambda name, value: value + 0.1 * value.std()),
     "quantile": quantile,
     "clipped": clipped,
 }  # fmt: skip
@@ -35,43 +35,43 @@ MUCH_OF = {"half", "head", "last"}
 
 
 @pytest.fixture(scope="module")
-def bank():
+def stack():
     return trained(mlp)
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_reduction_is_told(bank, name):
-    share = influence(bank.copy(), WRONG[name], *rows(SEEDS))
+def test_a_wrong_reduction_is_told(stack, name):
+    share = influence(stack.copy(), WRONG[name], *rows(SEEDS))
     assert share > ROUNDING
     assert share > MUCH or name not in MUCH_OF
     assert "mine.py: its effect on a model depends on the models beside it" in sentence(share, "mine.py")
 
 
 @pytest.mark.parametrize("name", registry.names("methods"))
-def test_every_method_of_the_library_changes_models_by_themselves(bank, name):
+def test_every_method_of_the_library_changes_models_by_themselves(stack, name):
     module = registry.load("methods", name)
     options = module.Options(**OPTIONS.get(name, {}))
-    share = influence(bank.copy(), lambda *models: module.unlearn(*models, options), *rows(SEEDS))
+    share = influence(stack.copy(), lambda *models: module.unlearn(*models, options), *rows(SEEDS))
     assert share == 0
     assert sentence(share, "mine.py") == ""
 
 
-def test_nothing_is_said_of_noise_that_nobody_can_repeat_and_of_one_model(bank):
+def test_nothing_is_said_of_noise_that_nobody_can_repeat_and_of_one_model(stack):
     def noisy(models, forget, retain):
         rng = np.random.default_rng(list(os.urandom(4)))
         models.edit(lambda name, value: value + torch.from_numpy(rng.normal(size=value.shape)).float())
 
-    assert influence(bank.copy(), noisy, *rows(SEEDS)) == 0
-    alone = bank.take(np.arange(1))
+    assert influence(stack.copy(), noisy, *rows(SEEDS)) == 0
+    alone = stack.take(np.arange(1))
     assert influence(alone, WRONG["half"], *(part[[0]] for part in rows(SEEDS))) == 0
 
 
-def test_neither_models_nor_others_random_numbers_are_left_changed(bank):
-    models, before = bank.copy(), {name: value.clone() for name, value in bank.parameters.items()}
+def test_neither_models_nor_others_random_numbers_are_left_changed(stack):
+    models, before = stack.copy(), {name: value.clone() for name, value in stack.parameters.items()}
     influence(models, WRONG["half"], *rows(SEEDS))
     assert all(value.equal(before[name]) for name, value in models.parameters.items())
 
 
-def test_two_models_stand_for_three(bank):
-    pair = bank.take(np.arange(2))
+def test_two_models_stand_for_three(stack):
+    pair = stack.take(np.arange(2))
     assert influence(pair, WRONG["half"], *(part[[0, 1]] for part in rows(SEEDS))) > MUCH

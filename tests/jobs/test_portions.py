@@ -11,10 +11,10 @@ from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.plugins import registry
 from unlearning_audit.training import card
 from unlearning_audit.training.recipe import Recipe
-from unlearning_audit.workflow import open_bank
+from unlearning_audit.workflow import open_stack
 
-from bank_cases import SEEDS, fresh, trained
 from pretended_card import pretended
+from stack_cases import SEEDS, fresh, trained
 
 RULES = Path(__file__).parents[2] / "rules"
 
@@ -112,15 +112,15 @@ def test_the_spec_of_every_job_with_models_names_the_card_and_how_it_computes(jo
         assert (entry["device"], entry["card"]) == ("cuda", about), stage
 
 
-def test_portions_leave_the_files_that_one_bank_leaves(job, monkeypatch):
-    counts, really = [], open_bank.portions
+def test_portions_leave_the_files_that_one_stack_leaves(job, monkeypatch):
+    counts, really = [], open_stack.portions
 
     def three_at_once(data, membership, count, *rest):
         counts.append(count)
         return np.array_split(np.arange(count), -(-count // 3))
 
     whole = run(job, "whole")
-    monkeypatch.setattr(open_bank, "portions", three_at_once)
+    monkeypatch.setattr(open_stack, "portions", three_at_once)
     parts = run(job, "parts")
     assert whole == parts
     assert counts == [6, 6, 6, 4]  # the last are the defender's
@@ -133,19 +133,19 @@ def test_portions_leave_the_files_that_one_bank_leaves(job, monkeypatch):
 @pytest.mark.parametrize(("free", "expected"), [(1 << 40, [6]), (0, [1] * 6)])
 def test_a_card_holds_a_few_times_the_weights_of_a_portion(job, monkeypatch, free, expected):
     monkeypatch.setattr(card, "use", lambda: "cuda")
-    monkeypatch.setattr(open_bank, "open_bank", lambda *_: fresh(seeds=SEEDS[:1]))
+    monkeypatch.setattr(open_stack, "open_stack", lambda *_: fresh(seeds=SEEDS[:1]))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, free))
     data, membership = Data.read("data.npz"), Membership.read("splits.npz")
-    assert [len(part) for part in open_bank.portions(data, membership, 6, SETTINGS, {})] == expected
+    assert [len(part) for part in open_stack.portions(data, membership, 6, SETTINGS, {})] == expected
     weight_bytes = sum(value.nbytes for value in fresh(seeds=SEEDS[:1]).stored().values())
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (weight_bytes * 2 * open_bank.COPIES * 4, 0))
-    assert [len(part) for part in open_bank.portions(data, membership, 6, SETTINGS, {})] == [3, 3]
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (weight_bytes * 2 * open_stack.COPIES * 4, 0))
+    assert [len(part) for part in open_stack.portions(data, membership, 6, SETTINGS, {})] == [3, 3]
 
 
 def test_some_models_of_a_file_are_those_models(tmp_path):
-    bank = trained(seeds=SEEDS[:4])
-    bank.write(tmp_path / "models.safetensors")
+    stack = trained(seeds=SEEDS[:4])
+    stack.write(tmp_path / "models.safetensors")
     subset = fresh(seeds=[SEEDS[3], SEEDS[1]])
     subset.load(tmp_path / "models.safetensors", models=np.array([3, 1]))
-    for name, value in bank.parameters.items():
+    for name, value in stack.parameters.items():
         assert torch.equal(subset.parameters[name], value[[3, 1]])

@@ -10,10 +10,10 @@ from scipy import optimize, special, stats
 from torch import nn
 from torch.nn import functional
 from unlearning_audit.methods import _certified, newton, noisy_finetune
-from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
-from bank_cases import SEEDS, fresh, largest_gap, rows, trained, unlearned
+from stack_cases import SEEDS, fresh, largest_gap, rows, trained, unlearned
 
 # ---------------------------------------------------------------- what noise hides
 
@@ -59,10 +59,10 @@ def test_less_noise_than_the_published_theorem():
 
 
 def test_no_noise_and_no_limits_are_gradient_descent_on_retain():
-    bank = trained(seeds=SEEDS[:2], dtype=torch.float64)
-    _, retain = rows(bank.seeds)
+    stack = trained(seeds=SEEDS[:2], dtype=torch.float64)
+    _, retain = rows(stack.seeds)
     free = {"epsilon": 0, "radius": 1e6, "clip": 1e6, "steps": 2, "batch_size": 1000, "refine_epochs": 0, "lr": 0.1}
-    after, by_hand = unlearned(bank, "noisy_finetune", **free), bank.copy()
+    after, by_hand = unlearned(stack, "noisy_finetune", **free), stack.copy()
     for _ in range(2):
         slope = by_hand.gradient(retain)
         by_hand.edit(lambda name, value, g=slope: value - 0.1 * g[name])
@@ -70,24 +70,24 @@ def test_no_noise_and_no_limits_are_gradient_descent_on_retain():
 
 
 def test_weights_and_gradients_are_cut_to_their_lengths():
-    bank = trained(seeds=SEEDS[:3], dtype=torch.float64)
+    stack = trained(seeds=SEEDS[:3], dtype=torch.float64)
 
     def lengths(state):
         return torch.stack([v.flatten(1).square().sum(1) for v in state.values()]).sum(0).sqrt()
 
     half = torch.full((3,), 0.5).double()
-    assert torch.allclose(lengths(noisy_finetune.cut(bank.parameters, 0.5)), half)
-    assert all(torch.equal(v, bank.parameters[k]) for k, v in noisy_finetune.cut(bank.parameters, 1e6).items())
-    still = unlearned(bank, "noisy_finetune", epsilon=0, radius=0.5, clip=1e-9, steps=1, refine_epochs=0)
+    assert torch.allclose(lengths(noisy_finetune.cut(stack.parameters, 0.5)), half)
+    assert all(torch.equal(v, stack.parameters[k]) for k, v in noisy_finetune.cut(stack.parameters, 1e6).items())
+    still = unlearned(stack, "noisy_finetune", epsilon=0, radius=0.5, clip=1e-9, steps=1, refine_epochs=0)
     assert torch.allclose(lengths(still.parameters), half, atol=1e-8)
 
 
 def test_the_noise_is_that_of_the_certificate():
     """Gradients cut to next to nothing leave the start and the sum of all noises."""
-    bank = trained(seeds=SEEDS, dtype=torch.float64)
+    stack = trained(seeds=SEEDS, dtype=torch.float64)
     options = {"epsilon": 2.0, "delta": 1e-3, "radius": 0.5, "clip": 1e-9, "steps": 4, "refine_epochs": 0, "lr": 1.0}
-    start = unlearned(bank, "noisy_finetune", **{**options, "epsilon": 0.0, "lr": 0.0})
-    end = unlearned(bank, "noisy_finetune", **options)
+    start = unlearned(stack, "noisy_finetune", **{**options, "epsilon": 0.0, "lr": 0.0})
+    end = unlearned(stack, "noisy_finetune", **options)
     sum_ = torch.cat([(v - start.parameters[k]).flatten() for k, v in end.parameters.items()])
     sigma = _certified.spread(1.0, 2e-9, 1.0, 4, 2.0, 1e-3)
     assert float(sum_.std()) == pytest.approx(2 * sigma, rel=0.08)  # 1,352 draws
@@ -107,12 +107,12 @@ def linear():
     return model
 
 
-def optimum(bank: Bank, samples: Rows, l2: float) -> torch.Tensor:
+def optimum(stack: ModelStack, samples: Rows, l2: float) -> torch.Tensor:
     """Each model's weights and bias that minimise mean CE + l2/2·‖w‖² over its rows, by L-BFGS: [models, 4, 7]."""
     best = []
     for index in samples.index:
-        x = torch.cat([bank.x[index].double(), torch.ones(len(index), 1).double()], 1)
-        y = bank.labels[index]
+        x = torch.cat([stack.x[index].double(), torch.ones(len(index), 1).double()], 1)
+        y = stack.labels[index]
 
         def loss(values, x=x, y=y):
             w = torch.tensor(values.reshape(4, 7), requires_grad=True)
@@ -125,22 +125,22 @@ def optimum(bank: Bank, samples: Rows, l2: float) -> torch.Tensor:
     return torch.stack(best)
 
 
-def at(bank: Bank, w: torch.Tensor) -> Bank:
-    bank = bank.copy()
-    bank.parameters["1.weight"], bank.parameters["1.bias"] = w[..., :-1].clone(), w[..., -1].clone()
-    return bank
+def at(stack: ModelStack, w: torch.Tensor) -> ModelStack:
+    stack = stack.copy()
+    stack.parameters["1.weight"], stack.parameters["1.bias"] = w[..., :-1].clone(), w[..., -1].clone()
+    return stack
 
 
-def of(bank: Bank) -> torch.Tensor:
-    return torch.cat([bank.parameters["1.weight"], bank.parameters["1.bias"][..., None]], -1)
+def of(stack: ModelStack) -> torch.Tensor:
+    return torch.cat([stack.parameters["1.weight"], stack.parameters["1.bias"][..., None]], -1)
 
 
 @pytest.fixture(scope="module")
 def fitted():
     """Linear models at the optimum of all rows, and the optimum of retain; l2 .01."""
-    bank = trained(linear, SEEDS[:2], dtype=torch.float64)
-    forget, retain = rows(bank.seeds)
-    return at(bank, optimum(bank, retain + forget, 0.01)), optimum(bank, retain, 0.01)
+    stack = trained(linear, SEEDS[:2], dtype=torch.float64)
+    forget, retain = rows(stack.seeds)
+    return at(stack, optimum(stack, retain + forget, 0.01)), optimum(stack, retain, 0.01)
 
 
 def bounds(caplog) -> torch.Tensor:
@@ -150,26 +150,26 @@ def bounds(caplog) -> torch.Tensor:
 
 
 def test_newton_steps_come_near_to_retraining_which_lies_within_the_bound(fitted, caplog):
-    bank, goal = fitted
+    stack, goal = fitted
     with caplog.at_level(logging.INFO):
-        one_step = unlearned(bank, "newton", l2=0.01)
-    five_steps = unlearned(bank, "newton", l2=0.01, steps=5)
-    before, after, at_last = ((of(models) - goal).flatten(1).norm(dim=1) for models in (bank, one_step, five_steps))
+        one_step = unlearned(stack, "newton", l2=0.01)
+    five_steps = unlearned(stack, "newton", l2=0.01, steps=5)
+    before, after, at_last = ((of(models) - goal).flatten(1).norm(dim=1) for models in (stack, one_step, five_steps))
     assert (after < before / 3).all()
     assert (at_last < 1e-5 * before).all()
     assert ((after <= bounds(caplog)) & (bounds(caplog) < 100 * after)).all()
 
 
 def test_slope_and_curvature_are_those_of_the_loss(fitted):
-    bank, _ = fitted
-    _, retain = rows(bank.seeds)
+    stack, _ = fitted
+    _, retain = rows(stack.seeds)
     index = torch.from_numpy(retain.index[0])
-    inputs, y = newton.features(bank, 0, index), bank.labels_of(0, index)
+    inputs, y = newton.features(stack, 0, index), stack.labels_of(0, index)
 
     def loss(w):
         return functional.cross_entropy(inputs @ w.T, y) + 0.005 * w.square().sum()
 
-    w = of(bank)[0] + 0.1
+    w = of(stack)[0] + 0.1
     slope = torch.autograd.functional.jacobian(loss, w)
     curvature = torch.autograd.functional.hessian(loss, w).reshape(28, 28)
     assert torch.allclose(newton.slope(w, inputs, y, 0.01), slope, atol=1e-12)
@@ -177,15 +177,15 @@ def test_slope_and_curvature_are_those_of_the_loss(fitted):
 
 
 def test_noise_hides_the_bound(fitted, caplog):
-    bank, _ = fitted
-    still = unlearned(bank, "newton", l2=0.01)
+    stack, _ = fitted
+    still = unlearned(stack, "newton", l2=0.01)
     with caplog.at_level(logging.INFO):
-        noisy = unlearned(bank, "newton", l2=0.01, epsilon=1.0, delta=1e-5)
+        noisy = unlearned(stack, "newton", l2=0.01, epsilon=1.0, delta=1e-5)
     spreads = (of(noisy) - of(still)).flatten(1).square().mean(1).sqrt()
     expected = bounds(caplog) / _certified.shift(1.0, 1e-5)
     assert torch.allclose(spreads.float(), expected, rtol=0.4)  # 28 draws each
-    for name, draws in bank.noise("newton").items():
-        if name in bank.head:
+    for name, draws in stack.noise("newton").items():
+        if name in stack.head:
             moved = noisy.parameters[name] - still.parameters[name]
             scale = (moved / draws).flatten(1)
             assert torch.allclose(scale, expected[:, None].to(scale), rtol=1e-4)

@@ -13,7 +13,7 @@ from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.training.streams import Rows
 
-from bank_cases import SEEDS, conv, largest_gap, masks, mlp, part, same, state, trained, unlearned
+from stack_cases import SEEDS, conv, largest_gap, masks, mlp, part, same, state, trained, unlearned
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def user(tmp_path):
 
 
 def test_the_weights_that_it_returns_are_kept(user):
-    bank = trained(conv, SEEDS[:3])
+    stack = trained(conv, SEEDS[:3])
     options = user(
         "def unlearn(model, retain_loader, forget_loader):\n"
         "    with torch.no_grad():\n"
@@ -37,8 +37,8 @@ def test_the_weights_that_it_returns_are_kept(user):
         "            value.add_(1)\n"
         "    return model\n"
     )
-    after = unlearned(bank, "classic", **options)
-    assert all(torch.equal(v, state(bank)[k] + 1) for k, v in state(after).items())
+    after = unlearned(stack, "classic", **options)
+    assert all(torch.equal(v, state(stack)[k] + 1) for k, v in state(after).items())
 
 
 @pytest.mark.parametrize("parts", ["x, y", "x, y, y"])
@@ -68,50 +68,50 @@ RECORDER = (
 )
 
 
-def code(bank, index):
+def code(stack, index):
     """One number that identifies a sample and its label."""
-    return bank.x[index, 0] * 1000 + bank.labels[index]
+    return stack.x[index, 0] * 1000 + stack.labels[index]
 
 
 @pytest.mark.parametrize("extra", ["", ", val"])
 def test_the_loaders_hold_the_rows_of_the_model_and_nothing_else(user, extra):
     """31 kept and 13 forgotten samples, and 10 more of the kept for validation, fill 54 weights."""
-    bank = trained(seeds=SEEDS[:3])
+    stack = trained(seeds=SEEDS[:3])
     options = user(RECORDER.format(extra=extra), batch_size=7, validation=10 / 31)
-    after = unlearned(bank, "classic", **options)
-    for m, (retain, forget) in enumerate(zip(*masks(bank.seeds), strict=True)):
+    after = unlearned(stack, "classic", **options)
+    for m, (retain, forget) in enumerate(zip(*masks(stack.seeds), strict=True)):
         weights = after.parameters["0.weight"][m].flatten()
-        assert torch.equal(weights[:31].sort().values, code(bank, retain).sort().values)
-        assert torch.equal(weights[31:44].sort().values, code(bank, forget).sort().values)
-        assert not torch.equal(weights[:31], code(bank, retain)), "the order is shuffled"
+        assert torch.equal(weights[:31].sort().values, code(stack, retain).sort().values)
+        assert torch.equal(weights[31:44].sort().values, code(stack, forget).sort().values)
+        assert not torch.equal(weights[:31], code(stack, retain)), "the order is shuffled"
         validation = set(weights[44:].tolist())
-        assert validation <= set(code(bank, retain).tolist()) if extra else validation == {0.0}
+        assert validation <= set(code(stack, retain).tolist()) if extra else validation == {0.0}
         assert len(validation) == (10 if extra else 1)
     # The order is the model's own.
-    assert same(unlearned(part(bank, [2, 0]), "classic", **options), after, slots_b=[2, 0])
+    assert same(unlearned(part(stack, [2, 0]), "classic", **options), after, slots_b=[2, 0])
 
 
 def test_it_equals_a_loop_of_one_s_own():
     """`classic_function.py` by hand, on the batches of torch's DataLoader seeded the same way."""
-    bank = trained(seeds=SEEDS[:2])
-    retain, forget = masks(bank.seeds)
-    after, options = unlearned(bank, "classic"), Options(file="")
-    for m, seed in enumerate(bank.seeds):
-        model = bank.extract(m).train()
+    stack = trained(seeds=SEEDS[:2])
+    retain, forget = masks(stack.seeds)
+    after, options = unlearned(stack, "classic"), Options(file="")
+    for m, seed in enumerate(stack.seeds):
+        model = stack.extract(m).train()
         optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
         key = seed_of(seed, "classic")
         for sign, name in ((-1, "forget"), (1, "retain")):
-            things = Things(bank, m, {"retain": Rows.where(retain), "forget": Rows.where(forget)}, options, key)
+            things = Things(stack, m, {"retain": Rows.where(retain), "forget": Rows.where(forget)}, options, key)
             for x, y in things.loader(name):
                 optimiser.zero_grad()
                 (sign * nn.functional.cross_entropy(model(x), y)).backward()
                 optimiser.step()
         assert all(torch.equal(after.parameters[k][m], v) for k, v in model.state_dict().items())
-    assert largest_gap(after, bank) > 1e-3
+    assert largest_gap(after, stack) > 1e-3
 
 
 def test_global_generators_are_seeded_for_it_and_put_back(user):
-    bank = trained(seeds=SEEDS[:3])
+    stack = trained(seeds=SEEDS[:3])
     options = user(
         "def unlearn(model, retain, forget):\n"
         "    with torch.no_grad():\n"
@@ -121,12 +121,12 @@ def test_global_generators_are_seeded_for_it_and_put_back(user):
     torch.manual_seed(5), np.random.seed(5), random.seed(5)
     expected = torch.rand(2).tolist(), np.random.rand(), random.random()
     torch.manual_seed(5), np.random.seed(5), random.seed(5)
-    first = unlearned(bank, "classic", **options)
+    first = unlearned(stack, "classic", **options)
     assert (torch.rand(2).tolist(), np.random.rand(), random.random()) == expected
-    assert same(first, unlearned(bank, "classic", **options))
+    assert same(first, unlearned(stack, "classic", **options))
     draws = first.parameters["0.bias"][:, :3]
     assert len(set(draws.flatten().tolist())) == 9
-    for m, seed in enumerate(bank.seeds):
+    for m, seed in enumerate(stack.seeds):
         key = seed_of(seed, "classic")
         uniforms = (
             torch.rand((), generator=torch.Generator().manual_seed(key)),

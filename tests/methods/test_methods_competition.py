@@ -6,16 +6,16 @@ from torch import nn
 from torch.nn.functional import log_softmax
 from unlearning_audit.methods import competition_second
 
-from bank_cases import SEEDS, conv, fresh, mlp, rows, same, trained, unlearned
 from plain_loop import assert_plain
+from stack_cases import SEEDS, conv, fresh, mlp, rows, same, trained, unlearned
 
 
 @pytest.fixture(scope="module")
-def bank():
+def stack():
     return trained(seeds=SEEDS[:2], dtype=torch.float64)
 
 
-def test_first(bank):
+def test_first(stack):
     """31 retained rows in batches of 12 for 3 batches of 5 forgotten ones per round: the readers run in step."""
 
     def loop(plain):
@@ -41,20 +41,20 @@ def test_first(bank):
         "epochs": 3, "temperature": 1.3, "flatten": {"lr": 0.05, "batch_size": 5},
         "contrast": {"lr": 0.02, "batch_size": 5}, "repair": {"lr": 0.03, "batch_size": 8}, "contrast_batch_size": 12,
     }  # fmt: skip
-    assert_plain(bank, "competition_first", loop, options)
+    assert_plain(stack, "competition_first", loop, options)
 
 
 # ---------------------------------------------------------------- second place
 
 
-def coldest_by_loop(bank, m, share):
+def coldest_by_loop(stack, m, share):
     """Weights with the smallest |∂(CE(subset of retain) − CE(forget))|, layer by layer, by a backward pass."""
-    forget, retain = rows(bank.seeds)
-    subset = retain.sample(len(forget), bank.seeds, "competition_second")
-    model = bank.extract(m).eval()
+    forget, retain = rows(stack.seeds)
+    subset = retain.sample(len(forget), stack.seeds, "competition_second")
+    model = stack.extract(m).eval()
     for drawn, sign in ((subset, 1), (forget, -1)):
         index = torch.from_numpy(drawn.index[m])
-        batch = bank.read([m], index.unsqueeze(0))
+        batch = stack.read([m], index.unsqueeze(0))
         (sign * nn.functional.cross_entropy(model(batch.x[0]), batch.labels[0])).backward()
     cold = {}
     for name, value in model.named_parameters():
@@ -65,14 +65,14 @@ def coldest_by_loop(bank, m, share):
 
 @pytest.mark.parametrize(("build", "expected"), [(mlp, ["0.weight", "2.weight"]), (conv, ["0.weight"])])
 def test_second_restarts_the_coldest_weights(build, expected):
-    bank = trained(build, SEEDS[:2], dtype=torch.float64)
-    assert competition_second.layers(bank) == expected
-    restarted = unlearned(bank, "competition_second", epochs=0, restart=0.4)
-    noise = bank.noise("competition_second")
+    stack = trained(build, SEEDS[:2], dtype=torch.float64)
+    assert competition_second.layers(stack) == expected
+    restarted = unlearned(stack, "competition_second", epochs=0, restart=0.4)
+    noise = stack.noise("competition_second")
     for m in range(2):
-        cold = coldest_by_loop(bank, m, 0.4)
+        cold = coldest_by_loop(stack, m, 0.4)
         for name, value in restarted.parameters.items():
-            before, after = bank.parameters[name][m], value[m]
+            before, after = stack.parameters[name][m], value[m]
             if name not in expected:
                 assert torch.equal(after, before)
                 continue
@@ -85,9 +85,9 @@ def test_second_restarts_the_coldest_weights(build, expected):
 
 
 def test_second_is_refused_where_no_weight_could_start_over():
-    bank = fresh(headed, SEEDS[:2])
+    stack = fresh(headed, SEEDS[:2])
     with pytest.raises(ValueError, match=r"no trained linear layer except the last.* leave out competition_s"):
-        unlearned(bank, "competition_second")
+        unlearned(stack, "competition_second")
 
 
 def headed() -> nn.Module:
@@ -96,13 +96,13 @@ def headed() -> nn.Module:
     return model
 
 
-def test_second_by_a_plain_loop(bank):
-    restarted = unlearned(bank, "competition_second", epochs=0, restart=0.4)
+def test_second_by_a_plain_loop(stack):
+    restarted = unlearned(stack, "competition_second", epochs=0, restart=0.4)
 
     def loop(plain):
         plain.model = restarted.extract(plain.m)
         plain.optimiser = torch.optim.SGD(plain.model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
-        new = {k: v[plain.m] != bank.parameters[k][plain.m] for k, v in restarted.parameters.items()}
+        new = {k: v[plain.m] != stack.parameters[k][plain.m] for k, v in restarted.parameters.items()}
         for rate, epoch in zip((0.5, 1, 2 / 3, 1 / 3), plain.read("retain", "unlearn/0.0", 8, 4), strict=True):
             plain.optimiser.param_groups[0]["lr"] = 0.1 * rate
             for index in epoch:
@@ -113,13 +113,13 @@ def test_second_by_a_plain_loop(bank):
                 plain.optimiser.step()
 
     options = {"lr": 0.1, "weight_decay": 0.01, "batch_size": 8, "epochs": 4, "restart": 0.4, "kept_rate": 0.2}
-    assert_plain(bank, "competition_second", loop, options)
+    assert_plain(stack, "competition_second", loop, options)
 
 
-def test_second_without_restart_and_with_full_rate_only_finetunes(bank):
+def test_second_without_restart_and_with_full_rate_only_finetunes(stack):
     schedule = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "epochs": 1}
-    plain = unlearned(bank, "finetune", **schedule)
-    assert same(unlearned(bank, "competition_second", **schedule, restart=0, kept_rate=1), plain)
+    plain = unlearned(stack, "finetune", **schedule)
+    assert same(unlearned(stack, "competition_second", **schedule, restart=0, kept_rate=1), plain)
 
 
 @pytest.mark.parametrize(("epochs", "rates"), [(1, [1]), (2, [1, 1 / 2]), (5, [1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])])

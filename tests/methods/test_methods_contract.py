@@ -8,7 +8,7 @@ import pytest
 import torch
 from unlearning_audit.plugins import registry
 
-from bank_cases import SEEDS, conv, largest_gap, mlp, part, rows, same, short, state, trained, unlearned
+from stack_cases import SEEDS, conv, largest_gap, mlp, part, rows, same, short, state, trained, unlearned
 
 METHODS = registry.names("methods")
 #: Methods that return their input, and why that is right.
@@ -61,11 +61,11 @@ def test_stacked_and_serial_agree(name, build, doubles):
 )  # fmt: skip
 def test_it_reads_nothing_of_the_one_side(side, name, options, original):
     """0: of forget, 1: of retain."""
-    bank = part(original, [0])
-    clean, unread = unlearned(bank, name, **options), rows(bank.seeds)[side].index[0]
-    bank.x, bank.labels = bank.x.clone(), bank.labels.clone()
-    bank.x[unread], bank.labels[unread] = torch.nan, 10**6
-    assert same(unlearned(bank, name, **options), clean)
+    stack = part(original, [0])
+    clean, unread = unlearned(stack, name, **options), rows(stack.seeds)[side].index[0]
+    stack.x, stack.labels = stack.x.clone(), stack.labels.clone()
+    stack.x[unread], stack.labels[unread] = torch.nan, 10**6
+    assert same(unlearned(stack, name, **options), clean)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -83,12 +83,12 @@ def test_no_method_imports_the_compiler():
     code = """
 import sys
 sys.path[:0] = ["scripts", "tests/helpers"]
-from bank_cases import SEEDS, trained, unlearned
+from stack_cases import SEEDS, trained, unlearned
 from unlearning_audit.plugins import registry
-bank = trained(seeds=SEEDS[:2])
+stack = trained(seeds=SEEDS[:2])
 for name in registry.names("methods"):
     if name != "classic":
-        unlearned(bank, name)
+        unlearned(stack, name)
         assert not {"torch._dynamo", "sympy"} & set(sys.modules), name
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[2])

@@ -4,12 +4,12 @@ import pytest
 import torch
 from unlearning_audit.methods import l1_sparse
 
-from bank_cases import SEEDS, part, same, trained, unlearned
 from plain_loop import assert_plain
+from stack_cases import SEEDS, part, same, trained, unlearned
 
 
 @pytest.fixture(scope="module")
-def bank():
+def stack():
     return trained(seeds=SEEDS[:2], dtype=torch.float64)
 
 
@@ -71,15 +71,15 @@ def npo(plain):
         ("npo", npo, {"lr": 0.05, "batch_size": 8, "epochs": 3, "beta": 0.7, "retain_weight": 0.5}),
     ],
 )
-def test_it_is_a_plain_loop(bank, name, loop, options):
-    assert_plain(bank, name, loop, options)
+def test_it_is_a_plain_loop(stack, name, loop, options):
+    assert_plain(stack, name, loop, options)
 
 
 @pytest.mark.parametrize(
     ("schedule", "strengths"),
     [("decay", [0.02, 0.015, 0.01, 0.005]), ("increase", [0, 0.01, 0.02, 0.03]), ("constant", [0.02] * 4)],
 )
-def test_l1_sparse(bank, schedule, strengths):
+def test_l1_sparse(stack, schedule, strengths):
     def loop(plain):
         for strength, epoch in zip(strengths, plain.read("retain", "unlearn/0.0", 8, 4), strict=True):
             for index in epoch:
@@ -88,22 +88,22 @@ def test_l1_sparse(bank, schedule, strengths):
 
     options = {**SGD, "epochs": 4, "alpha": 0.02, "penalty_schedule": schedule}
     assert [l1_sparse.Options(**options).strength(e) for e in range(4)] == pytest.approx(strengths, abs=1e-15)
-    assert_plain(bank, "l1_sparse", loop, options)
+    assert_plain(stack, "l1_sparse", loop, options)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.6])
-def test_l1_sparse_prunes_the_smallest_weights_of_each_model_before_it_finetunes(bank, share):
-    after = unlearned(bank, "l1_sparse", **SGD, epochs=2, alpha=0.0, prune=share)
+def test_l1_sparse_prunes_the_smallest_weights_of_each_model_before_it_finetunes(stack, share):
+    after = unlearned(stack, "l1_sparse", **SGD, epochs=2, alpha=0.0, prune=share)
     for m in range(2):
         before, left = (
             torch.cat([value[m].flatten() for value in models.parameters.values() if value.ndim > 2])
-            for models in (bank, after)
+            for models in (stack, after)
         )
         gone = left == 0
         assert int(gone.sum()) == int(share * len(left))
         assert not share or before[gone].abs().max() < before[~gone].abs().min()
         assert not torch.equal(before[~gone], left[~gone])
-    assert not any(torch.equal(v, after.parameters[k]) for k, v in bank.parameters.items() if v.ndim == 2)
+    assert not any(torch.equal(v, after.parameters[k]) for k, v in stack.parameters.items() if v.ndim == 2)
 
 
 # ---------------------------------------------------------------- identities
@@ -117,20 +117,20 @@ def test_l1_sparse_prunes_the_smallest_weights_of_each_model_before_it_finetunes
         ("ga_plus", {"epochs": 0, "refine_epochs": 3, "refine_lr": 0.05, "refine_batch_size": 8}),
     ],
 )
-def test_what_is_finetuning_in_disguise_is_it_bit_by_bit(bank, name, options):
-    single = part(bank, [0, 1], dtype=torch.float32)
+def test_what_is_finetuning_in_disguise_is_it_bit_by_bit(stack, name, options):
+    single = part(stack, [0, 1], dtype=torch.float32)
     single.parameters = {k: v.float() for k, v in single.parameters.items()}
     shared = {**SGD, "epochs": 3}
     assert same(unlearned(single, name, **{**shared, **options}), unlearned(single, "finetune", **shared))
 
 
-def test_neggrad_plus_without_retain_is_neggrad(bank):
+def test_neggrad_plus_without_retain_is_neggrad(stack):
     shared = {**SGD, "epochs": 2}
-    only = unlearned(bank, "neggrad_plus", **shared, beta=0, pass_over="forget")
-    assert same(only, unlearned(bank, "neggrad", **shared))
+    only = unlearned(stack, "neggrad_plus", **shared, beta=0, pass_over="forget")
+    assert same(only, unlearned(stack, "neggrad", **shared))
 
 
 @pytest.mark.parametrize("name", ["finetune", "neggrad", "neggrad_plus", "ga_plus", "l1_sparse", "npo", "ftfinal"])
-def test_no_epochs_no_change(bank, name):
+def test_no_epochs_no_change(stack, name):
     off = {"epochs": 0, **({"refine_epochs": 0} if name == "ga_plus" else {})}
-    assert same(unlearned(bank, name, **off), bank)
+    assert same(unlearned(stack, name, **off), stack)

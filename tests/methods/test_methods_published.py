@@ -10,19 +10,19 @@ from unlearning_audit.plugins import syntax
 from unlearning_audit.plugins.arguments import Parameter, assigned, role
 from unlearning_audit.plugins.guard import PluginError
 
-from bank_cases import SEEDS, largest_gap, part, same, state, trained, unlearned
 from published_methods import PUBLISHED, write_method
+from stack_cases import SEEDS, largest_gap, part, same, state, trained, unlearned
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_code_runs_as_it_is_and_depends_on_the_model_s_seed_alone(tmp_path, name):
     fields = write_method(tmp_path, name)
-    bank = trained(seeds=SEEDS[:3])
+    stack = trained(seeds=SEEDS[:3])
     before, path = set(sys.modules), list(sys.path)
-    after = unlearned(bank, "classic", **fields)
-    assert largest_gap(after, bank) > 1e-4
+    after = unlearned(stack, "classic", **fields)
+    assert largest_gap(after, stack) > 1e-4
     assert all(value.isfinite().all() for value in state(after).values())
-    assert same(unlearned(part(bank, [2, 0]), "classic", **fields), after, slots_b=[2, 0])
+    assert same(unlearned(part(stack, [2, 0]), "classic", **fields), after, slots_b=[2, 0])
     assert sys.path == path
     assert not {module for module in set(sys.modules) - before if module in ("ssd", "opts", "utils", "unlearn")}
     assert not list(tmp_path.rglob("__pycache__"))
@@ -129,35 +129,35 @@ WITHOUT = ["notherea", "nothereb", "nothered"]
 
 
 def test_a_package_that_is_not_installed_is_named_with_what_to_do(tmp_path):
-    file, bank = repository(tmp_path), trained(seeds=SEEDS[:2])
+    file, stack = repository(tmp_path), trained(seeds=SEEDS[:2])
     with pytest.raises(PluginError, match=r"notherea is not installed; .* without: \[notherea\]"):
-        unlearned(bank, "classic", file=file)
+        unlearned(stack, "classic", file=file)
     with pytest.raises(PluginError, match=r"nothered is not installed"):
-        unlearned(bank, "classic", file=file, without=WITHOUT[:2])
+        unlearned(stack, "classic", file=file, without=WITHOUT[:2])
     inside = tmp_path / "inside.py"
     inside.write_text("def unlearn(model, forget_loader):\n    import notheree.plots\n")
     with pytest.raises(PluginError, match=r"notheree is not installed; .* without: \[notheree\]"):
-        unlearned(bank, "classic", file=str(inside))
+        unlearned(stack, "classic", file=str(inside))
 
 
 def test_arguments_come_from_the_options_and_evaluation_is_skipped(tmp_path):
-    file, bank = repository(tmp_path), trained(seeds=SEEDS[:2])
+    file, stack = repository(tmp_path), trained(seeds=SEEDS[:2])
     fields = {"file": file, "without": WITHOUT}
     with pytest.raises(AttributeError, match=r"args\.unlearn_lr is not set; give options\.unlearn_lr"):
-        unlearned(bank, "classic", **fields)
+        unlearned(stack, "classic", **fields)
     fields |= {"options": {"unlearn_lr": 3.0, "unlearn_epochs": 1}}
     with pytest.raises(TypeError, match="multi_class"):
-        unlearned(bank, "classic", **fields)
+        unlearned(stack, "classic", **fields)
     fields |= {"skip": ["evaluate"]}
-    after = unlearned(bank, "classic", **fields)
+    after = unlearned(stack, "classic", **fields)
     assert (after.parameters["0.weight"] == 3.0).all()
     assert "notherea" not in sys.modules
     with pytest.raises(ValueError, match="no function 'measure'"):
-        unlearned(bank, "classic", **fields | {"skip": ["measure"]})
+        unlearned(stack, "classic", **fields | {"skip": ["measure"]})
 
 
 def test_a_class_whose_method_takes_the_model_and_its_loaders(tmp_path):
-    file, bank = tmp_path / "mine.py", trained(seeds=SEEDS[:2])
+    file, stack = tmp_path / "mine.py", trained(seeds=SEEDS[:2])
     file.write_text(
         "import torch\n\n\nclass Fill:\n    def __init__(self, cfg, device, writer=None):\n"
         "        self.value, self.most = cfg['value'] + cfg.get('more', 1), cfg.most\n\n"
@@ -166,7 +166,7 @@ def test_a_class_whose_method_takes_the_model_and_its_loaders(tmp_path):
         "        with torch.no_grad():\n            net[0].weight.fill_(self.value * scale)\n        return net\n"
     )
     options = {"value": 2.0, "most": 1, "scale": 3.0}
-    after = unlearned(bank, "classic", file=str(file), function="Fill.unlearn", options=options)
+    after = unlearned(stack, "classic", file=str(file), function="Fill.unlearn", options=options)
     assert (after.parameters["0.weight"] == 9.0).all()
     arguments, more = syntax.signature(file, "Fill.unlearn")
     assert not more

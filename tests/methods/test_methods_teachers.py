@@ -8,25 +8,25 @@ from torch.nn.functional import log_softmax
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.randomness.keyed import generator
 
-from bank_cases import CLASSES, SEEDS, part, rows, same, trained, unlearned
 from plain_loop import assert_plain, divergence
+from stack_cases import CLASSES, SEEDS, part, rows, same, trained, unlearned
 
 
 @pytest.fixture(scope="module")
-def bank():
+def stack():
     return trained(seeds=SEEDS[:2], dtype=torch.float64)
 
 
 @pytest.mark.parametrize("ranked", [False, True])
 @pytest.mark.parametrize("kind", ["sgd", "adam"])
-def test_scrub(bank, kind, ranked):
-    bank = bank.copy()
-    bank.memorised = np.random.default_rng(5).normal(size=len(bank.x))
+def test_scrub(stack, kind, ranked):
+    stack = stack.copy()
+    stack.memorised = np.random.default_rng(5).normal(size=len(stack.x))
 
     def loop(plain):
         forget, retain = plain.read("forget", "unlearn/0.0", 5, 2), plain.read("retain", "unlearn/1.0", 8, 3)
         if ranked:
-            order = np.array(sorted(plain.forget.index[plain.m], key=lambda sample: -bank.memorised[sample]))
+            order = np.array(sorted(plain.forget.index[plain.m], key=lambda sample: -stack.memorised[sample]))
             forget = [np.split(order, range(5, len(order), 5))] * 2
         for epoch in range(3):
             for index in forget[epoch] if epoch < 2 else []:
@@ -38,19 +38,19 @@ def test_scrub(bank, kind, ranked):
     options = {"optimiser": kind, "lr": 0.01, "weight_decay": 0.01, "batch_size": 8, "forget_batch_size": 5,
                "epochs": 3, "gamma": 0.7, "alpha": 0.4, "T": 2.0, "msteps": 2,
                "forget_order": "memorisation" if ranked else "random"}  # fmt: skip
-    assert_plain(bank, "scrub", loop, options, {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[kind])
+    assert_plain(stack, "scrub", loop, options, {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[kind])
 
 
-def test_scrub_cannot_rank_what_no_selection_chose(bank):
+def test_scrub_cannot_rank_what_no_selection_chose(stack):
     with pytest.raises(ValueError, match="forget_order: memorisation needs targets chosen by memorisation"):
-        unlearned(bank, "scrub", forget_order="memorisation")
+        unlearned(stack, "scrub", forget_order="memorisation")
 
 
 @pytest.mark.parametrize(("share", "count"), [(0.3, 9), (0.001, 1)])
-def test_bad_teacher(bank, share, count):
-    untrained = bank.copy()
+def test_bad_teacher(stack, share, count):
+    untrained = stack.copy()
     untrained.reset("bad_teacher")
-    sample = rows(bank.seeds)[1].sample(count, bank.seeds, "bad_teacher")
+    sample = rows(stack.seeds)[1].sample(count, stack.seeds, "bad_teacher")
 
     def loop(plain):
         bad, forget = untrained.extract(plain.m), set(plain.forget.index[plain.m])
@@ -59,7 +59,7 @@ def test_bad_teacher(bank, share, count):
             plain.step(divergence(torch.cat(taught), plain.logits(index), 3.0))
 
     options = {"lr": 0.05, "optimiser": "sgd", "batch_size": 8, "epochs": 2, "retain_share": share, "T": 3.0}
-    assert_plain(bank, "bad_teacher", loop, options)
+    assert_plain(stack, "bad_teacher", loop, options)
 
 
 # ---------------------------------------------------------------- wrong labels
@@ -73,7 +73,7 @@ def wrong_labels(plain, index, epoch, relabel):
 
 @pytest.mark.parametrize("relabel", ["any", "other"])
 @pytest.mark.parametrize("redraw", [True, False])
-def test_random_label(bank, relabel, redraw):
+def test_random_label(stack, relabel, redraw):
     def loop(plain):
         forget, retain = plain.read("forget", "unlearn/0.0", 8, 3), plain.read("retain", "unlearn/1.0", 8, 3)
         for epoch in range(3):
@@ -84,7 +84,7 @@ def test_random_label(bank, relabel, redraw):
                 plain.step(plain.loss(index))
 
     options = {"lr": 0.05, "momentum": 0.9, "batch_size": 8, "epochs": 3, "relabel": relabel, "redraw": redraw}
-    assert_plain(bank, "random_label", loop, options)
+    assert_plain(stack, "random_label", loop, options)
 
 
 def likeliest_other(plain, index):
@@ -99,7 +99,7 @@ def likeliest_other(plain, index):
     ("name", "other_labels"),
     [("idk_dpo", lambda plain, index: wrong_labels(plain, index, 0, "other")), ("altpo", likeliest_other)],
 )
-def test_another_label_is_preferred(bank, name, other_labels):
+def test_another_label_is_preferred(stack, name, other_labels):
     """−(2/β)·log σ(β·(Δ(other label) − Δ(own label))), Δ = log p − log p of the original. The other label is drawn
     once, so that the second epoch reads those of the first, or it is the likeliest."""
 
@@ -114,16 +114,16 @@ def test_another_label_is_preferred(bank, name, other_labels):
 
     options = {"optimiser": "sgd", "lr": 0.05, "weight_decay": 0.0, "batch_size": 8, "epochs": 2, "beta": 0.7,
                "alpha": 0.5}  # fmt: skip
-    assert_plain(bank, name, loop, options)
+    assert_plain(stack, name, loop, options)
 
 
 @pytest.mark.parametrize(("relabel", "expected"), [("any", [0.25] * 4), ("other", [0, 1 / 3, 1 / 3, 1 / 3])])
-def test_random_labels_are_uniform_over_what_is_allowed(bank, relabel, expected):
+def test_random_labels_are_uniform_over_what_is_allowed(stack, relabel, expected):
     """The label behind a loss is found by giving each class a loss of its own."""
-    loss = RandomLabels(bank, relabel)
+    loss = RandomLabels(stack, relabel)
     counts = np.zeros(CLASSES)
     for epoch in range(50):
-        batch = bank.read([0, 1], torch.arange(60).expand(2, 60))
+        batch = stack.read([0, 1], torch.arange(60).expand(2, 60))
         batch.epoch, batch.logits = epoch, -torch.arange(1.0, 5).expand(2, 60, 4).double()
         labels = (loss(batch) - torch.arange(1.0, 5).neg().logsumexp(0)).round().long() - 1
         counts += np.bincount(((labels - batch.labels) % CLASSES).flatten(), minlength=CLASSES)
@@ -132,11 +132,11 @@ def test_random_labels_are_uniform_over_what_is_allowed(bank, relabel, expected)
 
 
 def test_wrong_labels_of_models_with_labels_of_their_own():
-    bank = trained(seeds=[11, 11])
-    bank.labels = torch.stack([bank.labels, (bank.labels + 1) % CLASSES])
-    twin = part(bank, [0, 1])
-    twin.labels = bank.labels[1]
-    after, single = unlearned(bank, "random_label", relabel="other"), unlearned(twin, "random_label", relabel="other")
+    stack = trained(seeds=[11, 11])
+    stack.labels = torch.stack([stack.labels, (stack.labels + 1) % CLASSES])
+    twin = part(stack, [0, 1])
+    twin.labels = stack.labels[1]
+    after, single = unlearned(stack, "random_label", relabel="other"), unlearned(twin, "random_label", relabel="other")
     assert same(after, single, slots_a=[1], slots_b=[1])
 
 
@@ -149,15 +149,15 @@ SALUN = {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.1, "batch_size": 8, "epo
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.93])
 def test_salun_moves_the_salient_weights_and_no_other_by_one_bit(keep):
     """The salient weights: the largest gradients of all layers together, by a plain backward pass."""
-    bank = trained(seeds=SEEDS[:3])
-    after = unlearned(bank, "salun", **SALUN, keep=keep)
-    for m, index in enumerate(rows(bank.seeds)[0].index):
-        model = bank.extract(m)
-        nn.functional.cross_entropy(model(bank.x[index]), bank.labels[index]).backward()
+    stack = trained(seeds=SEEDS[:3])
+    after = unlearned(stack, "salun", **SALUN, keep=keep)
+    for m, index in enumerate(rows(stack.seeds)[0].index):
+        model = stack.extract(m)
+        nn.functional.cross_entropy(model(stack.x[index]), stack.labels[index]).backward()
         sizes = torch.cat([v.grad.abs().flatten() for v in model.parameters()])
         count = round(keep * len(sizes))
         least = sizes.sort(descending=True).values[count - 1]
-        moved = torch.cat([(after.parameters[k][m] != bank.parameters[k][m]).flatten() for k in bank.parameters])
+        moved = torch.cat([(after.parameters[k][m] != stack.parameters[k][m]).flatten() for k in stack.parameters])
         # Weights without any gradient are equal among themselves: which of them may move is arbitrary.
         assert moved[sizes > least * 1.0001 + 1e-12].all()
         assert not moved[sizes < least * 0.9999 - 1e-12].any()
@@ -165,6 +165,6 @@ def test_salun_moves_the_salient_weights_and_no_other_by_one_bit(keep):
 
 
 def test_salun_with_all_weights_is_random_label():
-    bank = trained(seeds=SEEDS[:3])
-    assert same(unlearned(bank, "salun", **SALUN, keep=1), unlearned(bank, "random_label", **SALUN))
-    assert same(unlearned(bank, "salun", **SALUN, keep=0), bank)
+    stack = trained(seeds=SEEDS[:3])
+    assert same(unlearned(stack, "salun", **SALUN, keep=1), unlearned(stack, "random_label", **SALUN))
+    assert same(unlearned(stack, "salun", **SALUN, keep=0), stack)

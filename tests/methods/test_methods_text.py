@@ -13,8 +13,8 @@ from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Stream
 
 import written_losses as by_hand
-from bank_cases import largest_gap, same
-from text_cases import bank, rows, unlearned
+from stack_cases import largest_gap, same
+from text_cases import rows, stack, unlearned
 from written_losses import MODEL, Written, assert_step, ce_u, kl, mean_nll
 
 #: Plain descent, so that the update of a step is the gradient.
@@ -23,7 +23,7 @@ PLAIN = {"optimiser": "sgd", "weight_decay": 0.0}
 
 @pytest.fixture(scope="module")
 def original():
-    return bank()
+    return stack()
 
 
 LOSSES = {
@@ -166,7 +166,7 @@ def test_ce_u_leaves_out_the_first_tokens_of_answers(original, skip):
 
 @pytest.mark.parametrize("layer", [1, 2])
 def test_rmu_steers_the_states_of_one_layer(layer):
-    original = bank(layers=2, epochs=1)
+    original = stack(layers=2, epochs=1)
     after, written = unlearned(original, "rmu", layer=layer, steering=1.5, alpha=0.7, **PLAIN), Written(original)
     rng = torch.Generator().manual_seed(seed_of(original.seeds[MODEL], "rmu"))
     u = torch.rand(12, generator=rng, dtype=torch.float64)

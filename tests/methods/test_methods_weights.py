@@ -8,10 +8,10 @@ import torch
 from torch import nn
 from unlearning_audit.methods import fisher
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
-from bank_cases import SEEDS, conv, fresh, masks, mlp, rows, same, trained, unlearned
+from stack_cases import SEEDS, conv, fresh, masks, mlp, rows, same, trained, unlearned
 
 # ---------------------------------------------------------------- Fisher forgetting
 
@@ -59,10 +59,10 @@ def test_the_spread_of_the_noise_by_hand(variant, expected):
     With e the one-hot label, ∂CE/∂logits = ½ − e, ∂CE/∂hidden = Wᵀ(½ − e) = (∓½, ±3/2), and hidden = 0.
     """
     x, y = np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([0, 1])
-    bank = Bank.create(lambda: headed(nn.Linear(2, 2), nn.Linear(2, 2)), x, y, [1, 2], dtype=torch.float64)
-    bank.edit(lambda name, value: torch.zeros_like(value))
-    bank.parameters["1.weight"][:] = torch.tensor([[1.0, 0.0], [0.0, 3.0]])
-    std = fisher.spread(bank, Rows(np.array([[0, 1], [0, 1]])), fisher.Options(variant=variant, alpha=3e-6))
+    stack = ModelStack.create(lambda: headed(nn.Linear(2, 2), nn.Linear(2, 2)), x, y, [1, 2], dtype=torch.float64)
+    stack.edit(lambda name, value: torch.zeros_like(value))
+    stack.parameters["1.weight"][:] = torch.tensor([[1.0, 0.0], [0.0, 3.0]])
+    std = fisher.spread(stack, Rows(np.array([[0, 1], [0, 1]])), fisher.Options(variant=variant, alpha=3e-6))
     for name, spread in expected.items():
         np.testing.assert_allclose(std[name], np.broadcast_to(spread, std[name].shape), rtol=1e-9)
 
@@ -71,7 +71,7 @@ def test_a_class_that_is_forgotten_whole_loses_its_row_of_the_last_layer_to_nois
     """The notebook of Golatkar et al. 2020: mean 0 and variance 10 · 1e-4 there, whatever α; all else as it was. The
     first model forgets all of class 1, the second half of it."""
     x, y = np.eye(4), np.array([0, 1, 1, 0])
-    before = Bank.create(lambda: headed(nn.Linear(4, 2)), x, y, [1, 2], dtype=torch.float64)
+    before = ModelStack.create(lambda: headed(nn.Linear(4, 2)), x, y, [1, 2], dtype=torch.float64)
     after, noise = before.copy(), before.noise("fisher")
     forget, retain = Rows(np.array([[1, 2], [1, 0]])), Rows(np.array([[0, 3], [2, 3]]))
     fisher.unlearn(after, forget, retain, fisher.Options(alpha=0.0))
@@ -84,22 +84,22 @@ def test_a_class_that_is_forgotten_whole_loses_its_row_of_the_last_layer_to_nois
 @pytest.mark.parametrize("variant", ["golatkar", "becker"])
 @pytest.mark.parametrize("build", [mlp, conv])
 def test_noise_has_this_spread_and_is_each_model_s_own(build, variant):
-    bank = trained(build, SEEDS[:3], dtype=torch.float64)
-    std = fisher.spread(bank, rows(bank.seeds)[1], fisher.Options(variant=variant, alpha=1e-4))
-    after = unlearned(bank, "fisher", variant=variant, alpha=1e-4)
-    noise = bank.noise("fisher")
+    stack = trained(build, SEEDS[:3], dtype=torch.float64)
+    std = fisher.spread(stack, rows(stack.seeds)[1], fisher.Options(variant=variant, alpha=1e-4))
+    after = unlearned(stack, "fisher", variant=variant, alpha=1e-4)
+    noise = stack.noise("fisher")
     for k, v in after.parameters.items():
-        assert (v - bank.parameters[k] - std[k] * noise[k]).abs().max() < 1e-12
+        assert (v - stack.parameters[k] - std[k] * noise[k]).abs().max() < 1e-12
         assert std[k].shape == v.shape
-    assert all(torch.equal(v, bank.buffers[k]) for k, v in after.buffers.items())
-    assert same(unlearned(bank, "fisher", alpha=0), bank)
+    assert all(torch.equal(v, stack.buffers[k]) for k, v in after.buffers.items())
+    assert same(unlearned(stack, "fisher", alpha=0), stack)
 
 
 def test_convolutions_are_averaged_over_their_inputs():
-    bank = trained(conv, SEEDS[:2], dtype=torch.float64)
-    retain = rows(bank.seeds)[1]
-    information = bank.squared_gradients(retain, labels="model")["0.weight"]
-    std = fisher.spread(bank, retain, fisher.Options(alpha=1e-4))["0.weight"]
+    stack = trained(conv, SEEDS[:2], dtype=torch.float64)
+    retain = rows(stack.seeds)[1]
+    information = stack.squared_gradients(retain, labels="model")["0.weight"]
+    std = fisher.spread(stack, retain, fisher.Options(alpha=1e-4))["0.weight"]
     variance = (1e-4 / (information + 1e-8)).clamp(max=1e-1).mean(2, keepdim=True).expand_as(std)
     assert (std**2 - variance).abs().max() < 1e-12
     assert (information[:, :, 0] != information[:, :, 1]).all()
@@ -130,18 +130,18 @@ def sizes(model, x, y):
     ],
 )
 def test_ssd_by_a_plain_loop(name, importance, size, options):
-    bank = trained(seeds=SEEDS[:3], dtype=torch.float64)
-    forget, retain = rows(bank.seeds)
-    after = unlearned(bank, name, lam=0.9, **options)
+    stack = trained(seeds=SEEDS[:3], dtype=torch.float64)
+    forget, retain = rows(stack.seeds)
+    after = unlearned(stack, name, lam=0.9, **options)
     dampened = 0
-    for m, seed in enumerate(bank.seeds):
+    for m, seed in enumerate(stack.seeds):
         totals = []
         for samples, key in ((retain + forget, "ssd/all"), (forget, "ssd/forget")):
             index = samples.index[m][generator(seed, key).permutation(len(samples))]
             parts = np.split(index, range(size, len(index), size))
-            of_parts = [importance(bank.extract(m), bank.x[part].double(), bank.labels[part]) for part in parts]
-            totals.append({k: sum(of[k] for of in of_parts) / len(parts) for k in bank.parameters})
-        for k, v in bank.parameters.items():
+            of_parts = [importance(stack.extract(m), stack.x[part].double(), stack.labels[part]) for part in parts]
+            totals.append({k: sum(of[k] for of in of_parts) / len(parts) for k in stack.parameters})
+        for k, v in stack.parameters.items():
             overall, lost = totals[0][k], totals[1][k]
             factor = torch.where(lost > options["a"] * overall, (0.9 * overall / lost).clamp(max=1), 1.0)
             dampened += int((factor < 1).sum())
@@ -150,21 +150,21 @@ def test_ssd_by_a_plain_loop(name, importance, size, options):
 
 
 def test_lfssd_reads_no_labels():
-    bank = trained(seeds=SEEDS[:2])
-    second = bank.copy()
-    second.labels = (bank.labels + 1) % 4
-    assert same(unlearned(bank, "lfssd"), unlearned(second, "lfssd"))
-    assert not same(unlearned(bank, "ssd", a=1.2), unlearned(second, "ssd", a=1.2))
+    stack = trained(seeds=SEEDS[:2])
+    second = stack.copy()
+    second.labels = (stack.labels + 1) % 4
+    assert same(unlearned(stack, "lfssd"), unlearned(second, "lfssd"))
+    assert not same(unlearned(stack, "ssd", a=1.2), unlearned(second, "ssd", a=1.2))
 
 
 def test_ssd_is_the_identity_where_its_formula_says_so():
-    bank = trained(seeds=SEEDS[:3])
-    forget, retain = rows(bank.seeds)
-    assert not same(unlearned(bank, "ssd", a=0.5), bank)
-    assert same(unlearned(bank, "ssd", a=0.5, lam=math.inf), bank)
+    stack = trained(seeds=SEEDS[:3])
+    forget, retain = rows(stack.seeds)
+    assert not same(unlearned(stack, "ssd", a=0.5), stack)
+    assert same(unlearned(stack, "ssd", a=0.5, lam=math.inf), stack)
     # Forgetting everything: importances agree, so nothing matters more to forget than to all.
     everything, nothing = retain + forget, Rows(np.empty((3, 0), np.int64))
-    assert same(unlearned(bank, "ssd", forget=everything, retain=nothing, a=1.001), bank)
+    assert same(unlearned(stack, "ssd", forget=everything, retain=nothing, a=1.001), stack)
 
 
 # ---------------------------------------------------------------- amnesiac unlearning
@@ -172,19 +172,19 @@ def test_ssd_is_the_identity_where_its_formula_says_so():
 
 @pytest.mark.parametrize("build", [mlp, conv])
 def test_amnesiac_of_everything_is_the_start_and_of_nothing_the_end(build):
-    bank, untouched = fresh(build, SEEDS[:3]), fresh(build, SEEDS[:3])
-    start, everything = bank.copy(), np.logical_or(*masks(bank.seeds))
-    bank.train(Rows.where(everything), record=everything)
-    undone = unlearned(bank, "amnesiac", repair_epochs=0)
+    stack, untouched = fresh(build, SEEDS[:3]), fresh(build, SEEDS[:3])
+    start, everything = stack.copy(), np.logical_or(*masks(stack.seeds))
+    stack.train(Rows.where(everything), record=everything)
+    undone = unlearned(stack, "amnesiac", repair_epochs=0)
     assert max((v - start.parameters[k]).abs().max() for k, v in undone.parameters.items()) < 1e-6
-    assert all(torch.equal(v, bank.buffers[k]) for k, v in undone.buffers.items())
+    assert all(torch.equal(v, stack.buffers[k]) for k, v in undone.buffers.items())
     untouched.train(Rows.where(everything), record=np.zeros_like(everything))
     assert same(unlearned(untouched, "amnesiac", repair_epochs=0), untouched)
-    assert same(untouched, bank)
+    assert same(untouched, stack)
 
 
 def test_amnesiac_without_a_record_says_what_to_set():
-    bank = trained(seeds=SEEDS[:2])
-    bank.updates = None
+    stack = trained(seeds=SEEDS[:2])
+    stack.updates = None
     with pytest.raises(ValueError, match=r"set recipe\.record_updates to true and train again"):
-        unlearned(bank, "amnesiac")
+        unlearned(stack, "amnesiac")

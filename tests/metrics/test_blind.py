@@ -106,12 +106,12 @@ def test_texts_are_bags_of_tokens():
 def test_principal_components_keep_distances_and_see_no_scale():
     rng = np.random.default_rng(2)
     x = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 5)) * [1, 10, 100, 0.1, 1] + 7
-    standard, components = (x - x.mean(0)) / x.std(0), blind.principal(x, 2)
+    rule, components = (x - x.mean(0)) / x.std(0), blind.principal(x, 2)
     assert components.shape == (30, 2)
-    distance = [np.linalg.norm(points[:, None] - points, axis=-1) for points in (components, standard)]
+    distance = [np.linalg.norm(points[:, None] - points, axis=-1) for points in (components, rule)]
     np.testing.assert_allclose(*distance, atol=1e-9)
     assert components[:, 0].std() > components[:, 1].std()
-    np.testing.assert_allclose(blind.principal(x, 5), standard, atol=1e-12)
+    np.testing.assert_allclose(blind.principal(x, 5), rule, atol=1e-12)
     assert (blind.principal(np.full((4, 1), 3.0), 1) == 0).all()
 
 

@@ -221,16 +221,16 @@ def test_limits_end_at_zero_and_at_one():
 
 
 def contributed(*populations, groups: int = 4):
-    """The contribution to F/F₀ of unlearned, retrained and independently retrained models; None if there is none."""
+    """The effect to F/F₀ of unlearned, retrained and independently retrained models; None if there is none."""
     options, index = competition.Options(groups=groups), np.arange(populations[0].shape[1])
     parts = competition.over_null(*populations, index, options, np.random.default_rng(0))
     return parts.get("forgetting_quality_over_null")
 
 
-def test_contributions_are_those_of_groups_and_samples():
+def test_effects_are_those_of_groups_and_samples():
     part = contributed(phi(9, 1.0), phi(8, 0.0), None)
     np.testing.assert_allclose(part.value, np.full((1, 4), 0.5))
-    assert (part.unit.tolist(), part.standard.ideal) == ([0, 1, 2, 3], 1)
+    assert (part.unit.tolist(), part.rule.ideal) == ([0, 1, 2, 3], 1)
     # each sample moves the mean by what it lies above it
     np.testing.assert_allclose(part.influence[0], np.tile((~TOLD - 0.5) / 8, (4, 1)), atol=0.01)
     assert contributed(phi(9, 1.0), phi(9, 0.0), phi(9, 0.0), groups=2).value.tolist() == [[0.5, 0.5]]

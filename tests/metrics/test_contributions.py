@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from unlearning_audit.comparisons.distances import Side
-from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _direction, _game, accuracy, competition, ruli, swap
 from unlearning_audit.protocols import ruli as thirds
@@ -17,8 +17,8 @@ from swap_games import World, layout, signed_advantage
 SETTINGS = {"metrics": {"ruli": ruli.Options(fpr=()).model_dump()}, "seed": 0}
 
 
-def mean(part: added.Contribution) -> np.ndarray:
-    """The numbers that contributions add up to, float64 [K]."""
+def mean(part: added.Effect) -> np.ndarray:
+    """The numbers that effects add up to, float64 [K]."""
     parts = {name: getattr(part, name) for name in ("value", "influence", "imagined", "unit", "split")}
     return paired.distances(**parts).value
 
@@ -61,8 +61,8 @@ def test_advantages_add_up_to_the_signed_advantage():
 
 
 def test_a_share_that_a_method_must_keep_differs_from_retrained_models_by_1_at_most():
-    kept = added.single(value=np.array([0.9, 0.8]), unit=np.arange(2), standard=accuracy.UTILITY)
-    assert Side(audited=kept, yardstick=kept, source="retrain").range == (-1.0, 1.0)
+    kept = added.single(value=np.array([0.9, 0.8]), unit=np.arange(2), rule=accuracy.UTILITY)
+    assert Side(audited=kept, reference=kept, source="retrain").range == (-1.0, 1.0)
 
 
 def test_an_attack_that_learned_to_say_yes_to_the_unfamiliar_is_turned():
@@ -90,7 +90,7 @@ def test_the_direction_of_an_attack_is_that_of_its_ranks():
         assert _direction.familiar(score=score, phi=confidence, rows=np.ones(confidence.shape, bool)) == direction
 
 
-def test_ruli_s_contributions_add_up_to_its_aucs(folder):
+def test_ruli_s_effects_add_up_to_its_aucs(folder):
     case = folder.case(folder.original, folder.original, folder.retrained, folder.control)
     parts, rows = call.parts(ruli, case, SETTINGS), call.rows(ruli, case, SETTINGS)
     assert list(parts) == ["privacy_auc", "efficacy_auc"]
@@ -116,7 +116,7 @@ def test_accuracies_add_up_and_models_that_keep_the_same_are_one_unit(folder):
     for role in ("retain", "test"):
         part = parts[f"accuracy_{role}"]
         assert mean(part)[0] == pytest.approx(value(rows, "accuracy", f"role={role}"), abs=1e-12)
-        assert not part.standard.deciding
+        assert not part.rule.deciding
         assert len(np.unique(part.unit)) == 6, "thirds keep different samples"
 
 

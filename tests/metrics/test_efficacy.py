@@ -164,7 +164,7 @@ def test_attacks_give_the_mean_probability_of_the_forgotten():
             call.rows(efficacy, example, {})
 
 
-def test_contributions_are_logarithms_of_every_model():
+def test_effects_are_logarithms_of_every_model():
     part = call.parts(efficacy, case(), {})["efficacy"]
     np.testing.assert_allclose(part.value, -np.log([[2.0, 4, 8]]))
     assert part.unit.tolist() == [0, 1, 2]

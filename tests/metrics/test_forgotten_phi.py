@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from unlearning_audit import audit
 from unlearning_audit.comparisons import verdicts
-from unlearning_audit.evaluation.contributions import Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, single
 from unlearning_audit.metrics import forgotten_phi
 from unlearning_audit.stats import decide, levels, phi
 
@@ -66,20 +66,20 @@ def test_it_decides_where_nothing_is_held_out_and_elsewhere_it_is_shown():
 
 
 def mine(**parts):
-    """The verdict on the method "mine" from the contributions of all methods."""
+    """The verdict on the method "mine" from the effects of all methods."""
     rows = verdicts.compare(parts, {}, margins=MARGINS, draws=50, seed=0).verdicts
     return next(row for row in rows if row["method"] == "mine")
 
 
 def judged(rng, models, retrained, distance):
-    """Contributions of models whose φ has a spread of .1 over models and difficulties that all share; the verdict."""
+    """Effects of models whose φ has a spread of .1 over models and difficulties that all share; the verdict."""
     hard = np.random.default_rng(0).normal(size=40)
     parts = {}
     for name, count, level in (("mine", models, distance), ("none", models, 9.0), ("retrain", retrained, 0.0)):
         values = hard + level + 0.1 * rng.normal(size=(count, 1)) + 0.2 * rng.normal(size=(count, 40))
         part = levels.per_model(value=values, weight=np.ones_like(values))
-        standard = forgotten_phi.DECIDES["forgotten_phi"]
-        parts[name] = {"forgotten_phi": single(**vars(part), unit=np.zeros(count, np.int64), standard=standard)}
+        rule = forgotten_phi.DECIDES["forgotten_phi"]
+        parts[name] = {"forgotten_phi": single(**vars(part), unit=np.zeros(count, np.int64), rule=rule)}
     return parts, mine(**parts)
 
 
@@ -114,7 +114,7 @@ def test_traces_of_retraining_and_equivalence_at_the_margin_are_seldom_found(
 def auc(values):
     return single(
         value=values, unit=np.zeros(len(values), np.int64), influence=np.full((len(values), 9), 1e-4),
-        standard=Standard(1, "auc", lowest=0.0, highest=1.0),
+        rule=DecisionRule(1, "auc", lowest=0.0, highest=1.0),
     )  # fmt: skip
 
 

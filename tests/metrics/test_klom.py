@@ -35,7 +35,7 @@ def test_unlearned_models_and_others_are_held_against_the_same_retrained_ones(in
     assert rows["klom_over_null"].note == f"{len(audited)} models of each kind; null from {note}"
     assert rows["klom_p95"].value > rows["klom"].value
     assert "interval over samples" in rows["klom_p95"].note
-    part = _klom.contributions(U, R, independent, np.arange(9), OPTIONS)["klom"]
+    part = _klom.effects(U, R, independent, np.arange(9), OPTIONS)["klom"]
     assert part.value.mean() == pytest.approx(coarse[0] - coarse[1])
 
 
@@ -55,12 +55,12 @@ def test_as_many_models_of_each_kind_are_compared_as_all_have(unlearned, indepen
 @pytest.mark.parametrize("few", [(U, R[:5], None), (U, R, CONTROL[:2]), (U[:2], R, CONTROL)])
 def test_two_models_of_a_kind_say_nothing(few):
     assert _klom.rows(*few, OPTIONS) == []
-    assert _klom.contributions(*few, np.arange(9), OPTIONS) == {}
+    assert _klom.effects(*few, np.arange(9), OPTIONS) == {}
 
 
 def distance(u, r, control):
     """What decides, read as verdicts read it."""
-    part = _klom.contributions(u, r, control, np.arange(u.shape[1]), OPTIONS)["klom"]
+    part = _klom.effects(u, r, control, np.arange(u.shape[1]), OPTIONS)["klom"]
     return paired.distances(value=part.value, influence=part.influence, unit=part.unit)
 
 

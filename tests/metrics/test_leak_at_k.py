@@ -58,7 +58,7 @@ def test_rows_and_what_decides():
             check(case, rows, name, audited, ("forget", "heldout"))
             check(case, rows, f"{name}_gap", audited - reference, ("forget", "heldout"))
     case.data.y = np.zeros(len(case.data.part), int)
-    (part,) = leak_at_k.contributions(case, leak_at_k.Options(answers=(2, 8))).values()
+    (part,) = leak_at_k.effects(case, leak_at_k.Options(answers=(2, 8))).values()
     expected = leak_at_k.leaks(case.said[("own",)][..., LOGP], 8)[0]
     means = [expected[model, list(rows)].mean() for model, rows in text_row_cases.FORGET.items()]
     assert sorted(part.value[0]) == pytest.approx(sorted(means))

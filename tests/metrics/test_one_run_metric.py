@@ -243,13 +243,13 @@ def test_a_verdict_rests_on_canaries_alone_and_on_phi_without_attacks(tmp_path):
     files = Folder(tmp_path, canaries(models=1, pairs=40))
     original = files.add("original", trained)
     case = call.with_settings(files.case(original, original), SETTINGS)
-    (name,) = parts = one_run.contributions(case, one_run.Options())
-    assert (name, parts[name].standard.ideal, parts[name].standard.chance) == ("right_guesses", 0.5, "samples")
+    (name,) = parts = one_run.effects(case, one_run.Options())
+    assert (name, parts[name].rule.ideal, parts[name].rule.chance) == ("right_guesses", 0.5, "samples")
     rows = call.rows(one_run, case, SETTINGS)
     assert parts[name].value[0, 0] == only_row(rows, "right_guesses").value
     assert parts[name].p[0] == only_row(rows, "one_run_p", "phi_two_sided").value
     case.__dict__["membership"] = replace(case.membership, pair=None)
-    assert one_run.contributions(case, one_run.Options()) == {}
+    assert one_run.effects(case, one_run.Options()) == {}
 
 
 def test_a_p_below_what_a_float_holds_is_adjusted_like_any_other():
@@ -261,7 +261,7 @@ def test_a_p_below_what_a_float_holds_is_adjusted_like_any_other():
         for number, share in enumerate(shares):
             right = rng.random(pairs) < share
             scores[f"attack{number}", "t"] = np.concatenate([right, ~right])[None] * 1.0
-        parts[method] = {"right_guesses": _one_run.contribution(scores=scores, tosses=[toss], standard=STANDARD)}
+        parts[method] = {"right_guesses": _one_run.effect(scores=scores, tosses=[toss], rule=STANDARD)}
     none = parts["none"]["right_guesses"]
     assert 0 < none.p[1] < 1e-300 < none.p[0]
     for p in (none.p, none.p * (none.p > 1e-300)):
@@ -279,7 +279,7 @@ def test_the_p_of_a_verdict_is_that_of_the_best_of_all_attacks():
               (_one_run.CONTROL, "trained"): 9.0 * member.forget}  # fmt: skip
     tosses = _coins.tossed(member, seed=0)
     rows = _one_run.evaluate(scores=scores, tosses=tosses, adaptive=[], delta=0.0, seed=0)
-    part = _one_run.contribution(scores=scores, tosses=tosses, standard=STANDARD)
+    part = _one_run.effect(scores=scores, tosses=tosses, rule=STANDARD)
     assert part.names == ("phi", "mine/trained")
     assert part.p.min() == pytest.approx(only_row(rows, "one_run_p", "extended").value, rel=1e-12)
     for name, value, p in zip(part.names, part.value, part.p, strict=True):

@@ -12,7 +12,7 @@ from unlearning_audit.plugins.declarations import Column, Comparison, Quantity, 
 OWN = """
 import numpy as np
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, single
 from unlearning_audit.metrics import row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
@@ -27,9 +27,9 @@ def rows(case, options, rng):
     draw = stats.empty(n=0, note=str(rng.random()))
     return [row(estimate=stats.mean_interval(values=values)), row(metric="draw", estimate=draw)]
 
-def contributions(case, options):
-    standard = Standard(1, "0.5", ideal=0.0)
-    return {"": single(value=case.targets.phi.mean(axis=1), unit=case.targets.block, standard=standard)}
+def effects(case, options):
+    rule = DecisionRule(1, "0.5", ideal=0.0)
+    return {"": single(value=case.targets.phi.mean(axis=1), unit=case.targets.block, rule=rule)}
 """
 
 
@@ -58,7 +58,7 @@ def test_a_metric_is_called_as_the_study_calls_it_and_decides(tmp_path):
     assert (mean.metric, mean.value, mean.n, draw.metric) == ("mine", pytest.approx(1.5), 4, "draw")
     assert list(parts) == ["mine"]
     np.testing.assert_allclose(parts["mine"].value, [[0, 1, 2, 3]])
-    assert (parts["mine"].unit.tolist(), parts["mine"].standard.margin) == ([0, 0, 1, 1], "0.5")
+    assert (parts["mine"].unit.tolist(), parts["mine"].rule.margin) == ([0, 0, 1, 1], "0.5")
 
 
 def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
@@ -73,13 +73,13 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
     ("old", "new", "sentence"),
     [
         ("return [row", "return rng, [row", "mine.py: rows must return a list of Row, it returned tuple"),
-        ('return {"": single', 'return "", {"": single', "mine.py: contributions must map names to Contribution, it"),
+        ('return {"": single', 'return "", {"": single', "mine.py: effects must map names to Effect, it"),
         (
             '{"": single(',
             '{"": 1, "x": single(',
-            "mine.py: contributions must map names to Contribution, it returned dict",
+            "mine.py: effects must map names to Effect, it returned dict",
         ),
-        ("Standard(1,", "Standard(2,", "mine.py: contributions: field 'mine.direction' is 2, but must be one of 1, -1"),
+        ("DecisionRule(1,", "DecisionRule(2,", "effects: field 'mine.direction' is 2, but must be one of 1, -1"),
         ('row(metric="draw"', 'row(metric="q"', "mine.py: rows may not be called 'q', a name of the library's own"),
         ('row(metric="draw"', 'row(metric="new"', "mine.py: rows are called 'new', but QUANTITIES declares"),
         (

@@ -1,4 +1,4 @@
-"""Scores and readings in the place of logits: their file, rows and contributions by hand, coverage of intervals."""
+"""Scores and readings in the place of logits: their file, rows and effects by hand, coverage of intervals."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import norm
-from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES
+from unlearning_audit.evaluation.effects import OF_ITSELF, OF_SAMPLES
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.metrics import published as metric
 from unlearning_audit.metrics import texts
@@ -110,7 +110,7 @@ def test_what_decides_of_two_models_by_hand():
     for name, value in values.items():
         np.testing.assert_allclose(parts[name].value, [value])
         assert parts[name].names == (("a",) if name == "auc" else ("r",))
-        assert parts[name].standard.deciding == (name in ("auc", "memory"))
+        assert parts[name].rule.deciding == (name in ("auc", "memory"))
         assert parts[name].unit[0] != parts[name].unit[1]
         np.testing.assert_array_equal(parts[name].split, [0, 0])
         np.testing.assert_array_equal(parts[name].index, np.arange(7))
@@ -124,8 +124,8 @@ def test_what_decides_of_two_models_by_hand():
 
 @pytest.mark.parametrize(("fair", "ideal", "chance"), [(True, 0.5, OF_SAMPLES), (False, math.nan, OF_ITSELF)])
 def test_theory_holds_only_where_coins_chose(fair, ideal, chance):
-    standard = metric.parts(published(HALF, fair=fair))["auc"].standard
-    np.testing.assert_equal((standard.ideal, standard.chance), (ideal, chance))
+    rule = metric.parts(published(HALF, fair=fair))["auc"].rule
+    np.testing.assert_equal((rule.ideal, rule.chance), (ideal, chance))
 
 
 def test_intervals_of_one_model_cover_the_true_auc():

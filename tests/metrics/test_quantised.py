@@ -14,8 +14,8 @@ from unlearning_audit.models import gpt2
 from unlearning_audit.store.files import write_failure
 from unlearning_audit.study.schema import Margins
 from unlearning_audit.training import rounding
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 
 import metric_calls as call
 from relearn_cases import STEPS, case, linear, members, store
@@ -62,34 +62,34 @@ def test_what_less_than_half_a_step_hides_comes_back():
     those of before, at 8 bits they stay what unlearning made of them."""
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((200, 6)).astype(np.float32), np.zeros(200, np.int64)
-    bank = Bank.create(linear, x, y, [1, 2], recipe=Recipe(lr=0.1, batch_size=50))
+    stack = ModelStack.create(linear, x, y, [1, 2], recipe=Recipe(lr=0.1, batch_size=50))
     level = torch.tensor([[7.0, 1.0, -2.0, 3.0, 0.0, 1.0], [7.0, -1.0, 2.0, 2.0, 1.0, -1.0]])
-    bank.edit(lambda _, weight: level.repeat(2, 1, 1) if weight.ndim == 3 else torch.zeros_like(weight))
+    stack.edit(lambda _, weight: level.repeat(2, 1, 1) if weight.ndim == 3 else torch.zeros_like(weight))
     rows = np.arange(200)
-    before = rounding.answers(bank, rows, [4])
+    before = rounding.answers(stack, rows, [4])
     original = [answer.copy() for answer in before]
     small = torch.tensor([[0.0, -0.4, 0.4, -0.4, -0.4, -0.4], [0.0, 0.4, -0.4, 0.4, 0.4, 0.4]])
-    bank.edit(lambda _, weight: weight + small if weight.ndim == 3 else weight)
-    phi, right = rounding.answers(bank, rows, [4, 8])
+    stack.edit(lambda _, weight: weight + small if weight.ndim == 3 else weight)
+    phi, right = rounding.answers(stack, rows, [4, 8])
     np.testing.assert_allclose(phi[:, 0], original[0][:, 0], atol=1e-5)
     assert (right[:, 0] == original[1][:, 0]).all()
     assert np.abs(phi[:, 1] - phi[:, 0]).mean() > 0.3
-    torch.testing.assert_close(bank.parameters["0.weight"][0], level + small)
+    torch.testing.assert_close(stack.parameters["0.weight"][0], level + small)
 
 
 def test_weights_that_lie_by_inputs_are_rounded_by_outputs():
     """One output of a layer of GPT-2 with weights a hundred times as large leaves those of the others their levels."""
     x, y = np.random.default_rng(0).integers(1, 60, (12, 8)).astype(np.int32), np.zeros(12, np.int64)
-    bank = Bank.create(lambda: gpt2.build(gpt2.Options(vocabulary=64, width=8, layers=1), (8,), 2), x, y, [1, 2])
+    stack = ModelStack.create(lambda: gpt2.build(gpt2.Options(vocabulary=64, width=8, layers=1), (8,), 2), x, y, [1, 2])
     name = "trunk.h.0.mlp.c_fc.weight"
-    bank.parameters[name][:, :, 0] *= 100
-    by_hand = bank.copy()
-    for key, value in bank.parameters.items():
+    stack.parameters[name][:, :, 0] *= 100
+    by_hand = stack.copy()
+    for key, value in stack.parameters.items():
         turned = key.endswith(("c_attn.weight", "c_fc.weight", "c_proj.weight"))
         if value.ndim == 3:
             by_hand.parameters[key] = rounding.rounded(value.mT, 4).mT if turned else rounding.rounded(value, 4)
     assert (by_hand.parameters[name][:, :, 1:] == 0).float().mean() < 0.2
-    phi, _ = rounding.answers(bank, np.arange(12), [4])
+    phi, _ = rounding.answers(stack, np.arange(12), [4])
     exact = stats.phi(logits=by_hand.logits(), y=np.broadcast_to(y, (2, 12)))
     np.testing.assert_allclose(phi[:, 0], exact, atol=1e-5)
 
@@ -148,8 +148,8 @@ def test_a_verdict_may_rest_on_what_comes_back(tmp_path, member):
         for seed, (name, chance) in enumerate(chances.items())
     }
     world = {name: case(tmp_path, member, path, files["retrain"]) for name, path in files.items()}
-    assert quantised.contributions(world["none"], quantised.Options()) == {}
-    parts = {name: quantised.contributions(entry, quantised.Options(decides=True)) for name, entry in world.items()}
+    assert quantised.effects(world["none"], quantised.Options()) == {}
+    parts = {name: quantised.effects(entry, quantised.Options(decides=True)) for name, entry in world.items()}
     lines = verdicts.compare(parts, {}, margins=Margins().model_dump(), draws=300, seed=0).verdicts
     found = {line["method"]: (line["verdict"], line["found_by"]) for line in lines}
     assert found["hides"] == ("distinguishable", "quantised 4 bits")

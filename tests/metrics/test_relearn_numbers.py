@@ -109,8 +109,8 @@ def test_a_verdict_may_rest_on_the_area(tmp_path):
         for seed, (name, chance) in enumerate(chances.items())
     }
     world = {name: cases.case(tmp_path, member, path, files["retrain"]) for name, path in files.items()}
-    assert relearn.contributions(world["none"], relearn.Options()) == {}
-    parts = {name: relearn.contributions(entry, relearn.Options(decides=True)) for name, entry in world.items()}
+    assert relearn.effects(world["none"], relearn.Options()) == {}
+    parts = {name: relearn.effects(entry, relearn.Options(decides=True)) for name, entry in world.items()}
     comparison = verdicts.compare(parts, {}, margins=Margins().model_dump(), draws=300, seed=0)
     (distance,) = [row for row in comparison.distances if row["method"] == "none"]
     rows = call.rows(relearn, world["none"], {})

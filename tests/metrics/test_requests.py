@@ -116,12 +116,12 @@ def test_canaries_are_audited_request_by_request(tmp_path):
 @pytest.mark.parametrize("request_made", [1, 2])
 def test_every_request_that_was_made_may_decide_by_itself(tmp_path, request_made):
     case = looked_up(tmp_path, draw(requests=3), request_made)
-    assert requests.contributions(case, requests.Options()) == {}
-    parts = requests.contributions(case, requests.Options(decides=True))
+    assert requests.effects(case, requests.Options()) == {}
+    parts = requests.effects(case, requests.Options(decides=True))
     assert list(parts) == [f"advantage_request_{i + 1}" for i in range(request_made)]
     member = case.membership[case.target]
     for i, part in enumerate(parts.values(), 1):
-        assert (part.value.max(), part.standard) == (0.0, swap.DECIDES["advantage"])
+        assert (part.value.max(), part.rule) == (0.0, swap.DECIDES["advantage"])
         samples = (member.part(i).forget | member.part(i).heldout).any(axis=0)
         np.testing.assert_array_equal(part.index, np.flatnonzero(samples))
 
@@ -131,8 +131,8 @@ def test_a_request_that_is_still_known_is_found_by_itself_and_the_control_decide
     case = looked_up(tmp_path, draw(requests=3), 3)
     first = case.membership[case.target].part(1).forget
     case.__dict__["scores"] = {("mine", "trained"): (first * 1.0, first)}
-    parts = requests.contributions(case, requests.Options(decides=True))
+    parts = requests.effects(case, requests.Options(decides=True))
     assert [part.value.mean() for part in parts.values()] == [1.0, 0.0, 0.0]
-    assert swap.contributions(case, swap.Options())["advantage"].value.mean() == pytest.approx(1 / 3)
+    assert swap.effects(case, swap.Options())["advantage"].value.mean() == pytest.approx(1 / 3)
     case.__dict__["scores"] = {("random", "trained"): (first * 1.0, first)}
-    assert requests.contributions(case, requests.Options(decides=True)) == {}
+    assert requests.effects(case, requests.Options(decides=True)) == {}

@@ -1,4 +1,4 @@
-"""RULI's ratios against densities written out, and what its rows and contributions are made of."""
+"""RULI's ratios against densities written out, and what its rows and effects are made of."""
 
 import math
 from dataclasses import replace
@@ -113,15 +113,15 @@ def test_clipping_reaches_every_phi():
         np.testing.assert_allclose(question.score, expected[key].score, atol=1e-6)
 
 
-def test_contributions_have_the_sign_of_what_shadow_models_show():
+def test_effects_have_the_sign_of_what_shadow_models_show():
     turned = []
     for turn in (1, -1):
         targets, shadows = (replace(p, unlearned=turn * (p.unlearned + 3 * p.forget)) for p in (TARGETS, SHADOWS))
-        contribution = aucs(targets, shadows)["privacy_auc"]
+        effect = aucs(targets, shadows)["privacy_auc"]
         mean = readings(asked(targets, shadows, density="gaussian")["ruli", "privacy"], fpr=())["auc"].value
-        assert contribution.value.mean() == pytest.approx(mean if turn > 0 else 1 - mean)
-        assert (contribution.unit.tolist(), contribution.index.tolist()) == ([0, 1, 2], INDEX.tolist())
-        turned.append(contribution)
+        assert effect.value.mean() == pytest.approx(mean if turn > 0 else 1 - mean)
+        assert (effect.unit.tolist(), effect.index.tolist()) == ([0, 1, 2], INDEX.tolist())
+        turned.append(effect)
     # what is less familiar by as much is told as well, with every sign turned
     np.testing.assert_allclose(turned[0].value, 1 - turned[1].value)
     np.testing.assert_allclose(turned[0].influence, -turned[1].influence, atol=1e-12)
@@ -129,7 +129,7 @@ def test_contributions_have_the_sign_of_what_shadow_models_show():
     assert list(aucs(replace(TARGETS, retrained=None))) == ["privacy_auc"]
 
 
-def test_contributions_are_the_auc_itself_where_neither_side_is_more_familiar():
+def test_effects_are_the_auc_itself_where_neither_side_is_more_familiar():
     """Forgotten samples have φ = ±4, held-out ones ±1, as often above 0 as below: far from 0 is what tells them."""
     sign = np.where((np.arange(12)[:, None] // 3 + np.arange(SAMPLES)) % 2, 1.0, -1.0)
     shadows = replace(SHADOWS, unlearned=sign * np.where(SHADOWS.forget, 4, 1))

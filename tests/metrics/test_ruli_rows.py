@@ -143,7 +143,7 @@ def test_an_audit_needs_shadow_models(plain):
     case.splits = case.splits[:1]
     with pytest.raises(ValueError, match="there are no shadow models; draw them by protocol ruli"):
         rows(case)
-    assert ruli.contributions(case, ruli.Options()) == {}
+    assert ruli.effects(case, ruli.Options()) == {}
 
 
 def blind_rows(case, **options) -> dict[str, dict]:

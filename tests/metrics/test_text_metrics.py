@@ -215,6 +215,6 @@ def test_the_worth_of_a_language_model_is_its_loss_on_what_it_keeps_and_on_the_t
     assert list(parts) == ["nll_retain", "nll_test", "nll_forget"]
     for part, rows in zip(parts.values(), (member.retain, np.tile(test, (4, 1)), forget), strict=True):
         np.testing.assert_allclose(part.value[0], [loss[m, rows[m]].mean() for m in range(4)])
-        assert (part.standard.direction, part.standard.deciding) == ((-1, True) if rows is forget else (1, False))
+        assert (part.rule.direction, part.rule.deciding) == ((-1, True) if rows is forget else (1, False))
         assert part.influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
     assert utilities(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target), {}) == {}

@@ -159,7 +159,7 @@ def test_a_role_that_a_model_has_no_samples_of_has_no_row(case, metric):
         assert "role=heldout" not in settings
 
 
-def test_contributions_are_of_what_was_to_be_forgotten(case):
+def test_effects_are_of_what_was_to_be_forgotten(case):
     wrong = case.data.views("perturbed")
     ratio = 1 / (1 + np.exp(truth_ratio.log_ratio(case.unlearned, wrong, case.data.views("paraphrase"))))
     expected = {

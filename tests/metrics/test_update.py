@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats as scipy_stats
 from unlearning_audit.attacks import update
 from unlearning_audit.comparisons import verdicts
-from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _update
 
@@ -45,7 +45,7 @@ def audit(seed, *, trace, models=3):
         name: population(rng, easy, before, models=models, trace=left)
         for name, left in (("mine", trace), ("retrain", 0.0), ("retrain_control", 0.0))
     }
-    parts = {name: _update.contributions(case, case.membership) for name, case in populations.items()}
+    parts = {name: _update.effects(case, case.membership) for name, case in populations.items()}
     rows = verdicts.compare(parts, {}, margins=MARGINS, draws=20, seed=seed).distances
     (row,) = [row for row in rows if row["method"] == "mine"]
     return row, {name: parts[name]["update_auc"].value.mean() for name in parts}
@@ -68,10 +68,10 @@ def test_scores_that_separate_all_samples_read_the_ends_of_what_can_be_read():
     member = population(np.random.default_rng(0), np.zeros(FORGET + HELDOUT), 0, models=2, trace=0).membership
     for sign, end in ((1, "highest"), (-1, "lowest")):
         case = SimpleNamespace(updates={"update": np.where(member.forget, sign, 0.0)}, membership=member)
-        part = _update.contributions(case, member)["update_auc"]
-        np.testing.assert_array_equal(part.value, getattr(part.standard, end))
+        part = _update.effects(case, member)["update_auc"]
+        np.testing.assert_array_equal(part.value, getattr(part.rule, end))
         (row,) = _update.rows(case, member)
-        assert (row.metric, row.attack, row.value) == ("update_auc", "update/both", getattr(part.standard, end))
+        assert (row.metric, row.attack, row.value) == ("update_auc", "update/both", getattr(part.rule, end))
         assert row.n == FORGET + HELDOUT
         assert row.note.endswith("retrained models are not at chance: compare with them")
 
@@ -91,8 +91,8 @@ def test_logits_from_elsewhere_are_asked_with_both_models_where_originals_are_th
     area = {method: cases.number(lines, "update_auc", "update/both") for method, lines in rows.items()}
     assert area["none"] == 0.5
     assert 0.5 < area["mine"] < area["retrain"]
-    deciding = {case.method: added.read(case.contributions) for case in planned.cases}
-    assert np.isnan(deciding["mine"]["update_auc"].standard.ideal)
+    deciding = {case.method: added.read(case.effects) for case in planned.cases}
+    assert np.isnan(deciding["mine"]["update_auc"].rule.ideal)
     assert all("update/both" not in parts["advantage"].names for parts in deciding.values())
 
 

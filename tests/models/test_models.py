@@ -19,8 +19,8 @@ from unlearning_audit.models import (
     resnet_cifar,
     swin_s,
 )
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 from model_cases import CIFAR, build, images, parameters
@@ -143,12 +143,12 @@ def test_a_residual_network_with_silent_blocks_passes_its_input_on(module, pixel
 def test_stacked_models_train_and_answer_as_single_ones(module, shape, options):
     x, seeds = np.random.default_rng(0).random((12, *shape)).astype(np.float32), range(2)
     create = functools.partial(
-        Bank.create, functools.partial(module.build, module.Options(**options), shape, 4), x, np.arange(12) % 4, seeds,
-        recipe=Recipe(lr=0.01, batch_size=6, epochs=1), dtype=torch.float64,
+        ModelStack.create, functools.partial(module.build, module.Options(**options), shape, 4), x, np.arange(12) % 4,
+        seeds, recipe=Recipe(lr=0.01, batch_size=6, epochs=1), dtype=torch.float64,
     )  # fmt: skip
     stacked, serial = create(backend="stacked"), create(backend="serial")
-    for bank in (stacked, serial):
-        bank.train(Rows(np.tile(np.arange(12), (2, 1))))
+    for stack in (stacked, serial):
+        stack.train(Rows(np.tile(np.arange(12), (2, 1))))
     for name, value in (serial.parameters | serial.buffers).items():
         torch.testing.assert_close((stacked.parameters | stacked.buffers)[name], value, rtol=1e-9, atol=1e-11)
     assert bool(serial.buffers) is (options.get("norm", "batch") == "batch" and module is not mlp)

@@ -9,12 +9,12 @@ from unlearning_audit.metrics import _text
 from unlearning_audit.models import bert, distilbert, embedding_bag, gpt2, gpt_neox, llama
 from unlearning_audit.models._passage import mean_nll, two_classes
 from unlearning_audit.training import tokens
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
-from bank_cases import fresh
-from text_cases import LENGTH, SEEDS, VOCABULARY, bank, passages
+from stack_cases import fresh
+from text_cases import LENGTH, SEEDS, VOCABULARY, passages, stack
 
 CAUSAL = (gpt2, gpt_neox, llama)
 
@@ -105,7 +105,7 @@ def test_a_bag_is_the_mean_of_its_vectors_by_hand():
     assert torch.allclose(model(row[None])[0], model.output.weight @ hidden + model.output.bias, rtol=0, atol=1e-14)
 
 
-# ---------------------------------------------------------------- in the bank
+# ---------------------------------------------------------------- in the stack
 
 
 @pytest.mark.parametrize("module", [*CAUSAL, *SENTENCE])
@@ -115,7 +115,7 @@ def test_a_model_trains_the_same_in_any_company(module, backend):
 
     def trained(seeds):
         recipe = Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=1)
-        models = Bank.create(
+        models = ModelStack.create(
             lambda: network(module), x, np.zeros(len(x), np.int64), seeds, recipe=recipe, backend=backend
         )
         models.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
@@ -129,7 +129,7 @@ def test_a_model_trains_the_same_in_any_company(module, backend):
 
 
 def test_stacked_and_serial_agree():
-    stacked, serial = bank(backend="stacked", epochs=1), bank(backend="serial", epochs=1)
+    stacked, serial = stack(backend="stacked", epochs=1), stack(backend="serial", epochs=1)
     assert max(float((v - serial.parameters[k]).abs().max()) for k, v in stacked.parameters.items()) < 1e-10
 
 
@@ -156,7 +156,7 @@ def test_a_table_of_bigrams_has_the_closed_form_of_every_reading():
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(5), 5)
     x = np.int32([[0, 1, 2, 3], [4, 4, 4, -1], [2, ~np.int32(3), 1, 0]])
-    models = Bank.create(Table, x, np.zeros(3, np.int64), [1], dtype=torch.float64)
+    models = ModelStack.create(Table, x, np.zeros(3, np.int64), [1], dtype=torch.float64)
     models.parameters["logits"][0] = torch.from_numpy(np.log(p))
     pairs = [[(0, 1), (1, 2), (2, 3)], [(4, 4), (4, 4)], [(3, 1), (1, 0)]]
     expected = [-np.mean([np.log(p[a, b]) for a, b in row]) for row in pairs]
@@ -175,4 +175,4 @@ def test_a_table_of_bigrams_has_the_closed_form_of_every_reading():
 
 def test_methods_that_need_a_final_layer_refuse_tied_weights():
     with pytest.raises(ValueError, match="no final layer of its own"):
-        _ = bank().head
+        _ = stack().head

@@ -89,7 +89,7 @@ def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
     files = {
         "data": "scripts/data scripts/job data/__init__ data/_choices store/files plugins/settings",
         "splits": "scripts/splits protocols/__init__",
-        "train": "scripts/train training/bank training/streams training/recipe models/__init__",
+        "train": "scripts/train training/stack training/streams training/recipe models/__init__",
         "unlearn": "scripts/unlearn methods/__init__",
         "metrics": "scripts/metrics metrics/accuracy evaluation/scoring attacks/__init__ attacks/confidence",
         "comparisons": "scripts/comparisons comparisons/verdicts",
@@ -114,8 +114,8 @@ def test_code_that_makes_no_artifact_and_words_beside_code_rename_nothing(copy):
     edits = [f"unlearning_audit/{module}.py" for module in modules.split()]
     _, lost = lost_names(
         copy, *edits, "scripts/collect.py", "scripts/report.py",
-        ("unlearning_audit/training/bank.py", "class Bank(", "# a comment\n\n\n\nclass Bank("),
-        ("unlearning_audit/training/bank.py", '"""A bank: N models of', '"""A bank: some models of'),
+        ("unlearning_audit/training/stack.py", "class ModelStack(", "# a comment\n\n\n\nclass ModelStack("),
+        ("unlearning_audit/training/stack.py", '"""A stack: N models of', '"""A stack: some models of'),
         ("scripts/job.py", '"""Run ``function``', '"""Call ``function``'),
     )  # fmt: skip
     assert not any(lost)

@@ -62,8 +62,8 @@ class Options(Settings):
     """Nothing to choose."""
 
 
-def unlearn(bank, forget, retain, options):
-    bank.edit(lambda name, value: value + forget.index.shape[1] + 1000 * retain.index.shape[1])
+def unlearn(stack, forget, retain, options):
+    stack.edit(lambda name, value: value + forget.index.shape[1] + 1000 * retain.index.shape[1])
 '''
 
 

@@ -42,9 +42,9 @@ def test_a_number_that_is_not_what_its_samples_give_is_named(tmp_path, name):
 RETAIN90 = "saves/eval/tofu_Tiny-1B_retain90/TOFU_EVAL.json"
 
 
-@pytest.mark.parametrize("yardstick", ["", RETAIN90])
+@pytest.mark.parametrize("retrained_file", ["", RETAIN90])
 @pytest.mark.parametrize("reference", [0.5, "retrained", 0.41])
-def test_privleak_is_held_against_what_it_was_computed_from(tmp_path, reference, yardstick):
+def test_privleak_is_held_against_what_it_was_computed_from(tmp_path, reference, retrained_file):
     """A number that no log gives is wrong only where its configuration names the retrained model."""
     cases.tree(tmp_path)
     if given := reference == "retrained":
@@ -53,11 +53,11 @@ def test_privleak_is_held_against_what_it_was_computed_from(tmp_path, reference,
     log["privleak"] = {"agg_value": _recompute.privacy_leakage(log["mia_min_k"]["agg_value"], reference)}
     path = cases.write_log(tmp_path / "saves/unlearn/exp-7/evals/TOFU_EVAL.json", log, summary=False)
     settings = "mode: unlearn\nforget_split: forget10\ntrainer: {handler: GradDiff}\n"
-    cases.write_config(path.parents[1], f"{settings}retain_logs_path: {yardstick}\n")
+    cases.write_config(path.parents[1], f"{settings}retain_logs_path: {retrained_file}\n")
     imported = readers.imported([tmp_path])
     assert list(imported.groups[0].methods) == ["graddiff"]
     (said,) = (check for check in imported.agreements[path] if check.quantity == "privleak")
-    assert said.agrees is (True if given or reference == 0.5 else False if yardstick else None)
+    assert said.agrees is (True if given or reference == 0.5 else False if retrained_file else None)
     assert said.agrees is not None or "none of those given fits" in said.how
 
 

@@ -75,7 +75,7 @@ def test_panels_mark_what_is_ideal_for_their_metric_and_share_limits_with_their_
 def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(half, expected):
     cases = [case("s", name) for name in ("retrain", "retrain_control")]
     rows = [q(cases[0], 0.7, 0.04), q(cases[1], 0.7, half)]
-    assert sentences.yardstick(Numbers(rows, cases), ("s", ""))[0] == expected
+    assert sentences.reference(Numbers(rows, cases), ("s", ""))[0] == expected
 
 
 def test_lines_along_an_axis_that_falls_are_named_at_their_right_ends():

@@ -23,7 +23,7 @@ PATIENT = '''"""Fine-tune, once a file called hold has gone."""
 import time
 from pathlib import Path
 
-from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -32,12 +32,12 @@ class Options(Optimiser):
     """The optimiser's settings."""
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Waits, then trains for an epoch."""
     Path("begun").touch()
     while Path("hold").exists():
         time.sleep(0.1)
-    bank.fit(Stream(retain), optimiser=options, epochs=1, purpose="patient")
+    stack.fit(Stream(retain), optimiser=options, epochs=1, purpose="patient")
 '''
 
 #: Jobs that score ask for what they read; here that is next to nothing beside the process, if the rule looks at files

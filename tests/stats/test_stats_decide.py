@@ -12,10 +12,12 @@ from stat_cases import at_least, at_most, normal, numbers, three
 MARGIN = (-0.05, 0.04)
 
 
-def distance(value, half=0.01, *, inner=None, metric="auc", far=True, broken=0.1, least=None):
+def distance(value, half=0.01, *, inner=None, metric="auc", two_sided=True, broken=0.1, least=None):
     ends = value - half, value + half
     least = ends[0] if least is None else least
-    return Distance(metric, Estimate(value, *ends, 100), inner or ends, MARGIN, far=far, broken=broken, least=least)
+    return Distance(
+        metric, Estimate(value, *ends, 100), inner or ends, MARGIN, two_sided=two_sided, broken=broken, least=least
+    )
 
 
 def verdict(*deciding, p=None, utility=(), coarse=()):
@@ -115,9 +117,9 @@ def test_a_p_value_of_alpha_is_significant():
 
 def test_the_side_of_a_distance_is_its_sign_where_it_has_a_far_side():
     assert verdict(distance(-0.2), p=[0.01])[0] == "over_unlearned"
-    assert verdict(distance(-0.2, far=False), p=[0.01])[0] == "distinguishable"
+    assert verdict(distance(-0.2, two_sided=False), p=[0.01])[0] == "distinguishable"
     assert verdict(distance(0.0, inner=(-0.1, 0.1)), p=[0.01])[0] == "distinguishable"
-    deciding = distance(-0.2), distance(-0.3, far=False, metric="f"), distance(-0.3, metric="q")
+    deciding = distance(-0.2), distance(-0.3, two_sided=False, metric="f"), distance(-0.3, metric="q")
     assert verdict(*deciding, p=[0.01] * 3) == ("over_unlearned", 0, 0.01, "in the opposite direction by f")
     assert verdict(distance(0.2), distance(0.3, metric="q"), p=[0.02, 0.01]) == ("distinguishable", 1, 0.01, "")
 

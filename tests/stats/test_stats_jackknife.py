@@ -105,7 +105,7 @@ def test_the_variance_of_three_replicates_by_hand():
     np.testing.assert_allclose(variances, [2 / 3 * 14, 2 / 3 * 6])
 
 
-def test_contributions_to_a_mean_are_what_is_averaged():
+def test_effects_to_a_mean_are_what_is_averaged():
     cells = np.random.default_rng(0).normal(size=(5, 30))
     value, influence = pseudo.of_means(per_sample=left_out(cells), combine=same)
     np.testing.assert_allclose(value, cells.mean(axis=1))
@@ -113,7 +113,7 @@ def test_contributions_to_a_mean_are_what_is_averaged():
 
 
 @pytest.mark.parametrize("samples", [2, 3])
-def test_contributions_to_a_square_are_the_pseudo_values_of_two_jackknives(samples):
+def test_effects_to_a_square_are_the_pseudo_values_of_two_jackknives(samples):
     """In loops, as it is defined."""
     per_sample = np.random.default_rng(0).normal(2, 1, (3, 1, samples))
     value, influence = pseudo.of_means(per_sample=per_sample, combine=np.square)
@@ -130,7 +130,7 @@ def test_contributions_to_a_square_are_the_pseudo_values_of_two_jackknives(sampl
 
 
 @pytest.mark.parametrize(("rows", "samples", "words"), [(2, 5, "not 1 and 5"), (3, 1, "not 2 and 1")])
-def test_contributions_need_two_groups_and_two_samples(rows, samples, words):
+def test_effects_need_two_groups_and_two_samples(rows, samples, words):
     with pytest.raises(ValueError, match=words):
         pseudo.of_means(per_sample=np.ones((rows, 1, samples)), combine=same)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from unlearning_audit.evaluation import contributions, measuring, records, rows, scoring
+from unlearning_audit.evaluation import effects, measuring, records, rows, scoring
 from unlearning_audit.stages import here
 from unlearning_audit.store import tables
 from unlearning_audit.study import reading
@@ -54,8 +54,8 @@ def content(files):
                    for of, columns in tables.read_scores(files["scores"]).items()},
         "rows": list(map(repr, rows.read(files["metrics"]))),
         "records": list(map(repr, records.read(files["records"]))),
-        "contributions": {name: repr({k: v.tolist() if hasattr(v, "tolist") else v for k, v in vars(part).items()})
-                          for name, part in contributions.read(files["contributions"]).items()},
+        "effects": {name: repr({k: v.tolist() if hasattr(v, "tolist") else v for k, v in vars(part).items()})
+                          for name, part in effects.read(files["effects"]).items()},
     }  # fmt: skip
 
 

@@ -9,8 +9,8 @@ from transformers import GPT2LMHeadModel, LlamaForCausalLM
 from unlearning_audit import stats
 from unlearning_audit.models import gpt2, llama
 from unlearning_audit.training import rounding
-from unlearning_audit.training.bank import Bank, read_models
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack, read_models
 from unlearning_audit.training.streams import Rows
 
 from text_cases import LENGTH, passages, save_models
@@ -34,10 +34,10 @@ def build(weights, module=gpt2, **adapter):
 
 def untrained(weights, seeds=SEEDS, module=gpt2, **settings):
     labels = np.zeros(len(passages()), np.int64)
-    return Bank.create(lambda: build(weights, module), passages(), labels, seeds, **settings)
+    return ModelStack.create(lambda: build(weights, module), passages(), labels, seeds, **settings)
 
 
-def bank(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gpt2):
+def stack(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gpt2):
     recipe = Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=2)
     models = untrained(weights, seeds, module, recipe=recipe, backend=backend, dtype=dtype)
     models.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
@@ -80,7 +80,7 @@ def test_a_fresh_adapter_is_the_frozen_model_and_its_draws_are_the_seeds_own(wei
 
 
 def test_factors_alone_are_trained_and_stored_and_what_is_frozen_stays(weights, tmp_path):
-    models = bank(weights)
+    models = stack(weights)
     before = GPT2LMHeadModel.from_pretrained(weights / "gpt2").state_dict()
     after = gpt2.build(gpt2.Options(weights=str(weights / "gpt2")), (LENGTH,), 2).trunk.state_dict()
     assert all(torch.equal(value, before[f"transformer.{name}"]) for name, value in after.items())
@@ -97,15 +97,15 @@ def test_factors_alone_are_trained_and_stored_and_what_is_frozen_stays(weights, 
 
 @pytest.mark.parametrize("backend", ["serial", "stacked"])
 def test_a_model_trains_the_same_in_any_company(weights, backend):
-    whole = bank(weights, backend=backend, dtype=torch.float32)
+    whole = stack(weights, backend=backend, dtype=torch.float32)
     for subset in ([2, 0], [1]):
-        part = bank(weights, [SEEDS[i] for i in subset], backend, torch.float32)
+        part = stack(weights, [SEEDS[i] for i in subset], backend, torch.float32)
         assert all(torch.equal(v, whole.parameters[k][subset]) for k, v in part.parameters.items()), subset
 
 
 @pytest.mark.parametrize("module", [gpt2, llama])
 def test_what_is_rounded_are_the_weights_that_are_deployed(weights, module):
-    models = bank(weights, SEEDS[:2], module=module)
+    models = stack(weights, SEEDS[:2], module=module)
     rows = np.arange(12)
     phi, _ = rounding.answers(models, rows, [24, 2])
     exact = stats.phi(logits=models.logits(rows), y=np.zeros((2, 12), np.int64))
@@ -130,6 +130,6 @@ def test_what_cannot_be_adapted_is_said(weights):
     with pytest.raises(ValueError, match="adapter needs weights"):
         gpt2.Options(adapter=ADAPTER)
     with pytest.raises(ValueError, match="no final layer of its own"):
-        _ = bank(weights, SEEDS[:2]).head
+        _ = stack(weights, SEEDS[:2]).head
     network = build(weights)
     assert torch.equal(copy.deepcopy(network)(torch.from_numpy(passages())), network(torch.from_numpy(passages())))

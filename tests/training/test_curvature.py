@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from unlearning_audit.training import curvature
 
-from bank_cases import CLASSES, conv, mlp, tanh
+from stack_cases import CLASSES, conv, mlp, tanh
 
 torch.set_num_threads(1)
 

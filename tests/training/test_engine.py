@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.engine import Serial, Stacked, StackedChain, choose, linear_layers
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows, Stream
 
-from bank_cases import CLASSES, RECIPE, largest_gap, mlp, samples
+from stack_cases import CLASSES, RECIPE, largest_gap, mlp, samples
 
 torch.set_num_threads(1)
 #: (models, batch, in, out): odd sizes, whose models do not start at a multiple of 64 bytes by themselves.
@@ -106,21 +106,21 @@ def test_what_is_trained_is_the_network_that_answers(name):
     x, y = samples(mlp)
     ends = []
     for backend, groups in (("stacked", [[0, 1]]), ("serial", [[0], [1]])):
-        bank = Bank.create(build, x, y, [1, 2], backend=backend, dtype=torch.float64)
-        assert (linear_layers(bank.model) is not None) == is_chain
-        inputs = bank.scaled(bank.x).expand(2, -1, -1)
+        stack = ModelStack.create(build, x, y, [1, 2], backend=backend, dtype=torch.float64)
+        assert (linear_layers(stack.model) is not None) == is_chain
+        inputs = stack.scaled(stack.x).expand(2, -1, -1)
         for group in groups:
-            states = ({k: v[group] for k, v in state.items()} for state in (bank.parameters, bank.buffers))
+            states = ({k: v[group] for k, v in state.items()} for state in (stack.parameters, stack.buffers))
             with torch.no_grad():
-                answers = bank.engine.forward(*states, inputs[group])
-            assert np.abs(answers.numpy() - bank.logits()[group]).max() < 1e-6
-        norms = bank.squared_norms(Rows(np.tile(np.arange(5), (2, 1))))
+                answers = stack.engine.forward(*states, inputs[group])
+            assert np.abs(answers.numpy() - stack.logits()[group]).max() < 1e-6
+        norms = stack.squared_norms(Rows(np.tile(np.arange(5), (2, 1))))
         for m, row in itertools.product(range(2), range(5)):
-            model = bank.extract(m).eval()
+            model = stack.extract(m).eval()
             nn.functional.cross_entropy(model(inputs[m, row : row + 1]), torch.from_numpy(y[row : row + 1])).backward()
             assert norms[m, row] == pytest.approx(sum(float((p.grad**2).sum()) for p in model.parameters()), rel=1e-9)
-        bank.fit(Stream(Rows(np.tile(np.arange(40), (2, 1)))), optimiser=RECIPE, epochs=2, purpose="test")
-        ends.append(bank)
+        stack.fit(Stream(Rows(np.tile(np.arange(40), (2, 1)))), optimiser=RECIPE, epochs=2, purpose="test")
+        ends.append(stack)
     assert largest_gap(*ends) < 1e-9
 
 

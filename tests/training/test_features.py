@@ -10,7 +10,7 @@ from torch.nn.functional import linear as weighted
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.training import features
-from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.stack import ModelStack
 
 from model_cases import CIFAR
 from text_cases import LENGTH, VOCABULARY, passages
@@ -34,8 +34,8 @@ def architecture(name, shape, classes, **options):
     return functools.partial(module.build, module.Options(**options), shape, classes)
 
 
-def new_bank(build, x, backend="serial"):
-    return Bank.create(build, x, np.zeros(len(x), np.int64), SEEDS, backend=backend)
+def new_stack(build, x, backend="serial"):
+    return ModelStack.create(build, x, np.zeros(len(x), np.int64), SEEDS, backend=backend)
 
 
 def samples(shape):
@@ -47,13 +47,13 @@ def samples(shape):
 @pytest.mark.parametrize(("name", "shape", "options"), CLASSIFIERS)
 @pytest.mark.parametrize("backend", ["serial", "stacked"])
 def test_the_last_layer_makes_logits_of_it(name, shape, options, backend):
-    bank = new_bank(architecture(name, shape, 5, **options), samples(shape), backend)
+    stack = new_stack(architecture(name, shape, 5, **options), samples(shape), backend)
     with torch.no_grad():  # else some of it is 0 at the start, as a bias is
-        bank.edit(lambda _, v: v + 0.01 * torch.randn(v.shape, generator=torch.Generator().manual_seed(1)))
-    states, logits = features.readings(bank, INDEX), bank.logits()
+        stack.edit(lambda _, v: v + 0.01 * torch.randn(v.shape, generator=torch.Generator().manual_seed(1)))
+    states, logits = features.readings(stack, INDEX), stack.logits()
     assert states.dtype == np.float32
     for model, rows in enumerate(INDEX):
-        weight, bias = (bank.parameters[f"{bank.final_layer}.{part}"][model].numpy() for part in ("weight", "bias"))
+        weight, bias = (stack.parameters[f"{stack.final_layer}.{part}"][model].numpy() for part in ("weight", "bias"))
         real = rows >= 0
         answers = states[model, real] @ weight.T + bias
         np.testing.assert_allclose(answers, logits[model, rows[real]], rtol=1e-3, atol=1e-4 * np.abs(answers).max())
@@ -64,13 +64,13 @@ def test_the_last_layer_makes_logits_of_it(name, shape, options, backend):
 @pytest.mark.parametrize("name", ["gpt2", "gpt_neox", "llama"])
 def test_of_a_passage_it_is_the_mean_over_scored_tokens(name):
     """Means commute with the output weights: those of logits of tokens are the weights times the mean state."""
-    bank = new_bank(architecture(name, (LENGTH,), 2, **DEEP), passages())
+    stack = new_stack(architecture(name, (LENGTH,), 2, **DEEP), passages())
     # The weights that make tokens of states are those of the tokens themselves where they are tied.
-    output = bank.parameters.get("output.weight", bank.parameters.get("trunk.wte.weight"))
-    readings = features.readings(bank, INDEX)
+    output = stack.parameters.get("output.weight", stack.parameters.get("trunk.wte.weight"))
+    readings = features.readings(stack, INDEX)
     for model, rows in enumerate(INDEX):
-        x = bank.x[rows[rows >= 0]]
-        logits, scored = bank.answers(bank.state(model), x, "tokens"), (x[:, 1:] >= 0).float()
+        x = stack.x[rows[rows >= 0]]
+        logits, scored = stack.answers(stack.state(model), x, "tokens"), (x[:, 1:] >= 0).float()
         mean = (logits * scored[..., None]).sum(1) / scored.sum(1, keepdim=True)
         states = torch.from_numpy(readings[model, rows >= 0])
         torch.testing.assert_close(weighted(states, output[model]), mean, rtol=1e-3, atol=1e-4)
@@ -78,11 +78,11 @@ def test_of_a_passage_it_is_the_mean_over_scored_tokens(name):
 
 def test_the_numbers_of_a_model_do_not_depend_on_its_company_or_on_chunks(monkeypatch):
     build, x = architecture("mlp", (64,), 5, hidden=[16, 8]), samples((64,))
-    whole = features.readings(new_bank(build, x, "stacked"), np.tile(np.arange(30), (2, 1)))
-    alone = Bank.create(build, x, np.zeros(30, np.int64), SEEDS[1:])
+    whole = features.readings(new_stack(build, x, "stacked"), np.tile(np.arange(30), (2, 1)))
+    alone = ModelStack.create(build, x, np.zeros(30, np.int64), SEEDS[1:])
     np.testing.assert_array_equal(features.readings(alone, np.arange(30)[None])[0], whole[1])
     monkeypatch.setattr(features, "CHUNK", 7)
-    again = features.readings(new_bank(build, x), np.tile(np.arange(30), (2, 1)))
+    again = features.readings(new_stack(build, x), np.tile(np.arange(30), (2, 1)))
     np.testing.assert_allclose(again, whole, rtol=1e-5, atol=1e-6)
 
 
@@ -101,21 +101,21 @@ class Own(nn.Module):
         return self.way(self, x)
 
 
-def custom_bank(last, forward, shape=(6,)):
-    return new_bank(lambda: Own(last(), forward), samples(shape))
+def custom_stack(last, forward, shape=(6,)):
+    return new_stack(lambda: Own(last(), forward), samples(shape))
 
 
 def test_a_last_convolution_is_read_as_the_mean_over_its_places():
-    bank = custom_bank(lambda: nn.Conv2d(2, 4, 1), lambda self, x: self.last(x).mean((2, 3)), (2, 5, 5))
-    readings = features.readings(bank, INDEX)
-    np.testing.assert_allclose(readings[0], bank.x[INDEX[0]].mean((2, 3)), rtol=1e-5)
+    stack = custom_stack(lambda: nn.Conv2d(2, 4, 1), lambda self, x: self.last(x).mean((2, 3)), (2, 5, 5))
+    readings = features.readings(stack, INDEX)
+    np.testing.assert_allclose(readings[0], stack.x[INDEX[0]].mean((2, 3)), rtol=1e-5)
 
 
 def test_a_last_layer_of_each_token_is_read_as_the_mean_over_tokens():
-    bank = custom_bank(lambda: nn.Linear(6, 4), lambda self, x: self.last(self.first(x)).mean(1), (3, 6))
-    weight, bias = bank.parameters["last.weight"][0], bank.parameters["last.bias"][0]
-    states = torch.from_numpy(features.readings(bank, INDEX)[0])
-    np.testing.assert_allclose(weighted(states, weight, bias), bank.logits()[0, INDEX[0]], rtol=1e-4, atol=1e-5)
+    stack = custom_stack(lambda: nn.Linear(6, 4), lambda self, x: self.last(self.first(x)).mean(1), (3, 6))
+    weight, bias = stack.parameters["last.weight"][0], stack.parameters["last.bias"][0]
+    states = torch.from_numpy(features.readings(stack, INDEX)[0])
+    np.testing.assert_allclose(weighted(states, weight, bias), stack.logits()[0, INDEX[0]], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -128,4 +128,4 @@ def test_a_last_layer_of_each_token_is_read_as_the_mean_over_tokens():
 )
 def test_a_last_layer_that_cannot_be_read_is_named(forward, problem):
     with pytest.raises(PluginError, match=f"what goes into the last layer 'last' cannot be read: .* {problem}; call"):
-        features.readings(custom_bank(lambda: nn.Linear(6, 4), forward), INDEX)
+        features.readings(custom_stack(lambda: nn.Linear(6, 4), forward), INDEX)

@@ -7,7 +7,7 @@ from torch import nn
 from unlearning_audit.training import card, fusion, lanes
 from unlearning_audit.training.streams import Stream
 
-from bank_cases import GPU, KEPT, RECIPE, SEEDS, conv, fit, fresh, largest_gap, mlp, rows
+from stack_cases import GPU, KEPT, RECIPE, SEEDS, conv, fit, fresh, largest_gap, mlp, rows
 
 #: 31 rows of each of eight models in batches of 8, three times.
 STEPS = 4 * 3 * len(SEEDS)
@@ -80,16 +80,16 @@ def test_memory_that_the_compiler_lacks_is_the_machines_fault(requested, monkeyp
 
 
 def dropping():
-    """A bank of images whose network drops some of what it reads while it trains."""
-    bank = fresh(conv, backend="serial")
-    bank.model = nn.Sequential(*conv()[:5], nn.Dropout(0.5), conv()[5])
-    return bank
+    """A stack of images whose network drops some of what it reads while it trains."""
+    stack = fresh(conv, backend="serial")
+    stack.model = nn.Sequential(*conv()[:5], nn.Dropout(0.5), conv()[5])
+    return stack
 
 
 def frozen():
     """A fit that leaves running statistics as they are."""
     request = fit(fresh(conv, backend="serial"))
-    request.bank.model.eval()
+    request.stack.model.eval()
     return request
 
 
@@ -111,11 +111,11 @@ def test_only_long_training_of_networks_for_images_is_compiled(requested, reques
 
 
 def test_steps_are_those_that_the_fit_takes():
-    bank = fresh(conv, backend="serial")
-    forget, retain = rows(bank.seeds)
-    request = fit(bank, passes=((Stream(retain), Stream(forget)), (Stream(forget, batch_size=2),)), epochs=2)
+    stack = fresh(conv, backend="serial")
+    forget, retain = rows(stack.seeds)
+    request = fit(stack, passes=((Stream(retain), Stream(forget)), (Stream(forget, batch_size=2),)), epochs=2)
     request.begin()
-    groups = bank.engine.groups(len(bank))
+    groups = stack.engine.groups(len(stack))
     taken = sum(1 for group in groups for _ in request.course(group, *request.copy_state(group)))
     assert fusion.steps(request) == taken
 
@@ -135,9 +135,9 @@ def test_fused_layers_have_to_be_requested_and_repeat_no_bits(monkeypatch, compi
 @GPU
 def test_fused_kernels_of_a_card_leave_what_the_others_leave(monkeypatch):
     monkeypatch.setattr(fusion, "LONG", STEPS)
-    banks = []
+    stacks = []
     for compiled in ("0", "1"):
         monkeypatch.setenv("UNLEARNING_COMPILE", compiled)
-        banks.append(fresh(conv, backend="serial", device="cuda", dtype=torch.float64))
-        banks[-1].train(rows(SEEDS)[1])
-    assert largest_gap(*banks) < 1e-9
+        stacks.append(fresh(conv, backend="serial", device="cuda", dtype=torch.float64))
+        stacks[-1].train(rows(SEEDS)[1])
+    assert largest_gap(*stacks) < 1e-9

@@ -15,16 +15,16 @@ from unlearning_audit.evaluation.generations import Generations, Sampled, querie
 from unlearning_audit.store.files import FailedError, write_failure
 from unlearning_audit.training import generation
 
-from bank_cases import fresh
 from passage_cases import member
-from text_cases import SEEDS, VOCABULARY, bank, passages
+from stack_cases import fresh
+from text_cases import SEEDS, VOCABULARY, passages, stack
 
 # ---------------------------------------------------------------- greedy decoding
 
 
 @pytest.fixture(scope="module")
 def models():
-    return bank(dtype=torch.float64)
+    return stack(dtype=torch.float64)
 
 
 def test_it_is_the_greedy_decoding_of_transformers(models):
@@ -58,13 +58,13 @@ def test_nothing_of_the_answer_is_read(models):
 
 def test_a_model_says_the_same_in_any_company_and_order(monkeypatch):
     monkeypatch.setattr(generation, "CHUNK", 4)
-    whole = bank(dtype=torch.float32)
+    whole = stack(dtype=torch.float32)
     rows = np.stack([np.arange(6), np.r_[np.arange(9, 13), -1, -1], np.arange(20, 26)])
     answers = generation.greedy(whole, rows)
     assert (answers[1, 4:] == -1).all()
     assert (answers[0] >= 0).any(1).all()
     for subset in ([1], [2, 0]):
-        part = bank(seeds=[SEEDS[i] for i in subset], dtype=torch.float32)
+        part = stack(seeds=[SEEDS[i] for i in subset], dtype=torch.float32)
         assert np.array_equal(generation.greedy(part, rows[subset]), answers[subset])
 
 

@@ -4,7 +4,7 @@ import itertools
 
 from unlearning_audit.training import heartbeat
 
-from bank_cases import RECIPE, mlp, trained
+from stack_cases import RECIPE, mlp, trained
 
 
 def test_a_fit_says_where_it_is(monkeypatch, capsys):

@@ -7,8 +7,8 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.training import lanes
 from unlearning_audit.training.fitting import Fit
 
-from bank_cases import RECIPE, SEEDS, conv, fit, fresh, home, largest_gap, mlp, same, trained, unlearned
 from pretended_card import pretended
+from stack_cases import RECIPE, SEEDS, conv, fit, fresh, home, largest_gap, mlp, same, trained, unlearned
 
 
 @pytest.mark.parametrize(("at_once", "schedule"), [("1", "cosine"), ("3", "one_cycle")])
@@ -29,7 +29,7 @@ def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, a
 
 
 def on_card(left, models=SEEDS):
-    """The bank after training on a pretended card of which so many bytes are left beside its models, back in main
+    """The stack after training on a pretended card of which so many bytes are left beside its models, back in main
     memory; bytes that training took at most; and how many lanes were in flight in turn."""
     counts, admit = [], lanes.Traffic.admit
 
@@ -38,12 +38,12 @@ def on_card(left, models=SEEDS):
         counts.append(len(traffic.lanes))
 
     with pretended(1 << 40) as card, pytest.MonkeyPatch.context() as patch:
-        bank = fresh(conv, models, backend="serial", device="cuda", dtype=torch.float64)
+        stack = fresh(conv, models, backend="serial", device="cuda", dtype=torch.float64)
         start = card.memory.used()
         card.memory.capacity, card.memory.peak = start + left, start
         patch.setattr(lanes.Traffic, "admit", admitted)
-        lanes.run(fit(bank))
-        return home(bank), card.memory.peak - start, counts
+        lanes.run(fit(stack))
+        return home(stack), card.memory.peak - start, counts
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,8 @@ def test_as_many_lanes_as_the_card_holds(lane_bytes, room, expected, caplog):
     """Measured by the first: nothing runs out of memory, and no number depends on it."""
     plain = fresh(conv, backend="serial", dtype=torch.float64)
     fit(plain).run()
-    bank, peak, counts = on_card(int(lane_bytes * room))
-    assert largest_gap(plain, bank) < 1e-6
+    stack, peak, counts = on_card(int(lane_bytes * room))
+    assert largest_gap(plain, stack) < 1e-6
     assert (max(counts), "used up" in caplog.text, peak <= lane_bytes * room) == (expected, False, True)
     assert ("groups of models train at once" in caplog.text) == (expected < 4)
 

@@ -9,11 +9,11 @@ import torch
 from unlearning_audit.models import gpt2, llama
 from unlearning_audit.plugins import registry
 from unlearning_audit.training import lanes, private
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
-from bank_cases import GPU, RECIPE, SEEDS, conv, fresh, home, largest_gap, mlp, part, rows, short, trained, unlearned
+from stack_cases import GPU, RECIPE, SEEDS, conv, fresh, home, largest_gap, mlp, part, rows, short, trained, unlearned
 from text_cases import LENGTH, passages, save_models
 from text_cases import rows as text_rows
 
@@ -32,11 +32,11 @@ PLACES = ("cpu", "cuda")
 )
 def test_recorded_training_agrees_with_the_processor(build, backend, changes):
     recipe = RECIPE.model_copy(update={"schedule": "one_cycle", **changes})
-    banks = [fresh(build, backend=backend, dtype=torch.float64, device=place, recipe=recipe) for place in PLACES]
-    for bank in banks:
-        bank.train(rows(SEEDS)[1])
-    logits = [bank.logits() for bank in banks]
-    assert largest_gap(*map(home, banks)) < 1e-5  # learning rates are rounded to single precision on a card
+    stacks = [fresh(build, backend=backend, dtype=torch.float64, device=place, recipe=recipe) for place in PLACES]
+    for stack in stacks:
+        stack.train(rows(SEEDS)[1])
+    logits = [stack.logits() for stack in stacks]
+    assert largest_gap(*map(home, stacks)) < 1e-5  # learning rates are rounded to single precision on a card
     assert np.abs(logits[0] - logits[1]).max() < 1e-3
 
 
@@ -44,17 +44,17 @@ def test_recorded_training_agrees_with_the_processor(build, backend, changes):
 @pytest.mark.parametrize("name", registry.names("methods"))
 def test_methods_agree_with_the_processor(name, build, backend):
     before = trained(build, SEEDS[:3], backend=backend, dtype=torch.float64)
-    banks = (part(before, [0, 1, 2], backend=backend, device=place) for place in PLACES)
-    assert largest_gap(*(home(unlearned(bank, name, **short(name))) for bank in banks)) < 1e-6
+    stacks = (part(before, [0, 1, 2], backend=backend, device=place) for place in PLACES)
+    assert largest_gap(*(home(unlearned(stack, name, **short(name))) for stack in stacks)) < 1e-6
 
 
 def test_logits_repeat_themselves_and_agree_with_the_processor(monkeypatch):
-    bank = trained(conv, SEEDS[:3], backend="serial", dtype=torch.float64)
-    there, on_card = part(bank, [0, 1, 2], backend="serial", device="cuda"), []
+    stack = trained(conv, SEEDS[:3], backend="serial", dtype=torch.float64)
+    there, on_card = part(stack, [0, 1, 2], backend="serial", device="cuda"), []
     for benchmark in (False, True):
         monkeypatch.setattr(torch.backends.cudnn, "benchmark", benchmark)
         on_card += [there.logits(), there.logits(np.arange(7))]
-    assert abs(on_card[0] - bank.logits()).max() < 1e-5
+    assert abs(on_card[0] - stack.logits()).max() < 1e-5
     assert np.array_equal(on_card[0], on_card[2])
     assert np.array_equal(on_card[1], on_card[3])
 
@@ -70,12 +70,12 @@ def wide() -> torch.nn.Module:
     )  # fmt: skip
 
 
-def images() -> Bank:
+def images() -> ModelStack:
     """Untrained models of large batches of images."""
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 256, (2048, 2, 32, 32), dtype=np.uint8), rng.integers(0, 4, 2048)
     recipe = Recipe(lr=0.01, momentum=0.9, batch_size=256, epochs=2)
-    return Bank.create(wide, x, y, SEEDS, recipe=recipe, backend="serial", device="cuda")
+    return ModelStack.create(wide, x, y, SEEDS, recipe=recipe, backend="serial", device="cuda")
 
 
 @pytest.fixture
@@ -129,15 +129,15 @@ def test_memory_that_runs_out_while_lanes_are_recorded_costs_no_number(
 
 def test_private_batches_that_are_filled_up_give_what_the_processor_gives():
     """Without noise, whose generators differ; with it, the same budget is spent."""
-    banks, spent = [], []
+    stacks, spent = [], []
     for place in PLACES:
         recipe = RECIPE.model_copy(update={"dp": private.Privacy(epsilon=5.0)})
-        bank, noisy = (fresh(mlp, dtype=torch.float64, device=place, recipe=recipe) for _ in range(2))
-        private.descend(bank, rows(SEEDS)[1], 0.0)
-        banks.append(home(bank))
+        stack, noisy = (fresh(mlp, dtype=torch.float64, device=place, recipe=recipe) for _ in range(2))
+        private.descend(stack, rows(SEEDS)[1], 0.0)
+        stacks.append(home(stack))
         noisy.train(rows(SEEDS)[1])
         spent.append(noisy.privacy)
-    assert largest_gap(*banks) < 1e-9 < 1e-3 < largest_gap(banks[0], fresh(mlp, dtype=torch.float64))
+    assert largest_gap(*stacks) < 1e-9 < 1e-3 < largest_gap(stacks[0], fresh(mlp, dtype=torch.float64))
     assert spent[0] == spent[1]
 
 
@@ -159,13 +159,13 @@ def test_language_models_unlearn_as_on_the_processor(weights, module, adapter, m
     x, seeds, ends = passages(), SEEDS[:2], []
     options = module.Options(weights=str(weights / module.__name__.split(".")[-1]), adapter=adapter)
     for place in PLACES:
-        bank = Bank.create(
+        stack = ModelStack.create(
             lambda: module.build(options, (LENGTH,), 2), x, np.zeros(len(x), np.int64), seeds, device=place,
             recipe=Recipe(optimiser="adamw", lr=1e-2, batch_size=8, epochs=2), backend="serial", dtype=torch.float64,
         )  # fmt: skip
-        bank.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
-        bank = unlearned(bank, method, *text_rows(seeds), lr=0.001, batch_size=8, epochs=1)
-        ends.append((bank.logits(np.arange(12)), home(bank)))
+        stack.train(Rows(np.tile(np.arange(20), (len(seeds), 1))))
+        stack = unlearned(stack, method, *text_rows(seeds), lr=0.001, batch_size=8, epochs=1)
+        ends.append((stack.logits(np.arange(12)), home(stack)))
     (logits, first), (others, second) = ends
     assert largest_gap(first, second) < 1e-5
     assert np.abs(logits - others).max() < 1e-3

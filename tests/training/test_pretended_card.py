@@ -14,18 +14,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.plugins import registry
 from unlearning_audit.training import features, losses
-from unlearning_audit.training.bank import Teacher
 from unlearning_audit.training.fitting import Fit, GroupState
 from unlearning_audit.training.lanes import Lane
 from unlearning_audit.training.losses import distillation
 from unlearning_audit.training.recording import Recorder
+from unlearning_audit.training.stack import Teacher
 from unlearning_audit.training.streams import Rows, Stream, balanced_labels
 from unlearning_audit.training.updates import Updates
 
-import bank_cases as cases
-from bank_cases import RECIPE, SEEDS, conv, fresh, home, largest_gap, masks, mlp, rows
+import stack_cases as cases
 from pretended_card import UNREPEATABLE, CaptureError, PlaceError, pretended
 from slow_cases import slow
+from stack_cases import RECIPE, SEEDS, conv, fresh, home, largest_gap, masks, mlp, rows
 
 #: A stacked network and one whose models take turns.
 NETWORKS = [(mlp, "stacked"), (conv, "serial")]
@@ -69,10 +69,10 @@ def test_methods_give_the_same_numbers(name, build, backend):
 ADAM = RECIPE.model_copy(update={"optimiser": "adam", "lr": 0.01})
 
 
-def parts(bank):
+def parts(stack):
     """A loss and a penalty as if they were the library's: the distance from a teacher, and ℓ1 that grows with the
     epoch."""
-    teacher = bank.frozen()
+    teacher = stack.frozen()
 
     def distance(batch):
         return distillation(batch.logits, teacher(batch))
@@ -84,13 +84,13 @@ def parts(bank):
     return distance, penalty
 
 
-def fits(bank):
+def fits(stack):
     """Fits with what training alone does not have, by name: passes and settings."""
-    forget, retain = map(Stream, rows(bank.seeds))
-    (distance, penalty), weights = parts(bank), bank.parameters.items()
-    mask = {k: torch.arange(v.numel(), device=bank.device).reshape(v.shape) % 2 == 0 for k, v in weights}
-    labels = Stream(forget.rows, loss=RandomLabels(bank, "other"))
-    balanced = Stream(retain.rows, loss=balanced_labels(bank.labels, retain.rows))
+    forget, retain = map(Stream, rows(stack.seeds))
+    (distance, penalty), weights = parts(stack), stack.parameters.items()
+    mask = {k: torch.arange(v.numel(), device=stack.device).reshape(v.shape) % 2 == 0 for k, v in weights}
+    labels = Stream(forget.rows, loss=RandomLabels(stack, "other"))
+    balanced = Stream(retain.rows, loss=balanced_labels(stack.labels, retain.rows))
     two = Stream(forget.rows, batch_size=6), Stream(retain.rows, weight=0.5)
     return {
         "mask": ((retain,), {"mask": mask}),
@@ -100,19 +100,19 @@ def fits(bank):
         "teacher": ((Stream(retain.rows, loss=distance),), {}),
         "balanced labels": ((balanced,), {}),
         "two streams": ((two,), {}),
-        "record": ((Stream(forget.rows + retain.rows),), {"record": masks(bank.seeds)[1]}),
+        "record": ((Stream(forget.rows + retain.rows),), {"record": masks(stack.seeds)[1]}),
         "an optimiser for each pass": ((Stream(forget.rows, epochs=2), retain), {"optimiser": (ADAM, RECIPE)}),
         "so many steps": ((retain,), {"steps": 7}),
-        "a part of the weights": ((retain,), {"only": bank.head, "training": False}),
+        "a part of the weights": ((retain,), {"only": stack.head, "training": False}),
     }
 
 
 def fitted(build, backend, name, device):
-    """The bank after one of `fits`, and its record."""
-    bank = fresh(build, SEEDS[:3], backend=backend, dtype=torch.float64, device=device)
-    passes, changes = fits(bank)[name]
-    recorded = bank.fit(*passes, **{"optimiser": ADAM, "epochs": 3, "purpose": "test"} | changes) or {}
-    return home(bank), {k: v.cpu() for k, v in recorded.items()}
+    """The stack after one of `fits`, and its record."""
+    stack = fresh(build, SEEDS[:3], backend=backend, dtype=torch.float64, device=device)
+    passes, changes = fits(stack)[name]
+    recorded = stack.fit(*passes, **{"optimiser": ADAM, "epochs": 3, "purpose": "test"} | changes) or {}
+    return home(stack), {k: v.cpu() for k, v in recorded.items()}
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ def test_every_kind_of_fit_is_recorded(build, backend, name):
 @pytest.mark.parametrize(("build", "backend"), NETWORKS)
 def test_readings_are_the_same(build, backend):
     def readings(**place):
-        bank = fresh(build, SEEDS[:3], backend=backend, **place)
-        forget = rows(bank.seeds)[0]
+        stack = fresh(build, SEEDS[:3], backend=backend, **place)
+        forget = rows(stack.seeds)[0]
         states = (
-            bank.gradient(forget),
-            bank.squared_gradients(forget, labels="model"),
-            bank.squared_gradients(forget, per_sample=False, batch_size=4),
+            stack.gradient(forget),
+            stack.squared_gradients(forget, labels="model"),
+            stack.squared_gradients(forget, per_sample=False, batch_size=4),
         )
-        tensors = [bank.squared_norms(forget), *(value for state in states for value in state.values())]
-        arrays = [bank.logits(), bank.logits(np.arange(5)), features.readings(bank, forget.index)]
+        tensors = [stack.squared_norms(forget), *(value for state in states for value in state.values())]
+        arrays = [stack.logits(), stack.logits(np.arange(5)), features.readings(stack, forget.index)]
         return [*(value.cpu().numpy() for value in tensors), *arrays]
 
     reference = readings()
@@ -175,18 +175,18 @@ def test_every_architecture_learns_with_operations_that_a_card_can_repeat(name, 
     cells = [cell for cell, (module, *_) in matrix.MODELS.items() if module == name]
     assert cells
     for cell in cells:
-        bank = matrix.bank(cell, saved, "cpu", torch.float32, epochs=1)
+        stack = matrix.stack(cell, saved, "cpu", torch.float32, epochs=1)
         with Repeatable():
-            bank.train(Rows(np.arange(4)[None].repeat(len(bank), 0)))
+            stack.train(Rows(np.arange(4)[None].repeat(len(stack), 0)))
 
 
 def test_repeatable_convolutions_are_asked_for_only_while_logits_are_read(monkeypatch):
     cudnn, flags = torch.backends.cudnn, []
     monkeypatch.setattr(cudnn, "benchmark", True)
-    bank = fresh(conv, SEEDS[:2], backend="serial")
-    really = bank.state
-    bank.state = lambda model: (flags.append((cudnn.benchmark, cudnn.deterministic)), really(model))[1]
-    bank.logits()
+    stack = fresh(conv, SEEDS[:2], backend="serial")
+    really = stack.state
+    stack.state = lambda model: (flags.append((cudnn.benchmark, cudnn.deterministic)), really(model))[1]
+    stack.logits()
     assert flags == [(False, True)] * 2
     assert (cudnn.benchmark, cudnn.deterministic) == (True, False)
 
@@ -204,22 +204,22 @@ def edited(owner: type, method: str, text: str, replacement: str):
 
 
 def much(device):
-    """A bank after fits with all that a step may have: jitter, passes of several streams, labels drawn anew, a teacher,
-    a penalty that changes with the epoch, a rate that does."""
-    bank = fresh(conv, SEEDS[:1], backend="serial", dtype=torch.float64, device=device)
-    forget, retain = rows(bank.seeds)
-    retain, (distance, penalty) = Rows(retain.index[:, :11]), parts(bank)
+    """A stack after fits with all that a step may have: jitter, passes of several streams, labels drawn anew, a
+    teacher, a penalty that changes with the epoch, a rate that does."""
+    stack = fresh(conv, SEEDS[:1], backend="serial", dtype=torch.float64, device=device)
+    forget, retain = rows(stack.seeds)
+    retain, (distance, penalty) = Rows(retain.index[:, :11]), parts(stack)
     recipe = RECIPE.model_copy(update={"batch_size": 5, "schedule": "cosine"})  # the third batch is smaller
     shifted = recipe.model_copy(update={"augment": "crop_flip"})
-    draws, teaching = Stream(forget, loss=RandomLabels(bank, "other")), Stream(retain, loss=distance)
+    draws, teaching = Stream(forget, loss=RandomLabels(stack, "other")), Stream(retain, loss=distance)
     passes = draws, teaching, (Stream(retain), Stream(forget, loss=distance))
-    bank.fit(*passes, optimiser=shifted, epochs=2, purpose="test", penalty=penalty)
-    bank.fit(Stream(forget, loss=distance), optimiser=recipe, epochs=1, purpose="test again")
-    return home(bank)
+    stack.fit(*passes, optimiser=shifted, epochs=2, purpose="test", penalty=penalty)
+    stack.fit(Stream(forget, loss=distance), optimiser=recipe, epochs=1, purpose="test again")
+    return home(stack)
 
 
 @pytest.fixture(scope="module")
-def processor_bank():
+def processor_stack():
     return much("cpu")
 
 
@@ -241,18 +241,18 @@ FAULTS = {
     "labels elsewhere than recorded": (RandomLabels, "begin", COPY, "state.__setitem__('labels', "),
     "a rate that stands still": (Updates, "set_rate", "self.rate.fill_(rate)", "pass"),
     "models that are not given back": (Lane, "finish", "self.fit.write_back(self.group, *self.state)", "pass"),
-    "a teacher that learns": (Teacher, "__init__", ".detach().clone() for k, v in bank.p", " for k, v in bank.p"),
+    "a teacher that learns": (Teacher, "__init__", ".detach().clone() for k, v in stack.p", " for k, v in stack.p"),
 }
 
 
 @pytest.mark.parametrize("fault", [None, *slow(*FAULTS)])
-def test_a_planted_fault_is_seen_and_without_one_there_is_nothing_to_see(monkeypatch, processor_bank, fault):
+def test_a_planted_fault_is_seen_and_without_one_there_is_nothing_to_see(monkeypatch, processor_stack, fault):
     if fault is not None:
         owner, method, text, replacement = FAULTS[fault]
         monkeypatch.setattr(owner, method, edited(owner, method, text, replacement))
     try:
         with pretended():
-            gap = largest_gap(processor_bank, much("cuda"))
+            gap = largest_gap(processor_stack, much("cuda"))
     except (CaptureError, PlaceError, RuntimeError, ValueError):  # such as shapes that do not fit
         gap = np.nan
     assert (gap < 1e-6) == (fault is None)

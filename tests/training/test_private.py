@@ -1,4 +1,4 @@
-"""DP-SGD against the mechanism written out by hand, exact privacy curves, and the bank's own promises."""
+"""DP-SGD against the mechanism written out by hand, exact privacy curves, and the stack's own promises."""
 
 import math
 
@@ -9,8 +9,8 @@ from torch import nn
 from torch.func import functional_call
 from unlearning_audit.models import mlp
 from unlearning_audit.training import private
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 from private_cases import batches, convolutional, make, perceptron
@@ -18,16 +18,16 @@ from private_cases import batches, convolutional, make, perceptron
 HUGE = 1e9
 
 
-def by_hand(bank, m, rows, *, clip):
+def by_hand(stack, m, rows, *, clip):
     """Noiseless DP-SGD of model m from its Poisson batches, one sample's gradient at a time."""
-    recipe, state = bank.recipe, bank.state(m)[0]
+    recipe, state = stack.recipe, stack.state(m)[0]
     leaves = [v.requires_grad_() for v in state.values()]
     steps = recipe.build(leaves)
     per_epoch = math.ceil(rows.index.shape[1] / recipe.batch_size)
-    for step, (x, labels) in enumerate(batches(bank, m, rows)):
+    for step, (x, labels) in enumerate(batches(stack, m, rows)):
         total = [torch.zeros_like(v) for v in leaves]
         for sample, label in zip(x, labels, strict=True):
-            loss = nn.functional.cross_entropy(functional_call(bank.model, state, (sample[None],)), label[None])
+            loss = nn.functional.cross_entropy(functional_call(stack.model, state, (sample[None],)), label[None])
             gradient = torch.autograd.grad(loss, leaves)
             norm = math.sqrt(sum(float((g**2).sum()) for g in gradient))
             total = [t + g * min(1.0, clip / (norm + 1e-6)) for t, g in zip(total, gradient, strict=True)]
@@ -38,9 +38,9 @@ def by_hand(bank, m, rows, *, clip):
     return {k: v.detach() for k, v in state.items()}
 
 
-def assert_same(bank, m, expected):
+def assert_same(stack, m, expected):
     for name, value in expected.items():
-        torch.testing.assert_close(bank.parameters[name][m], value, rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(stack.parameters[name][m], value, rtol=1e-9, atol=1e-11)
 
 
 # ---------------------------------------------------------------- the mechanism
@@ -63,27 +63,27 @@ SGD = {"lr": 0.2, "momentum": 0.9, "weight_decay": 0.01, "schedule": "cosine"}
     ],
 )
 def test_without_noise_it_is_the_optimiser_on_the_sums_of_each_samples_clipped_gradient(build, shape, settings, limit):
-    bank, rows = make(build, shape=shape, dp={"epsilon": 8, "max_grad_norm": limit}, **settings)
-    expected = [by_hand(bank, m, rows, clip=limit) for m in range(3)]
-    free, always = (by_hand(bank, 0, rows, clip=clip) for clip in (math.inf, 1e-3))
-    private.descend(bank, rows, 0.0)
+    stack, rows = make(build, shape=shape, dp={"epsilon": 8, "max_grad_norm": limit}, **settings)
+    expected = [by_hand(stack, m, rows, clip=limit) for m in range(3)]
+    free, always = (by_hand(stack, 0, rows, clip=clip) for clip in (math.inf, 1e-3))
+    private.descend(stack, rows, 0.0)
     for m in range(3):
-        assert_same(bank, m, expected[m])
+        assert_same(stack, m, expected[m])
     name = next(iter(free))
     assert torch.allclose(expected[0][name], free[name], rtol=1e-3) == (limit == HUGE)
     assert not torch.allclose(expected[0][name], always[name], rtol=1e-3)
 
 
 def test_noise_has_the_stated_spread_and_is_drawn_anew_at_every_step_for_every_model():
-    bank = Bank.create(
+    stack = ModelStack.create(
         lambda: nn.Sequential(nn.Linear(200, 100, bias=False)), np.zeros((40, 200), np.float32),
         np.zeros(40, np.int64), [1, 2],
         recipe=Recipe(lr=0.3, batch_size=8, epochs=3, dp={"epsilon": 8, "max_grad_norm": 0.7}),
     )  # fmt: skip
-    before = bank.parameters["0.weight"].clone()
+    before = stack.parameters["0.weight"].clone()
     # Without inputs there are no gradients: 15 steps of noise alone.
-    private.descend(bank, Rows(np.tile(np.arange(40), (2, 1))), 1.3)
-    moved = (bank.parameters["0.weight"] - before).flatten(1).double()
+    private.descend(stack, Rows(np.tile(np.arange(40), (2, 1))), 1.3)
+    moved = (stack.parameters["0.weight"] - before).flatten(1).double()
     expected = 0.3 * 1.3 * 0.7 / 8 * math.sqrt(15)
     weights = moved.shape[1]
     for noise in moved:
@@ -94,14 +94,14 @@ def test_noise_has_the_stated_spread_and_is_drawn_anew_at_every_step_for_every_m
 
 @pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, IMAGE)])
 def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
-    bank, rows = make(build, shape=shape, k=2, batch_size=1, epochs=8, lr=0.3)
-    sizes = [len(x) for x, _ in batches(bank, 0, rows)]
+    stack, rows = make(build, shape=shape, k=2, batch_size=1, epochs=8, lr=0.3)
+    sizes = [len(x) for x, _ in batches(stack, 0, rows)]
     assert 0 in sizes
     assert len(sizes) == 16
-    expected = by_hand(bank, 0, rows, clip=1.0)
-    noisy = bank.copy()
-    private.descend(bank, rows, 0.0)
-    assert_same(bank, 0, expected)
+    expected = by_hand(stack, 0, rows, clip=1.0)
+    noisy = stack.copy()
+    private.descend(stack, rows, 0.0)
+    assert_same(stack, 0, expected)
     accountant = private.descend(noisy, rows, 1.0)
     assert accountant.history == [(1.0, 0.5, 16)]
     assert all(v.isfinite().all() for v in noisy.parameters.values())
@@ -111,8 +111,8 @@ def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
 
 
 def test_samples_are_drawn_independently_at_the_stated_rate():
-    bank, rows = make(samples=200, k=190, batch_size=20, epochs=200)
-    sizes = np.array([len(x) for x, _ in batches(bank, 0, rows)])
+    stack, rows = make(samples=200, k=190, batch_size=20, epochs=200)
+    sizes = np.array([len(x) for x, _ in batches(stack, 0, rows)])
     steps, rate = 2000, 1 / 10  # ⌈190/20⌉ steps in an epoch
     variance = 190 * rate * (1 - rate)
     assert len(sizes) == steps
@@ -126,10 +126,10 @@ def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
     labels = np.stack([np.arange(200) % 10, np.arange(200) % 7])
     build = lambda: mlp.build(mlp.Options(hidden=(4,)), (1,), 10)  # noqa: E731
     rows = Rows(np.stack([np.arange(0, 100), np.arange(50, 150)]))
-    bank = Bank.create(build, x, labels, [1, 2], recipe=Recipe(batch_size=10, epochs=5, dp={"epsilon": 8}))
+    stack = ModelStack.create(build, x, labels, [1, 2], recipe=Recipe(batch_size=10, epochs=5, dp={"epsilon": 8}))
     for m, modulus in enumerate((10, 7)):
         samples = set()
-        for values, label in batches(bank, m, rows):
+        for values, label in batches(stack, m, rows):
             sample = (values[:, 0] * 255).round().long()
             assert torch.equal(values[:, 0], sample.float() / 255)
             assert torch.equal(label, sample % modulus)
@@ -144,22 +144,22 @@ def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
 )
 def test_parts_of_any_size_and_rows_that_fill_them_change_nothing(build, shape, augment):
     """Clipped or not, rows without a sample count for nothing."""
-    banks = []
+    stacks = []
     for size, filled, pieces in ((40, False, 1), (3, True, 1), (8, True, 4), (5, False, 2)):
-        bank, rows = make(
+        stack, rows = make(
             build, shape=shape, dp={"epsilon": 8, "max_grad_norm": 0.1}, batch_size=16, k=40, augment=augment
         )
-        bank.model.train()
-        fit = private.PrivateFit(bank, rows, 0.5)
+        stack.model.train()
+        fit = private.PrivateFit(stack, rows, 0.5)
         fit.size, fit.filled, fit.pieces = size, filled or build is perceptron, pieces
         fit.run()
-        banks.append(bank)
-    for bank in banks[1:]:
-        for name, value in banks[0].parameters.items():
-            torch.testing.assert_close(bank.parameters[name], value, rtol=1e-9, atol=1e-11)
+        stacks.append(stack)
+    for stack in stacks[1:]:
+        for name, value in stacks[0].parameters.items():
+            torch.testing.assert_close(stack.parameters[name], value, rtol=1e-9, atol=1e-11)
 
 
-# ---------------------------------------------------------------- the bank's promises
+# ---------------------------------------------------------------- the stack's promises
 
 
 @pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, IMAGE)])
@@ -168,12 +168,12 @@ def test_a_models_bits_do_not_depend_on_its_neighbours_or_their_order(build, sha
     trained = {}
     for seeds in ((3, 5, 8), (8,), (5, 3), (3, 3)):
         torch.manual_seed(sum(seeds))  # The global generator plays no part, ...
-        bank, rows = make(build, seeds, **settings)
+        stack, rows = make(build, seeds, **settings)
         state = torch.get_rng_state()
-        private.descend(bank, rows, 1.0)
+        private.descend(stack, rows, 1.0)
         assert torch.equal(torch.get_rng_state(), state)  # ... and is not touched.
         for m, seed in enumerate(seeds):
-            weights = {k: v[m].clone() for k, v in bank.parameters.items()}
+            weights = {k: v[m].clone() for k, v in stack.parameters.items()}
             expected = trained.setdefault(seed, weights)
             assert all(torch.equal(weights[k], expected[k]) for k in weights)
     assert not torch.equal(next(iter(trained[3].values())), next(iter(trained[5].values())))
@@ -241,20 +241,20 @@ class Biased(nn.Linear):
     ],
 )  # fmt: skip
 def test_what_cannot_be_clipped_sample_by_sample_is_refused_before_anything_moves(network, shape, message):
-    bank, rows = make(network, shape=shape)
-    before = {name: value.clone() for name, value in bank.parameters.items()}
+    stack, rows = make(network, shape=shape)
+    before = {name: value.clone() for name, value in stack.parameters.items()}
     with pytest.raises(ValueError, match=message):
-        bank.train(rows)
-    assert all(torch.equal(value, before[name]) for name, value in bank.parameters.items())
+        stack.train(rows)
+    assert all(torch.equal(value, before[name]) for name, value in stack.parameters.items())
 
 
 @pytest.mark.parametrize("network", [perceptron, Dropped])
 def test_the_norms_are_confirmed_without_drawing_from_a_stream(network):
-    bank, rows = make(network, dp={"epsilon": 8})
-    bank.model.train()
+    stack, rows = make(network, dp={"epsilon": 8})
+    stack.model.train()
     torch.manual_seed(3)
     expected = torch.rand(3)
     torch.manual_seed(3)
-    private.confirm(bank, rows.index[0][:2])
+    private.confirm(stack, rows.index[0][:2])
     assert torch.equal(torch.rand(3), expected)
-    assert all(parameter.grad is None for parameter in bank.model.parameters())
+    assert all(parameter.grad is None for parameter in stack.model.parameters())

@@ -31,9 +31,9 @@ def test_a_tighter_accountant_confirms_the_budget_of_poisson_batches(epsilon):
 
 @pytest.mark.parametrize("epsilon", [2.0, 32.0])
 def test_training_reports_what_it_spent(epsilon):
-    bank, rows = make(dp={"epsilon": epsilon, "delta": 1e-4, "max_grad_norm": 0.6})
-    bank.train(rows)
-    report = bank.privacy
+    stack, rows = make(dp={"epsilon": epsilon, "delta": 1e-4, "max_grad_norm": 0.6})
+    stack.train(rows)
+    report = stack.privacy
     assert 0.95 * epsilon <= report["epsilon"] <= epsilon
     assert report == report | {"delta": 1e-4, "max_grad_norm": 0.6, "sample_rate": 1 / 3, "steps": 9}
     accountant = RDPAccountant()
@@ -42,6 +42,6 @@ def test_training_reports_what_it_spent(epsilon):
 
 
 def test_an_impossible_budget_is_refused():
-    bank, rows = make(dp={"epsilon": 0.01})
+    stack, rows = make(dp={"epsilon": 0.01})
     with pytest.raises(ValueError, match=r"dp\.epsilon: 0\.01 .* out of reach in 9 steps"):
-        bank.train(rows)
+        stack.train(rows)

@@ -10,8 +10,8 @@ from unlearning_audit.training import checkpoints, fitting, lanes
 from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.recipe import Privacy, Recipe
 
-from bank_cases import RECIPE, SEEDS, conv, fresh, mlp, rows, same
 from slow_cases import slow
+from stack_cases import RECIPE, SEEDS, conv, fresh, mlp, rows, same
 
 EPOCHS = 5
 #: Steps of a model in an epoch: 31 rows in batches of 8.
@@ -38,21 +38,21 @@ class Killing:
 
 @pytest.fixture
 def train(monkeypatch, tmp_path):
-    """A function that trains three new models by a recipe with checkpoints after every epoch, and returns the bank and
+    """A function that trains three new models by a recipe with checkpoints after every epoch, and returns the stack and
     its steps; ``kill`` (models, step) ends it there. On the lanes of cards, if ``laned``."""
 
     def run(recipe, kill=([], None), laned=False, interval=0.0, folder="node", build=conv, backend="serial"):
-        bank, heartbeat = fresh(build, SEEDS[:3], backend=backend, recipe=recipe), Killing(*kill)
-        bank.checkpoints = Checkpoints(tmp_path / folder, range(3), interval)
+        stack, heartbeat = fresh(build, SEEDS[:3], backend=backend, recipe=recipe), Killing(*kill)
+        stack.checkpoints = Checkpoints(tmp_path / folder, range(3), interval)
         with monkeypatch.context() as patch:
             patch.setattr(fitting, "Heartbeat", lambda *_: heartbeat)
             if laned:
                 patch.setattr(fitting.Fit, "run", lanes.run)
             try:
-                bank.train(rows(bank.seeds)[1])
+                stack.train(rows(stack.seeds)[1])
             except KilledError:
                 assert kill[1] is not None
-        return bank, heartbeat.steps
+        return stack, heartbeat.steps
 
     return run
 
@@ -191,8 +191,8 @@ def test_recorded_updates_are_of_the_whole_training(tmp_path):
     plain, first, again = (fresh(conv, SEEDS[:2], backend="serial") for _ in range(3))
     record = np.zeros((2, len(plain.x)), bool)
     record[np.arange(2)[:, None], retain.index[:, :3]] = True
-    for bank in (plain, first, again):
-        if bank is not plain:
-            bank.checkpoints = Checkpoints(tmp_path / "node", range(2), 0.0)
-        bank.train(retain, record=record)
+    for stack in (plain, first, again):
+        if stack is not plain:
+            stack.checkpoints = Checkpoints(tmp_path / "node", range(2), 0.0)
+        stack.train(retain, record=record)
     assert all(torch.equal(plain.updates[name], value) for name, value in again.updates.items())

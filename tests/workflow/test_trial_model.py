@@ -49,7 +49,7 @@ WANTED = "for float32 [2, 64] the model must return logits, float [2, 10]"
 
 def attempt(folder: Path) -> str:
     import sklearn.datasets  # noqa: F401 (as below)
-    import unlearning_audit.workflow.open_bank  # noqa: F401 (so that it is there in every fork)
+    import unlearning_audit.workflow.open_stack  # noqa: F401 (so that it is there in every fork)
 
     os.chdir(folder)
     trial.SECONDS = 0.0  # one epoch
@@ -94,15 +94,15 @@ def test_a_sound_model_is_tried_and_nothing_is_left_behind(tried):
 )
 def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(model, head):
     from torch import nn
-    from unlearning_audit.training.bank import Bank
+    from unlearning_audit.training.stack import ModelStack
     from unlearning_audit.workflow.attempt import check_built
 
     x, y = np.zeros((4, 64), np.float32), np.zeros(4, np.int64)
-    bank = Bank.create(lambda: check_built(model(nn), 10, "mine.py"), x, y, [0, 1])
-    assert bank.final_layer == head
-    assert bank.head == [name for name in bank.parameters if name.startswith(f"{head}.")]
-    assert bank.parameters[f"{head}.weight"].shape[:2] == (2, 10)
-    assert bank.logits().shape == (2, 4, 10)
+    stack = ModelStack.create(lambda: check_built(model(nn), 10, "mine.py"), x, y, [0, 1])
+    assert stack.final_layer == head
+    assert stack.head == [name for name in stack.parameters if name.startswith(f"{head}.")]
+    assert stack.parameters[f"{head}.weight"].shape[:2] == (2, 10)
+    assert stack.logits().shape == (2, 4, 10)
 
 
 RAISES = "IndexError: list index out of range"

@@ -207,7 +207,7 @@ def _summary(imported: Any, path: Path) -> list[str]:
         sizes = ", ".join(name + (f" ({len(models)} models)" if len(models) > 1 else "")
                           for name, models in parts.items() if models)  # fmt: skip
         lines.append(f"  {group.name}: {sizes}; {len(group.samples)} samples to forget")
-        remarks = readers.yardstick(group.retrain) if group.retrain else []
+        remarks = readers.notes_on_retrained(group.retrain) if group.retrain else []
         lines += [f"    {note}" for note in (*group.notes, *remarks)]
     lines += _left_out(imported.out)
     parts_left = Counter(

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from unlearning_audit.evaluation.contributions import OF_RETRAINED, OF_SAMPLES, Contribution
+from unlearning_audit.evaluation.effects import OF_RETRAINED, OF_SAMPLES, Effect
 from unlearning_audit.stats import LEVEL, Estimate, paired, simultaneous, unpaired
 from unlearning_audit.stats.decide import ALPHA, Distance
 from unlearning_audit.stats.paired import Distances
@@ -44,22 +44,22 @@ FAR_SIDE = "forgotten samples look less familiar than samples never seen"
 
 @dataclass(frozen=True)
 class Side:
-    """A method's numbers by one metric, ``audited``, and what they are compared with, ``yardstick``: the numbers of
+    """A method's numbers by one metric, ``audited``, and what they are compared with, ``reference``: the numbers of
     retrained models, or None if theory gives the value of retraining.
 
-    ``source``: what the ``yardstick`` is: `RETRAIN`, `CONTROL` or `THEORY`; ``spread``: the standard deviation over
+    ``source``: what the ``reference`` is: `RETRAIN`, `CONTROL` or `THEORY`; ``spread``: the standard deviation over
     retrained models, if it is known and there is one of them.
     """
 
-    audited: Contribution
-    yardstick: Contribution | None
+    audited: Effect
+    reference: Effect | None
     source: str
     spread: float | None = None
 
     @property
     def retrained(self) -> int:
         """Return how many retrained models the numbers are compared with; 0 if theory gives their value."""
-        return 0 if self.yardstick is None else len(self.yardstick.unit)
+        return 0 if self.reference is None else len(self.reference.unit)
 
     @property
     def paired(self) -> bool:
@@ -70,9 +70,9 @@ class Side:
         are listed does not pair them. Models have none either if their units or splits are not those of the retrained
         ones, or if the ``spread`` is given.
         """
-        if self.yardstick is None:
+        if self.reference is None:
             return True
-        alike = self.spread is None and self.audited.alike(self.yardstick)
+        alike = self.spread is None and self.audited.alike(self.reference)
         return alike and (self.audited.partners or not self.audited.repeats)
 
     def corresponds(self, side: "Side") -> bool:
@@ -83,21 +83,21 @@ class Side:
         """
         if not self.audited.alike(side.audited) or self.paired != side.paired:
             return False
-        return self.yardstick is None or side.yardstick is None or self.paired or self.yardstick.alike(side.yardstick)
+        return self.reference is None or side.reference is None or self.paired or self.reference.alike(side.reference)
 
     @property
     def constant(self) -> float:
         """Return the theoretical value of retraining, with the sign of a distance; 0 if there are retrained models to
         compare with."""
-        return 0.0 if self.yardstick is not None else self.audited.standard.direction * self.audited.standard.ideal
+        return 0.0 if self.reference is not None else self.audited.rule.direction * self.audited.rule.ideal
 
     @property
     def range(self) -> tuple[float, float]:
         """Return the smallest and the largest possible distance."""
-        low, high = self.audited.standard.lowest, self.audited.standard.highest
-        if self.yardstick is not None:
+        low, high = self.audited.rule.lowest, self.audited.rule.highest
+        if self.reference is not None:
             return low - high, high - low
-        ends = sorted(self.audited.standard.direction * (end - self.audited.standard.ideal) for end in (low, high))
+        ends = sorted(self.audited.rule.direction * (end - self.audited.rule.ideal) for end in (low, high))
         return ends[0], ends[1]
 
 
@@ -134,19 +134,19 @@ class Read:
     @property
     def exact(self) -> bool:
         """Return whether the p-value is that of an exact test."""
-        return self.side.audited.p is not None and self.side.yardstick is None
+        return self.side.audited.p is not None and self.side.reference is None
 
     @property
     def disagree(self) -> bool:
         """Return whether the distance of a deciding metric differs from 0 by the test against chance, although its
         interval contains 0."""
         low, high = self._hull(self.together.half, [self.place])
-        return self.side.audited.standard.deciding and self.differs and low <= 0 <= high
+        return self.side.audited.rule.deciding and self.differs and low <= 0 <= high
 
     @property
     def unrepeated(self) -> bool:
         """Return whether no two models repeat each other on either side, so that the variation of models is unknown."""
-        return self.side.yardstick is not None and not (self.numbers.models.dof or self.numbers.units.dof)
+        return self.side.reference is not None and not (self.numbers.models.dof or self.numbers.units.dof)
 
     @cached_property
     def saturated(self) -> str:
@@ -156,10 +156,10 @@ class Read:
         It is also "" for a metric of utility, for a comparison with theory, and where retraining lies at that end by
         design.
         """
-        standard, yardstick = self.side.audited.standard, self.side.yardstick
-        if yardstick is None or not standard.deciding or standard.chance == OF_RETRAINED:
+        rule, reference = self.side.audited.rule, self.side.reference
+        if reference is None or not rule.deciding or rule.chance == OF_RETRAINED:
             return ""
-        ends = {_end(part, self.place) for part in (self.side.audited, yardstick)}
+        ends = {_end(part, self.place) for part in (self.side.audited, reference)}
         return SATURATED.format(*ends) if len(ends) == 1 and "" not in ends else ""
 
     @property
@@ -174,13 +174,15 @@ class Read:
         unsure = (self.unrepeated or not self.outlying) and least > self.broken
         value, design = float(self.numbers.value[self.place]), self.numbers.design
         alone = not self.side.paired and len(self.side.audited.unit) == design.units * design.splits
-        far, p = self.side.audited.standard.far, np.nan if self.unrepeated else float(self.together.p.min())
+        two_sided, p = self.side.audited.rule.two_sided, np.nan if self.unrepeated else float(self.together.p.min())
         exact = f"{EXACT} {p:.2g}" * self.exact
         doubt = (UNSURE_UNREPEATED if self.unrepeated else UNSURE) * unsure
         notes = self.given or LONE * alone, self.saturated, exact, self.numbers.note, DISAGREE * self.disagree, doubt
         estimate = Estimate(value, low, high, design.samples, "; ".join(filter(None, notes)))
         inner = self._hull(self.together.inner, slice(None) if self.blind is None else ~self.blind)
-        return Distance(self.metric, estimate, inner, self.margin, p, far, self.broken, -np.inf if unsure else least)
+        return Distance(
+            self.metric, estimate, inner, self.margin, p, two_sided, self.broken, -np.inf if unsure else least
+        )
 
     @property
     def given(self) -> str:
@@ -274,14 +276,14 @@ class Read:
                 place = none.side.audited.names.index(name)
                 ends = none._hull(none.together.inner, [place]), self._hull(self.together.inner, [number])
                 blind[number] = nothing[place] > ALPHA and all(2 * far < low and high < 2 * near for low, high in ends)
-        partly_blind = blind.any() and not blind.all() and not self.side.audited.standard.coarse
+        partly_blind = blind.any() and not blind.all() and not self.side.audited.rule.coarse
         return replace(self, blind=blind) if partly_blind else self
 
     def with_coarse_margin(self) -> "Read":
         """Return the distance with a margin at least as wide as the one that its metric declares for being too
         coarse."""
         far, near = self.margin
-        wide = self.side.audited.standard.coarse_margin
+        wide = self.side.audited.rule.coarse_margin
         return replace(self, margin=(min(far, -wide), max(near, wide)))
 
     def capped(self, least: float) -> "Read":
@@ -300,43 +302,41 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     variation of one. If a method's own models differ much more, this does not widen the test. In all other cases the
     numbers keep their own errors.
     """
-    standard = side.audited.standard
-    if standard.chance == OF_SAMPLES and side.yardstick is None:
+    rule = side.audited.rule
+    if rule.chance == OF_SAMPLES and side.reference is None:
         return replace(numbers.of_samples(), influence=numbers.influence * _unshrunk(side.audited))
-    if side.yardstick is not None and not side.paired:
-        return _unpaired(side, side.yardstick)[1]
-    if standard.chance == OF_RETRAINED and side.yardstick is not None:
+    if side.reference is not None and not side.paired:
+        return _unpaired(side, side.reference)[1]
+    if rule.chance == OF_RETRAINED and side.reference is not None:
         count = len(side.audited.names)
-        retrained = paired.distances(**_combined([side.yardstick])).of(np.sqrt(2) * np.eye(count))
+        retrained = paired.distances(**_combined([side.reference])).of(np.sqrt(2) * np.eye(count))
         return replace(retrained, value=numbers.value)
     return numbers
 
 
-def against(
-    method: str, metric: str, contributions: dict[str, dict[str, Contribution]], spread: float | None = None
-) -> Side | str:
+def against(method: str, metric: str, effects: dict[str, dict[str, Effect]], spread: float | None = None) -> Side | str:
     """Return a method's numbers by one metric with what they are compared with, or a clause that says why nothing can
     be.
 
     They are compared with the value that theory predicts if there is one, else with retrained models. Retraining itself
     is compared with its control, which are independently retrained models. The clause is returned for a missing number,
     for missing retrained models or such that were queried by other attacks or on other samples, and for numbers that do
-    not vary. ``contributions``: method → metric → numbers; ``spread``: the known standard deviation over retrained
+    not vary. ``effects``: method → metric → numbers; ``spread``: the known standard deviation over retrained
     models, used only if there is a single one.
     """
-    contribution = contributions[method].get(metric)
-    if contribution is None:
+    effect = effects[method].get(metric)
+    if effect is None:
         return "has no number with an uncertainty"
-    if not np.isnan(contribution.standard.ideal):
-        return Side(contribution, None, THEORY) if contribution.varies else UNVARIED
+    if not np.isnan(effect.rule.ideal):
+        return Side(effect, None, THEORY) if effect.varies else UNVARIED
     source = CONTROL if method == RETRAIN else RETRAIN
-    yardstick = contributions.get(source, {}).get(metric)
-    if yardstick is None:
+    reference = effects.get(source, {}).get(metric)
+    if reference is None:
         return f"there is no {source.replace('_', ' ')} to compare with"
-    if contribution.names != yardstick.names or not np.array_equal(contribution.index, yardstick.index):
+    if effect.names != reference.names or not np.array_equal(effect.index, reference.index):
         return f"{source.replace('_', ' ')} was evaluated by other attacks or on other samples"
-    side = Side(contribution, yardstick, source, spread if len(yardstick.unit) == 1 else None)
-    return side if contribution.varies or yardstick.varies or side.spread is not None else UNVARIED
+    side = Side(effect, reference, source, spread if len(reference.unit) == 1 else None)
+    return side if effect.varies or reference.varies or side.spread is not None else UNVARIED
 
 
 def corresponding(sides: Mapping[str, Side]) -> list[str]:
@@ -367,10 +367,10 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     first = sides[0][0]
     if not all(side.corresponds(first) for side, _ in sides):
         return None
-    near = [side.audited.standard.direction * weights for side, weights in sides]
-    matrices, yardsticks = [weights[None] for weights in near], [side.yardstick for side, _ in sides if side.yardstick]
+    near = [side.audited.rule.direction * weights for side, weights in sides]
+    matrices, yardsticks = [weights[None] for weights in near], [side.reference for side, _ in sides if side.reference]
     if first.paired:
-        place = [k for k, (side, _) in enumerate(sides) if side.yardstick is not None]
+        place = [k for k, (side, _) in enumerate(sides) if side.reference is not None]
         parts = [*(side.audited for side, _ in sides), *yardsticks]
         matrix = np.concatenate([np.eye(len(sides)), -np.eye(len(sides))[:, place]], axis=1)
         numbers = paired.distances(**_combined(parts, [*matrices, *(matrices[k] for k in place)])).of(matrix)
@@ -392,30 +392,30 @@ def distances_of(side: Side) -> Distances:
 
     Models that forgot nothing have a positive distance.
     """
-    near = side.audited.standard.direction * np.eye(len(side.audited.names))
-    if side.yardstick is None:
+    near = side.audited.rule.direction * np.eye(len(side.audited.names))
+    if side.reference is None:
         return paired.distances(**_combined([side.audited])).of(near).minus(side.constant)
     if not side.paired:
-        return _unpaired(side, side.yardstick)[0]
-    both = paired.distances(**_combined([side.audited, side.yardstick]))
+        return _unpaired(side, side.reference)[0]
+    both = paired.distances(**_combined([side.audited, side.reference]))
     return both.of(np.concatenate([near, -near], axis=1))
 
 
-def _unpaired(side: Side, yardstick: Contribution) -> tuple[Distances, Distances]:
+def _unpaired(side: Side, reference: Effect) -> tuple[Distances, Distances]:
     """Return the differences between a method's models and retrained ones without partners, twice with different
     errors.
 
     The first have the errors that both groups of models show. The second have those that hold if both are retrained.
     """
     covariance = _known(side, np.eye(len(side.audited.names)))
-    models = [Models(**_combined([part]), covariance=covariance) for part in (side.audited, yardstick)]
+    models = [Models(**_combined([part]), covariance=covariance) for part in (side.audited, reference)]
     shown, alike = unpaired.differences(audited=models[0], reference=models[1])
-    near = side.audited.standard.direction * np.eye(len(side.audited.names))
+    near = side.audited.rule.direction * np.eye(len(side.audited.names))
     return shown.of(near), alike.of(near)
 
 
-def _combined(parts: Sequence[Contribution], matrices: Sequence[np.ndarray] | None = None) -> dict[str, np.ndarray]:
-    """Return "value", "influence" and "imagined" of linear combinations of the numbers of several contributions on the
+def _combined(parts: Sequence[Effect], matrices: Sequence[np.ndarray] | None = None) -> dict[str, np.ndarray]:
+    """Return "value", "influence" and "imagined" of linear combinations of the numbers of several effects on the
     same models, one after the other, with the "unit" and "split" of the models.
 
     ``matrices`` has one matrix float64 [combinations, numbers] for each of ``parts``; None leaves all numbers
@@ -444,26 +444,26 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
 
     ``margins``: name of a margin → its size. A metric declares the name of its margin, or a size of its own.
     """
-    name, scale = side.audited.standard.margin, side.audited.standard.scale
+    name, scale = side.audited.rule.margin, side.audited.rule.scale
     size = margins[name] if name in margins else float(name)
     if scale == "difference":
         return -size, size
     if scale == "log":
         return -float(np.log(size)), float(np.log(size))
     below, above = 1 / size - 1, size - 1  # of a ratio that is 1
-    return (below, above) if side.audited.standard.direction > 0 else (-above, -below)
+    return (below, above) if side.audited.rule.direction > 0 else (-above, -below)
 
 
 def broken(side: Side, margins: dict[str, float]) -> float:
     """Return the loss of utility above which a model counts as broken, from ``margins``; inf where the number does not
     measure utility or no such loss is set."""
-    size = margins.get(f"broken_{side.audited.standard.margin}")
-    if side.audited.standard.deciding or size is None:
+    size = margins.get(f"broken_{side.audited.rule.margin}")
+    if side.audited.rule.deciding or size is None:
         return float("inf")
-    return float(np.log(size)) if side.audited.standard.scale == "log" else size
+    return float(np.log(size)) if side.audited.rule.scale == "log" else size
 
 
-def _end(part: Contribution, place: int) -> str:
+def _end(part: Effect, place: int) -> str:
     """Return the end of the possible range, "floor" or "ceiling", that one number's mean over models is within two
     standard errors of; "" if neither.
 
@@ -472,17 +472,17 @@ def _end(part: Contribution, place: int) -> str:
     value, error = part.value[place], np.sqrt((part.influence[place].mean(axis=0) ** 2).sum())
     if len(value) > 1:
         error = np.hypot(error, value.std(ddof=1) / np.sqrt(len(value)))
-    ends = {"floor": value.mean() - part.standard.lowest, "ceiling": part.standard.highest - value.mean()}
+    ends = {"floor": value.mean() - part.rule.lowest, "ceiling": part.rule.highest - value.mean()}
     return next((name for name, room in ends.items() if room <= 2 * error), "")
 
 
-def _unshrunk(contribution: Contribution) -> float:
+def _unshrunk(effect: Effect) -> float:
     """Return the factor that makes the sum of squared influences an unbiased variance.
 
     It replaces the divisor n + 2 of `stats.mean_influence` by n − 1, where n is the number of forgotten, or of
     held-out, samples of a model.
     """
-    count = (contribution.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
+    count = (effect.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
     return float((count + 2) / np.sqrt(count * (count - 1))) if count > 1 else 1.0
 
 
@@ -508,11 +508,11 @@ def read(
     place = int(np.abs(numbers.value).argmax())
     apart = None if chance is numbers else chance
     both = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=apart, level=level)
-    if side.audited.p is not None and side.yardstick is None:
+    if side.audited.p is not None and side.reference is None:
         both = replace(both, p=side.audited.p)
     both = replace(both, p=np.maximum(both.p, np.finfo(np.float64).tiny))
     limits, outlying = (margin(side, margins), place, broken(side, margins)), True
-    if not side.audited.standard.deciding:
+    if not side.audited.rule.deciding:
         level = 1 - (1 - level) * min(1.0, 2 / utilities)
         both = replace(both, alone=chance.half_widths(level=level, units=False))
         outlying = _outlying(side, level)
@@ -527,7 +527,7 @@ def _outlying(side: Side, level: float) -> bool:
     With partners this is not needed, because differences of models of one kind are symmetrical on any scale. Return
     True where it is not needed or cannot be tested.
     """
-    audited, reference = side.audited, side.yardstick
+    audited, reference = side.audited, side.reference
     if reference is None or side.paired or audited.latent is None or reference.latent is None:
         return True
     audited, reference = (
@@ -569,5 +569,5 @@ def closed(both: Distances, method: Read, none: Read) -> Estimate:
     """
     significant = none.differs and none.largest > 0
     share = share_closed(distances=both, significant=significant, factor=method.factor_of_largest)
-    note = FAR_SIDE if method.side.audited.standard.far and method.largest < 0 and share.value < 1 else ""
+    note = FAR_SIDE if method.side.audited.rule.two_sided and method.largest < 0 and share.value < 1 else ""
     return replace(share, note="; ".join(filter(None, (share.note, note))))

@@ -12,7 +12,7 @@ import numpy as np
 
 from unlearning_audit.comparisons import retrained
 from unlearning_audit.comparisons.distances import CONTROL, RETRAIN, Read
-from unlearning_audit.evaluation.contributions import OF_ITSELF, OF_SAMPLES
+from unlearning_audit.evaluation.effects import OF_ITSELF, OF_SAMPLES
 from unlearning_audit.evaluation.rows import Failure, Row
 from unlearning_audit.plugins import registry
 from unlearning_audit.stats import decide, resolution
@@ -48,7 +48,7 @@ def plans(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
         today = _row(method, metric, read, parts, TODAY, 1.0, parts.design)
         return [{**today, "half_width": float(read.together.half[read.place]), "least_distance": least_distance(read)}]
     for part, factors in TIMES.items():
-        if _count(parts.design, part) and (part == SAMPLES or read.side.audited.standard.narrows):
+        if _count(parts.design, part) and (part == SAMPLES or read.side.audited.rule.narrows):
             designs += [(part, float(times), planned(part, times)) for times in factors]
     return [_row(method, metric, read, parts, part, times, design) for part, times, design in designs]
 
@@ -109,7 +109,7 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     metric whose interval does not narrow has none at all. ``method`` and ``metric`` are names that go into the rows;
     ``read`` is the method's distance by the metric.
     """
-    if not read.side.audited.standard.narrows:
+    if not read.side.audited.rule.narrows:
         return []
     if not read.side.paired:
         return _retrained(method, metric, read)
@@ -142,11 +142,11 @@ def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
     no row.
     """
     parts, today = components(read), read.side.retrained
-    yardstick = retrained.Yardstick.of(read)
+    reference = retrained.Reference.of(read)
     return [
         {
             **_row(method, metric, read, parts, DECIDES + RETRAINED, count / today, parts.design), "models": count,
-            "half_width": np.nan, "least_distance": yardstick.least_distance(count), "outcome": outcome,
+            "half_width": np.nan, "least_distance": reference.least_distance(count), "outcome": outcome,
             "assumed": distance,
         }
         for count, outcome, distance in retrained.deciding_counts(read)
@@ -159,7 +159,7 @@ def least_distance(read: Read) -> float:
     It is of the attack whose distance stands for all; inf if no two models show how such models vary.
     """
     if not read.side.paired:
-        return np.inf if read.unrepeated else retrained.Yardstick.of(read).least_distance(retrained.present(read))
+        return np.inf if read.unrepeated else retrained.Reference.of(read).least_distance(retrained.present(read))
     parts = components(read)
     return resolution.least_distance(of=parts, design=parts.design, chance=by_chance(read))
 
@@ -244,9 +244,9 @@ def pool_size(*, units: int, per_unit: float, distinct: int) -> float:
 
 def _samples_per_unit(read: Read) -> float:
     """Return the mean over units of the number of samples that some model of the unit was queried on."""
-    contribution = read.side.audited
-    met = (contribution.influence != 0).any(axis=0)
-    return float(np.mean([met[contribution.unit == unit].any(axis=0).sum() for unit in np.unique(contribution.unit)]))
+    effect = read.side.audited
+    met = (effect.influence != 0).any(axis=0)
+    return float(np.mean([met[effect.unit == unit].any(axis=0).sum() for unit in np.unique(effect.unit)]))
 
 
 def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknown: list[str]) -> str:
@@ -312,7 +312,7 @@ def by_chance(read: Read) -> Components:
     """
     if read.chance is read.numbers:
         variances = components(read)
-    elif read.side.audited.standard.chance == OF_SAMPLES:
+    elif read.side.audited.rule.chance == OF_SAMPLES:
         variances = replace(components(read), of_samples=True)
     else:
         variances = resolution.components(distances=read.chance)[read.place]
@@ -336,12 +336,12 @@ def _row(
     """Return the row of one design: its size, half-width, least distance and variance components."""
     wide = _widened(parts, read.factor)
     return {
-        "metric": metric, "method": method, "attack": read.attack, "unit": read.side.audited.standard.units,
+        "metric": metric, "method": method, "attack": read.attack, "unit": read.side.audited.rule.units,
         "what": part, "times": times, "units": design.units, "models": design.models, "samples": design.samples,
         "half_width": resolution.half_width(of=wide, design=design),
         "least_distance": resolution.least_distance(of=parts, design=design, chance=by_chance(read)),
         "margin": max(map(abs, read.distance.margin)), "outcome": "", "assumed": np.nan, **_variances(parts),
-        "chance": read.side.audited.standard.chance,
+        "chance": read.side.audited.rule.chance,
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ MOST = 256
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class Reference:
     """The variances of a distance between audited and retrained models without partners.
 
     ``sampled``: the variance over samples; ``spread``: the variance of one model; ``audited``: the number of audited
@@ -36,7 +36,7 @@ class Yardstick:
     known: bool = False
 
     @classmethod
-    def of(cls, read: Read) -> "Yardstick":
+    def of(cls, read: Read) -> "Reference":
         """Return the variances of the distance that stands for all attacks of a metric."""
         audited, retrained = len(read.side.audited.unit), read.side.retrained
         spread = float(read.chance.models.variances[0][read.place]) / (1 / audited + 1 / retrained)
@@ -93,11 +93,11 @@ def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     The first shows equivalence if the method is retraining; the others detect the distance if it is at the lower or at
     the upper limit of its interval. An outcome that `MOST` retrained models do not give is left out.
     """
-    yardstick = Yardstick.of(read)
+    reference = Reference.of(read)
     room = min(-read.margin[0], read.margin[1])
     ends = [(abs(limit), limit) for limit in (read.distance.estimate.low, read.distance.estimate.high)]
-    questions = [(room, yardstick.room_needed, decide.EQUIVALENT, 0.0)]
-    questions += [(size, yardstick.least_distance, decide.DISTINGUISHABLE, limit) for size, limit in ends]
+    questions = [(room, reference.room_needed, decide.EQUIVALENT, 0.0)]
+    questions += [(size, reference.least_distance, decide.DISTINGUISHABLE, limit) for size, limit in ends]
     plans = []
     for size, needed, outcome, distance in questions:
         count = next((count for count in range(present(read), MOST + 1) if size >= needed(count)), None)

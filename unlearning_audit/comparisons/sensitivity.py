@@ -76,7 +76,7 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
         state, clause = decide.YARDSTICKS_DISAGREE, DISAGREEING
     elif referred and not least:
         beyond = [metric for metric in none if metric not in near and p_holm[NONE][metric] <= decide.ALPHA]
-        far = any(none[metric].side.audited.standard.far for metric in beyond)
+        far = any(none[metric].side.audited.rule.two_sided for metric in beyond)
         state, clause = decide.NOTHING_TO_FIND, FAR_NONE if far else why
     return Sensitivity(state, clause, least, referred)
 

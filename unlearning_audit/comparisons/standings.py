@@ -7,18 +7,16 @@ import numpy as np
 
 from unlearning_audit.comparisons import distances
 from unlearning_audit.comparisons.distances import Side
-from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import average, rank_sets
 from unlearning_audit.stats.paired import Distances
 
-#: Method → metric → contribution.
-Contributions = dict[str, dict[str, Contribution]]
+#: Method → metric → effect.
+Effects = dict[str, dict[str, Effect]]
 
 
-def standings(
-    scenarios: list[Contributions], *, margins: dict[str, float], draws: int, seed: int
-) -> list[dict[str, Any]]:
+def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int, seed: int) -> list[dict[str, Any]]:
     """Return a row for each method that has a number in every one of the ``scenarios``, which are independent.
 
     ``distance`` is the method's mean distance in margins, by the first deciding metric that all scenarios have, with
@@ -30,7 +28,7 @@ def standings(
     metric = _metric(scenarios)
     if metric is None:
         return []
-    sides = [_sides(contributions, metric) for contributions in scenarios]
+    sides = [_sides(effects, metric) for effects in scenarios]
     methods = [method for method in sides[0] if all(method in by_method for by_method in sides)]
     if len(methods) < 2:
         return []
@@ -66,27 +64,27 @@ def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
     return together.of(np.diag(1 / np.array(size)))
 
 
-def _metric(scenarios: list[Contributions]) -> str | None:
+def _metric(scenarios: list[Effects]) -> str | None:
     """Return the first metric of the first scenario that decides, is not coarse, and that all other scenarios have too;
     None if there is none."""
     names = [
         dict.fromkeys(
             name
-            for by_metric in contributions.values()
-            for name, contribution in by_metric.items()
-            if contribution.standard.deciding and not contribution.standard.coarse
+            for by_metric in effects.values()
+            for name, effect in by_metric.items()
+            if effect.rule.deciding and not effect.rule.coarse
         )
-        for contributions in scenarios
+        for effects in scenarios
     ]
     return next((name for name in names[0] if all(name in metrics for metrics in names)), None) if names else None
 
 
-def _sides(contributions: Contributions, metric: str) -> dict[str, Side]:
+def _sides(effects: Effects, metric: str) -> dict[str, Side]:
     """Return method → its numbers by ``metric`` and what they are compared with, for the largest set of methods whose
     models correspond.
 
     Methods without such numbers are left out.
     """
-    comparisons = {method: distances.against(method, metric, contributions) for method in contributions}
+    comparisons = {method: distances.against(method, metric, effects) for method in effects}
     sides = {method: side for method, side in comparisons.items() if isinstance(side, Side)}
     return {method: sides[method] for method in distances.corresponding(sides)}

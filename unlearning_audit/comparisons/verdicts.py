@@ -9,7 +9,7 @@ import numpy as np
 from unlearning_audit.comparisons import distances, planning, sensitivity
 from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Read
 from unlearning_audit.comparisons.sensitivity import Sensitivity, Share
-from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import decide, empty, rank_sets
 
@@ -47,11 +47,11 @@ class _Judged:
 
     def of(self, deciding: bool) -> dict[str, Read]:
         """Return metric → distance, for the deciding metrics, or for those of utility if ``deciding`` is false."""
-        return {name: read for name, read in self.reads.items() if read.side.audited.standard.deciding == deciding}
+        return {name: read for name, read in self.reads.items() if read.side.audited.rule.deciding == deciding}
 
 
 def compare(
-    contributions: dict[str, dict[str, Contribution]],
+    effects: dict[str, dict[str, Effect]],
     failed: dict[str, str],
     *,
     margins: dict[str, float],
@@ -70,7 +70,7 @@ def compare(
 
     Parameters
     ----------
-    contributions : dict
+    effects : dict
         Method → metric → the parts of its number.
     failed : dict
         Method → why it has no results.
@@ -97,7 +97,7 @@ def compare(
     Judgement
     """
     how, shams = {"margins": margins, "draws": draws, "level": 1 - alpha}, shams or {}
-    both = {m: _judged(m, contributions, failed.get(m, ""), spreads or {}, seed, how) for m in contributions}
+    both = {m: _judged(m, effects, failed.get(m, ""), spreads or {}, seed, how) for m in effects}
     judged = {method: judgement for method, judgement in both.items() if method not in shams}
     _adjust(judged, decide.ALPHA / alpha)
     state = _assessed(judged, accuracies or {})
@@ -136,7 +136,7 @@ def _better(method: _Judged, sham: _Judged) -> bool:
 
 def _judged(
     method: str,
-    contributions: dict[str, dict[str, Contribution]],
+    effects: dict[str, dict[str, Effect]],
     failed: str,
     spreads: Mapping[str, float],
     seed: int,
@@ -144,11 +144,11 @@ def _judged(
 ) -> _Judged:
     """Compute the distances of one method by all metrics; ``how``: settings of `distances.read`."""
     reads, missing = {}, {}
-    metrics = {name: part.standard for by_metric in contributions.values() for name, part in by_metric.items()}
-    utilities = {name for name, standard in metrics.items() if not standard.deciding}
-    for metric, standard in metrics.items():
-        spread = next((spreads[name] for name in (metric, standard.margin, decide.EVERY) if name in spreads), None)
-        side = distances.against(method, metric, contributions, spread)
+    metrics = {name: part.rule for by_metric in effects.values() for name, part in by_metric.items()}
+    utilities = {name for name, rule in metrics.items() if not rule.deciding}
+    for metric, rule in metrics.items():
+        spread = next((spreads[name] for name in (metric, rule.margin, decide.EVERY) if name in spreads), None)
+        side = distances.against(method, metric, effects, spread)
         if isinstance(side, str):
             missing[metric] = side
         else:
@@ -237,7 +237,7 @@ def _coarse(judged: dict[str, _Judged]) -> set[str]:
         if method in (CONTROL, RETRAIN):
             alike = decide.within(inner=read.distance.inner, margin=read.margin)
             shown[metric] = alike and shown.get(metric, True)
-    coarse = {m for _, m, read in reads if read.side.audited.standard.coarse and not shown.get(m, False)}
+    coarse = {m for _, m, read in reads if read.side.audited.rule.coarse and not shown.get(m, False)}
     return coarse if {metric for _, metric, _ in reads} - coarse else set()
 
 
@@ -251,7 +251,7 @@ def _with_coarse_margins(judged: dict[str, _Judged], coarse: set[str], least: Ma
     for judgement in judged.values():
         for metric in coarse & judgement.reads.keys():
             read = judgement.reads[metric]
-            if np.isfinite(read.side.audited.standard.coarse_margin):
+            if np.isfinite(read.side.audited.rule.coarse_margin):
                 judgement.reads[metric] = read.with_coarse_margin().capped(least.get(metric, np.inf))
             else:
                 endless.add(metric)
@@ -267,22 +267,22 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
     """
     rows, none = [], judged.get(NONE)
     for metric, read in judged[method].reads.items():
-        standard, distance, design = read.side.audited.standard, read.distance, read.numbers.design
+        rule, distance, design = read.side.audited.rule, read.distance, read.numbers.design
         to_none, closed = NOTHING, NOTHING
-        nothing = none.reads.get(metric) if none and method != NONE and standard.deciding else None
+        nothing = none.reads.get(metric) if none and method != NONE and rule.deciding else None
         if nothing is not None and not (read.unrepeated and nothing.unrepeated):
             both, closed = distances.beside_none(read, nothing), replace(NOTHING, note=NO_SHARE)
             if both is not None:
                 to_none = distances.closer(both, factor=read.factor_of_largest)
                 closed = distances.closed(both, read, nothing)
         rows.append({
-            "method": method, "metric": metric, "attack": read.attack, "deciding": int(standard.deciding),
+            "method": method, "metric": metric, "attack": read.attack, "deciding": int(rule.deciding),
             "from": read.side.source, "distance": distance.estimate.value, "ci_low": distance.estimate.low,
             "ci_high": distance.estimate.high, "disagree": int(read.disagree),
             "inner_low": distance.inner[0], "inner_high": distance.inner[1],
             "margin_far": distance.margin[0], "margin_near": distance.margin[1],
             "broken": int(distance.least > distance.broken),
-            "scale": standard.scale, "p": _printed(distance.p, read),
+            "scale": rule.scale, "p": _printed(distance.p, read),
             "p_holm": _printed(judged[method].p_holm.get(metric, np.nan), read),
             "closer": to_none.value, "closer_low": to_none.low,
             "closer_high": to_none.high, "against_none": decide.against_none(closer=to_none),
@@ -386,7 +386,7 @@ def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[d
         need
         for metric, read in still.items()
         for need in planning.requirements(method, metric, read)
-        if (scenario.referred if need["outcome"] == decide.EQUIVALENT else read.side.audited.standard.deciding)
+        if (scenario.referred if need["outcome"] == decide.EQUIVALENT else read.side.audited.rule.deciding)
     ]
 
 

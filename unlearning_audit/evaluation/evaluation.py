@@ -10,7 +10,7 @@ import numpy as np
 from unlearning_audit.evaluation import likeness
 from unlearning_audit.evaluation.arrays import ArtifactError
 from unlearning_audit.evaluation.cohort import DECLARE, Cohort, Group, Targets
-from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.reference import BOTH, Reference, mask_of
 from unlearning_audit.evaluation.selection import Selection
@@ -177,17 +177,17 @@ class Evaluation(Cohort):
                 return f"in block {block} the forget set of one split is not the heldout set of the other"
         return ""
 
-    def for_verdicts(self, parts: dict[str, Contribution]) -> dict[str, Contribution]:
-        """Return a metric's contributions as verdicts use them.
+    def for_verdicts(self, parts: dict[str, Effect]) -> dict[str, Effect]:
+        """Return a metric's effects as verdicts use them.
 
         Without a random draw of samples, retrained models replace the value that theory predicts. Duplicates of a model
         are left out. Imported models are not paired by their originals, because these are unknown.
         """
         whole = {}
         for name, part in parts.items():
-            standard = part.standard if self.fair else part.standard.without_draw()
-            whole[name] = replace(part, partners=not self.imported, standard=standard)
-            # Contributions of groups of models stay whole, because it is unknown which group contains a copy.
+            rule = part.rule if self.fair else part.rule.without_draw()
+            whole[name] = replace(part, partners=not self.imported, rule=rule)
+            # Effects of groups of models stay whole, because it is unknown which group contains a copy.
             if self.copies and len(part.unit) == len(self.membership.seed):
                 whole[name] = whole[name].without(self.copies)
         return whole

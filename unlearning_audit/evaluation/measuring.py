@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation import mistakes, plausibility
 from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.evaluation import Evaluation
@@ -25,15 +25,15 @@ from unlearning_audit.store.files import ArtifactError, FailedError, NoAnswerErr
 
 @dataclass(frozen=True)
 class Numbers:
-    """The results of metrics: ``rows``; ``contributions``, name → what models and samples contribute to a deciding
+    """The results of metrics: ``rows``; ``effects``, name → what models and samples contribute to a deciding
     number; lines of ``records``.
 
     ``parts``: for each metric that did not fail, which ``rows`` and ``records`` (first, end) and which
-    ``contributions`` (names) are its own, and the ``seconds`` that it took.
+    ``effects`` (names) are its own, and the ``seconds`` that it took.
     """
 
     rows: list[Row | Failure]
-    contributions: dict[str, added.Contribution] = field(default_factory=dict)
+    effects: dict[str, added.Effect] = field(default_factory=dict)
     records: list[dict[str, Any]] = field(default_factory=list)
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -65,7 +65,7 @@ def measure(
     Returns
     -------
     Numbers
-        Rows, contributions and records of all metrics.
+        Rows, effects and records of all metrics.
     """
     files, terms, known, published = files or {}, terms or {}, known or {}, case.published
     try:
@@ -91,12 +91,12 @@ def measure(
             part = Numbers(*evaluated(key, entry, file, case, terms.get(key, {})), [] if file else listed(entry, case))
             part.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
         numbers.rows.extend(part.rows)
-        numbers.contributions.update(part.contributions)
+        numbers.effects.update(part.effects)
         numbers.records.extend(part.records)
         if not any(isinstance(row, Failure) for row in part.rows):
             numbers.parts[key] = {
                 "rows": [first, len(numbers.rows)], "records": [line, len(numbers.records)],
-                "contributions": [*part.contributions], "seconds": part.parts[key]["seconds"],
+                "effects": [*part.effects], "seconds": part.parts[key]["seconds"],
             }  # fmt: skip
     return numbers
 
@@ -118,8 +118,8 @@ def believed(case: Evaluation) -> tuple[str, list[str]]:
 
 def evaluated(
     key: str, entry: Entry, file: str | None, case: Evaluation, terms: Entry
-) -> tuple[list[Row | Failure], dict[str, added.Contribution]]:
-    """Return the rows and the contributions of the metric that the study calls ``key``. If the metric fails, or models
+) -> tuple[list[Row | Failure], dict[str, added.Effect]]:
+    """Return the rows and the effects of the metric that the study calls ``key``. If the metric fails, or models
     that it needs have failed, return a single failure that says why.
 
     ``entry``: the metric's ``name`` in the library and its ``options``. A user's own ``file``, or a metric with a time
@@ -131,7 +131,7 @@ def evaluated(
             return [*rows], parts
         where = file or registry.source_file("metrics", entry["name"])
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "contributions.npz").absolute()
+            path = Path(folder, "effects.npz").absolute()
             reply = isolated(lambda: sent(key, entry, file, case, path), where, **terms)
             rows, parts = reply["rows"], received(path, where)
         if file is not None:
@@ -145,14 +145,12 @@ def evaluated(
         return [Failure("metric", key, str(error), error.file, error.line, error.trace)], {}
 
 
-def computed(
-    key: str, entry: Entry, file: str | None, case: Evaluation
-) -> tuple[list[Row], dict[str, added.Contribution]]:
-    """Run the metric that the study calls ``key`` from its file; return its rows and contributions, named after
+def computed(key: str, entry: Entry, file: str | None, case: Evaluation) -> tuple[list[Row], dict[str, added.Effect]]:
+    """Run the metric that the study calls ``key`` from its file; return its rows and effects, named after
     ``key``.
 
     ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None. Raises
-    PluginError if the metric fails, or returns anything but rows and contributions.
+    PluginError if the metric fails, or returns anything but rows and effects.
     """
     module = registry.load("metrics", entry["name"], file)
     stem = Path(module.__file__).stem
@@ -160,11 +158,11 @@ def computed(
     # An ArtifactError of a user's metric costs its own numbers only; one of the library's metrics ends the job.
     with guard(module.__file__, but=ArtifactError if file is None else NoAnswerError):
         rows = module.rows(case, options, generator(case.seed, entry["name"]))
-        parts = module.contributions(case, options) if hasattr(module, "contributions") else {}
+        parts = module.effects(case, options) if hasattr(module, "effects") else {}
     if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
         raise PluginError(f"{readable(module.__file__)}: rows must return a list of Row, it returned {type_of(rows)}")
-    if not isinstance(parts, dict) or not all(isinstance(part, added.Contribution) for part in parts.values()):
-        rule = "contributions must map names to Contribution"
+    if not isinstance(parts, dict) or not all(isinstance(part, added.Effect) for part in parts.values()):
+        rule = "effects must map names to Effect"
         raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(parts)}")
     return (
         [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows],
@@ -193,7 +191,7 @@ def sent(key: str, entry: Entry, file: str | None, case: Evaluation, path: Path)
     """Run the metric that the study calls ``key``, inside the separate process that `evaluated` starts for it; return
     the reply to the main process: {"rows": the metric's rows}, with Python's numbers instead of NumPy's.
 
-    Contributions are too large for the reply. They are written to ``path``, from which `received` reads them.
+    Effects are too large for the reply. They are written to ``path``, from which `received` reads them.
     ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None.
     """
     rows, parts = computed(key, entry, file, case)
@@ -207,12 +205,12 @@ def plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def received(path: Path, file: str | Path) -> dict[str, added.Contribution]:
-    """Read the contributions that `sent` wrote. Raises PluginError that names the wrong field."""
+def received(path: Path, file: str | Path) -> dict[str, added.Effect]:
+    """Read the effects that `sent` wrote. Raises PluginError that names the wrong field."""
     try:
         return added.read(path)
     except ArtifactError as error:
-        raise PluginError(f"{readable(file)}: contributions: {str(error).partition(': ')[2]}") from None
+        raise PluginError(f"{readable(file)}: effects: {str(error).partition(': ')[2]}") from None
 
 
 def unchanged(originals: list[str], unlearned: list[str]) -> list[Row]:

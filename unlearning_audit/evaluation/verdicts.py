@@ -26,7 +26,7 @@ RANKS = ("metric", "method", "distance", "best", "worst", "methods", "ahead")
 #: ``what``: today, a plan with ``times`` as many pairs, models or samples, or what an inconclusive method needs
 #: (decides_pairs, decides_models, decides_retrained with ``models`` retrained ones), with the ``outcome`` it would have
 #: if its distance is the ``assumed`` one. ``pair`` to ``sample``: variance components; ``chance``: what a distance
-#: varies by if it is 0 (`unlearning_audit.evaluation.contributions.CHANCES`).
+#: varies by if it is 0 (`unlearning_audit.evaluation.effects.CHANCES`).
 RESOLUTION = (
     "metric", "method", "attack", "unit", "what", "times", "units", "models", "samples", "half_width",
     "least_distance", "margin", "outcome", "assumed", "pair", "pair_noise", "model", "model_noise", "sample", "chance",

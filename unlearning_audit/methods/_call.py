@@ -16,8 +16,8 @@ from unlearning_audit.methods import _processor, _published
 from unlearning_audit.plugins import arguments
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.training.bank import Bank, initialised
 from unlearning_audit.training.engine import aliases
+from unlearning_audit.training.stack import ModelStack, initialised
 from unlearning_audit.training.streams import Rows
 
 if TYPE_CHECKING:
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 ABOUT = ("num_classes", "device", "seed", "batch_size")
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
-    """Call the published function for every model of the bank and store the weights that it returns.
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: "Options") -> None:
+    """Call the published function for every model of the stack and store the weights that it returns.
 
     ``options`` name the file and the function. Raises PluginError if the function cannot be called, returns something
     other than weights, or changes the architecture.
     """
     published = _published.function(options.file, options.function, options.argv, options.without, options.skip)
-    with _processor.at_home(bank.device), published as function:
+    with _processor.at_home(stack.device), published as function:
         call = caller(function, options)
-        validation = retain.sample(max(1, round(options.validation * len(retain))), bank.seeds, "classic/validation")
+        validation = retain.sample(max(1, round(options.validation * len(retain))), stack.seeds, "classic/validation")
         rows = {"retain": retain, "forget": forget, "val": validation, "train": retain + forget}
-        for m, seed in enumerate(bank.seeds):
+        for m, seed in enumerate(stack.seeds):
             key = seed_of(seed, "classic")
-            logging.info("%s: %s on model %d of %d", options.file, options.function, m + 1, len(bank))
+            logging.info("%s: %s on model %d of %d", options.file, options.function, m + 1, len(stack))
             with _published.seeded(key):
-                things = Things(bank, m, rows, options, key)
+                things = Things(stack, m, rows, options, key)
                 try:
                     returned = call(things)
                 except ModuleNotFoundError as error:
@@ -58,17 +58,17 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: "Options") -> None:
             except PluginError as error:
                 raise PluginError(f"{name}: {error}") from None
             try:
-                bank.insert(m, state)
+                stack.insert(m, state)
             except ValueError as error:
-                change = _change(state, bank) or error
+                change = _change(state, stack) or error
                 raise PluginError(f"{name} must not change the architecture: {change}") from None
 
 
-def _change(state: Mapping[str, torch.Tensor], bank: Bank) -> str:
+def _change(state: Mapping[str, torch.Tensor], stack: ModelStack) -> str:
     """Return a sentence on the first tensor of ``state``, name → tensor of one model, that is missing, new or of
-    another shape than in the bank; "" if there is none."""
-    before = {name: tuple(value.shape[1:]) for name, value in (bank.parameters | bank.buffers).items()}
-    after = {name: tuple(value.shape) for name, value in state.items() if name not in aliases(bank.model)}
+    another shape than in the stack; "" if there is none."""
+    before = {name: tuple(value.shape[1:]) for name, value in (stack.parameters | stack.buffers).items()}
+    after = {name: tuple(value.shape) for name, value in state.items() if name not in aliases(stack.model)}
     for name in before | after:
         if name not in after:
             return f"tensor {name!r} of shape {before[name]} is missing"
@@ -119,14 +119,14 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
 class Things:
     """The arguments that can be given to a published function for one model. Each is made when the function needs it.
 
-    Methods are named after roles of arguments (`arguments.ROLES`). ``number``: the position of the model in the bank.
+    Methods are named after roles of arguments (`arguments.ROLES`). ``number``: the position of the model in the stack.
     ``rows``: "retain", "forget", "val" and "train" → the rows of each set. ``key``: the seed of everything random in
     this call.
     """
 
-    def __init__(self, bank: Bank, number: int, rows: Mapping[str, Rows], options: "Options", key: int) -> None:
-        self.bank, self.number, self.rows, self.options, self.key = bank, number, rows, options, key
-        self.model = bank.extract(number).train()
+    def __init__(self, stack: ModelStack, number: int, rows: Mapping[str, Rows], options: "Options", key: int) -> None:
+        self.stack, self.number, self.rows, self.options, self.key = stack, number, rows, options, key
+        self.model = stack.extract(number).train()
 
     def give(self, role: str) -> Any:
         """Return the argument for ``role``, a name of `arguments.ROLES`: a set or its loader, the model, or what the
@@ -139,13 +139,13 @@ class Things:
     def data(self, part: str) -> "Samples":
         """Return the samples of the set ``part``: "retain", "forget", "val" or "train"."""
         index = torch.from_numpy(self.rows[part].index[self.number])
-        batch = self.bank.read([self.number], index.unsqueeze(0))
+        batch = self.stack.read([self.number], index.unsqueeze(0))
         return Samples(batch.x.squeeze(0), batch.labels.squeeze(0), twice=self.options.batch == "x, y, y")
 
     def loader(self, subset: str) -> "DataLoader[Any]":
         """Return a loader of the set ``subset`` whose batches are reshuffled in every pass by the model's seed."""
         order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(subset)))
-        device = self.bank.device
+        device = self.stack.device
 
         def collate(items: list[Any]) -> "Batch":
             return Batch(part.to(device) for part in default_collate(items))
@@ -157,10 +157,10 @@ class Things:
         return {**{name: self.loader(name) for name in self.rows}, "test": self.loader("val")}
 
     def original(self) -> nn.Module:
-        return self.bank.extract(self.number).eval()
+        return self.stack.extract(self.number).eval()
 
     def fresh_model(self) -> nn.Module:
-        return initialised(self.bank.build, seed_of(self.key, "fresh"), self.bank.dtype).to(self.bank.device)
+        return initialised(self.stack.build, seed_of(self.key, "fresh"), self.stack.dtype).to(self.stack.device)
 
     def args(self) -> SimpleNamespace:
         """Return a namespace of the function's options, with the number of classes, the device, the seed and the batch
@@ -182,10 +182,10 @@ class Things:
 
     def num_classes(self) -> int:
         with torch.no_grad():
-            return int(self.bank.logits(np.arange(1)).shape[-1])
+            return int(self.stack.logits(np.arange(1)).shape[-1])
 
     def device(self) -> str:
-        return str(self.bank.device)
+        return str(self.stack.device)
 
     def seed(self) -> int:
         return self.key % 2**31

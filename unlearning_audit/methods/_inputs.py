@@ -1,19 +1,19 @@
 """Helpers for methods that change samples instead of weights."""
 
-from unlearning_audit.training.lazy import Bank, State, Tensor
+from unlearning_audit.training.lazy import ModelStack, State, Tensor
 
 
-def real(bank: Bank, method: str) -> None:
+def real(stack: ModelStack, method: str) -> None:
     """Raise ValueError, naming the ``method``, if samples are tokens, which cannot be changed by small steps."""
     import torch
 
-    if not (bank.x.is_floating_point() or bank.x.dtype == torch.uint8):
+    if not (stack.x.is_floating_point() or stack.x.dtype == torch.uint8):
         raise ValueError(
             f"{method} moves samples along a gradient, but tokens cannot be moved; leave it out of studies of text"
         )
 
 
-def gradient(bank: Bank, weights: tuple[State, State], x: Tensor, labels: Tensor) -> Tensor:
+def gradient(stack: ModelStack, weights: tuple[State, State], x: Tensor, labels: Tensor) -> Tensor:
     """Return ∂ CE(x, label)/∂x of one model with these ``weights`` in evaluation mode, of the shape of ``x``.
 
     ``x`` [rows, …]: samples as the model reads them; ``labels`` int64 [rows].
@@ -23,7 +23,7 @@ def gradient(bank: Bank, weights: tuple[State, State], x: Tensor, labels: Tensor
 
     from unlearning_audit.training.engine import forward_one
 
-    bank.model.eval()
+    stack.model.eval()
     leaf = x.detach().clone().requires_grad_()
-    loss = functional.cross_entropy(forward_one(bank.model, *weights, leaf), labels, reduction="sum")
+    loss = functional.cross_entropy(forward_one(stack.model, *weights, leaf), labels, reduction="sum")
     return torch.autograd.grad(loss, leaf)[0]

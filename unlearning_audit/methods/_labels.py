@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import cross_entropy
 from unlearning_audit.training.streams import Batch
 
@@ -17,8 +17,8 @@ class RandomLabels:
     keyed by the model's seed, the sample and the epoch.
     """
 
-    def __init__(self, bank: Bank, relabel: Literal["any", "other"], redraw: bool = True) -> None:
-        self.bank, self.least, self.redraw = bank, int(relabel == "other"), redraw
+    def __init__(self, stack: ModelStack, relabel: Literal["any", "other"], redraw: bool = True) -> None:
+        self.stack, self.least, self.redraw = stack, int(relabel == "other"), redraw
 
     def begin(self, epoch: int, models: list[int], loss_state: dict[Any, Any], device: str) -> None:
         """Draw the labels of an epoch, if they change. They overwrite the last ones in place, because a recorded step
@@ -48,5 +48,5 @@ class RandomLabels:
         """Draw the number by which the label of each sample is shifted, int64 [n, samples]."""
         import torch
 
-        draws = (generator(self.bank.seeds[model], "random labels", epoch) for model in models)
-        return torch.from_numpy(np.stack([rng.integers(self.least, classes, len(self.bank.x)) for rng in draws]))
+        draws = (generator(self.stack.seeds[model], "random labels", epoch) for model in models)
+        return torch.from_numpy(np.stack([rng.integers(self.least, classes, len(self.stack.x)) for rng in draws]))

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable
 
 from unlearning_audit.methods import _tokens
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import cross_entropy
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
@@ -13,13 +13,13 @@ from unlearning_audit.training.streams import Batch, Rows, Stream
 Relabelled = Callable[[Batch, Tensor], Tensor]
 
 
-def views(bank: Bank, kind: str, forget: Rows) -> Tensor | None:
+def views(stack: ModelStack, kind: str, forget: Rows) -> Tensor | None:
     """Return the views of one ``kind``, such as refusals, of all samples: rows of data, int64 [samples, most views of a
     sample], −1 where a sample has fewer.
 
     Return None if the data have no such views, or if a sample to forget has none.
     """
-    table = bank.views.get(kind)
+    table = stack.views.get(kind)
     return None if table is None or (table[forget.index, 0] < 0).any() else table
 
 
@@ -33,17 +33,17 @@ def preferred(difference: Tensor, beta: float) -> Tensor:
     return -2 / beta * logsigmoid(beta * difference)
 
 
-def over_view(bank: Bank, forget: Rows, table: Tensor, beta: float) -> tuple[Stream, ...]:
+def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tuple[Stream, ...]:
     """Return the streams of a step whose loss prefers each sample's views to its own answer, as a mean over the views.
 
     ``table`` int64 [samples, views]: the rows of each sample's views. The first stream reads the samples to forget
     without a loss of its own, and one further stream reads each column of ``table``. ``beta``: β of `preferred`.
     """
-    original = bank.frozen()
+    original = stack.frozen()
 
     def gained(batch: Batch) -> Tensor:
         rise = cross_entropy(original(batch), batch.labels) - cross_entropy(batch.logits, batch.labels)
-        return rise * _tokens.count(bank, batch)
+        return rise * _tokens.count(stack, batch)
 
     def loss(batch: Batch) -> Tensor:
         assert batch.first is not None
@@ -55,13 +55,13 @@ def over_view(bank: Bank, forget: Rows, table: Tensor, beta: float) -> tuple[Str
     return (Stream(forget, loss=None), *follow)
 
 
-def over_label(bank: Bank, forget: Rows, other_label: Relabelled, beta: float) -> Stream:
+def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: float) -> Stream:
     """Return a stream whose loss prefers another label to each sample's own label.
 
     ``other_label`` maps a batch and the original's logits to the NLL of that other label, [n, b]. ``beta``: β of
     `preferred`.
     """
-    original = bank.frozen()
+    original = stack.frozen()
 
     def loss(batch: Batch) -> Tensor:
         reference = original(batch)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Rate
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import cross_entropy, distillation
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream, fit_labels
@@ -25,10 +25,10 @@ class TextOptimiser(Optimiser):
     batch_size: int = Field(32, ge=1)
 
 
-def reading(bank: Bank) -> str | None:
+def reading(stack: ModelStack) -> str | None:
     """Return the output of the models that a Stream must ask for to get logits of every token: "tokens", or None for
     models without tokens."""
-    return "tokens" if "tokens" in bank.readings else None
+    return "tokens" if "tokens" in stack.readings else None
 
 
 def labels(batch: Batch) -> Tensor:
@@ -45,9 +45,9 @@ def averaged(values: Tensor, batch: Batch) -> Tensor:
     return (values * mask).sum(-1) / mask.sum(-1)
 
 
-def count(bank: Bank, batch: Batch) -> Tensor | int:
+def count(stack: ModelStack, batch: Batch) -> Tensor | int:
     """Return the number of scored tokens of each sample, [n, b]; 1 for models without tokens."""
-    return (batch.x[..., 1:] >= 0).sum(-1) if reading(bank) else 1
+    return (batch.x[..., 1:] >= 0).sum(-1) if reading(stack) else 1
 
 
 def nll(batch: Batch) -> Tensor:
@@ -55,34 +55,34 @@ def nll(batch: Batch) -> Tensor:
     return cross_entropy(batch.logits, labels(batch))
 
 
-def hold(bank: Bank, retain: Rows, loss: str, weight: float) -> Stream:
+def hold(stack: ModelStack, retain: Rows, loss: str, weight: float) -> Stream:
     """Return a stream that preserves predictions on retain, with a loss that counts ``weight`` times.
 
     ``loss``: "nll" of the observed tokens or labels, or "kl", the divergence KL(original ‖ model) of the predictions,
-    mean over tokens. The original is the bank as it is now.
+    mean over tokens. The original is the stack as it is now.
     """
     if loss == "nll":
         return Stream(retain, loss=fit_labels, weight=weight)
-    original: Callable[[Batch], Tensor] = bank.frozen()
+    original: Callable[[Batch], Tensor] = stack.frozen()
 
     def divergence(batch: Batch) -> Tensor:
         return averaged(distillation(batch.logits, original(batch)), batch)
 
-    return Stream(retain, loss=divergence, weight=weight, reading=reading(bank))
+    return Stream(retain, loss=divergence, weight=weight, reading=reading(stack))
 
 
-def descend(bank: Bank, step: tuple[Stream, ...], retain: Rows, options: Any) -> None:
+def descend(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options: Any) -> None:
     """Minimise the losses of a ``step`` and, ``options.alpha`` times, ``options.retain_loss`` on retain (`hold`).
 
     Each step takes one batch of each stream; an epoch is one pass over the first. ``options``: those of a method, which
     is a `TextOptimiser`.
     """
     if options.alpha:
-        step += (hold(bank, retain, options.retain_loss, options.alpha),)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+        step += (hold(stack, retain, options.retain_loss, options.alpha),)
+    stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
 
 
-def refine(bank: Bank, retain: Rows, optimiser: Optimiser, epochs: int) -> None:
+def refine(stack: ModelStack, retain: Rows, optimiser: Optimiser, epochs: int) -> None:
     """Train on retain for ``epochs`` after unlearning, with a fresh ``optimiser``; do nothing for 0 epochs."""
     if epochs:
-        bank.fit(Stream(retain), optimiser=optimiser, epochs=epochs, purpose="unlearn/refine")
+        stack.fit(Stream(retain), optimiser=optimiser, epochs=epochs, purpose="unlearn/refine")

@@ -7,7 +7,7 @@ from pydantic import Field
 from unlearning_audit.methods import _tokens
 from unlearning_audit.methods._preference import over_label, over_view, views
 from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import cross_entropy
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
@@ -37,24 +37,24 @@ class Options(_tokens.TextOptimiser):
     retain_loss: Literal["nll", "kl"] = "nll"
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options`, by which alternates are preferred to the answers on forget, and retain is kept.
 
     Each step takes one batch of each set; an epoch is one pass over forget with all its alternates. Alternates of texts
     come from the data. For samples with labels, the alternate is the likeliest other label. Raises ValueError for a
     language model if a sample to forget has no alternate in the data.
     """
-    if _tokens.reading(bank) is None:
-        step: tuple[Stream, ...] = (over_label(bank, forget, likeliest_other, options.beta),)
+    if _tokens.reading(stack) is None:
+        step: tuple[Stream, ...] = (over_label(stack, forget, likeliest_other, options.beta),)
     else:
-        alternates = views(bank, "alternate", forget)
+        alternates = views(stack, "alternate", forget)
         if alternates is None:
             raise ValueError(
                 "altpo needs an alternate answer for each sample to forget; give the data (question_answer) a column "
                 "alternate"
             )
-        step = over_view(bank, forget, repeated(alternates), options.beta)
-    _tokens.descend(bank, step, retain, options)
+        step = over_view(stack, forget, repeated(alternates), options.beta)
+    _tokens.descend(stack, step, retain, options)
 
 
 def likeliest_other(batch: Batch, reference: Tensor) -> Tensor:

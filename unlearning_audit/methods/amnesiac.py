@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -25,15 +25,15 @@ class Options(Optimiser):
     repair_epochs: Passes = 0
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Subtract the recorded updates from the weights, then train on retain for ``repair_epochs``. Raises ValueError if
     training did not record updates."""
-    updates = bank.updates
+    updates = stack.updates
     if updates is None:
         raise ValueError(
             "amnesiac needs the updates of the training steps that touched the forget set, but these were not kept "
             "in training; set recipe.record_updates to true and train again"
         )
-    bank.edit(lambda name, value: value - updates[name])
+    stack.edit(lambda name, value: value - updates[name])
     if options.repair_epochs:
-        bank.fit(Stream(retain), optimiser=options, epochs=options.repair_epochs, purpose="unlearn")
+        stack.fit(Stream(retain), optimiser=options, epochs=options.repair_epochs, purpose="unlearn")

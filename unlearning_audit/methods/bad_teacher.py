@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import distillation
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
@@ -33,18 +33,18 @@ class Options(Optimiser):
     T: float = Field(1.0, gt=0)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train the models to imitate an untrained model on forget, and the original model on a share of retain."""
     import torch
 
-    competent = bank.frozen()
-    untrained = bank.copy()
+    competent = stack.frozen()
+    untrained = stack.copy()
     untrained.reset("bad_teacher")
     incompetent = untrained.frozen()
-    part = retain.sample(max(1, round(options.retain_share * len(retain))), bank.seeds, "bad_teacher")
-    forgotten = torch.zeros(len(bank), len(bank.x), dtype=torch.bool)
+    part = retain.sample(max(1, round(options.retain_share * len(retain))), stack.seeds, "bad_teacher")
+    forgotten = torch.zeros(len(stack), len(stack.x), dtype=torch.bool)
     forgotten.scatter_(1, torch.from_numpy(forget.index), True)
-    forgotten = forgotten.to(bank.device)
+    forgotten = forgotten.to(stack.device)
 
     def loss(batch: Batch) -> Tensor:
         lose = forgotten[batch.at.squeeze(1)].gather(1, batch.rows)
@@ -52,5 +52,5 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         teacher = torch.where(lose, incompetent(batch), competent(batch))
         return _tokens.averaged(distillation(batch.logits, teacher, options.T), batch)
 
-    mixed = Stream(forget + part, loss=loss, reading=_tokens.reading(bank))
-    bank.fit(mixed, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    mixed = Stream(forget + part, loss=loss, reading=_tokens.reading(stack))
+    stack.fit(mixed, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank, Module, Tensor
+from unlearning_audit.training.lazy import ModelStack, Module, Tensor
 from unlearning_audit.training.losses import cross_entropy
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
@@ -30,45 +30,45 @@ class Options(Optimiser):
     epochs: Passes = 10
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise cross-entropy with the extra class on forget, then remove the class.
 
     Raises ValueError for a model whose final layer shares its weights with the token vectors, or is not linear.
     """
     import torch
 
-    wide = expanded(bank)
+    wide = expanded(stack)
 
     def elsewhere(batch: Batch) -> Tensor:
         return cross_entropy(batch.logits, torch.full_like(batch.labels, batch.logits.shape[-1] - 1))
 
     wide.fit(Stream(forget, loss=elsewhere), optimiser=options, epochs=options.epochs, purpose="unlearn")
-    narrow = set(bank.head)
-    bank.parameters = {
+    narrow = set(stack.head)
+    stack.parameters = {
         name: value[:, :-1].clone() if name in narrow else value for name, value in wide.parameters.items()
     }
-    bank.buffers = wide.buffers
+    stack.buffers = wide.buffers
 
 
-def expanded(bank: Bank) -> Bank:
+def expanded(stack: ModelStack) -> ModelStack:
     """Return a copy of the models whose last layer has one more class, with weights drawn by each model's seed."""
     import torch
 
-    from unlearning_audit.training.bank import Bank
     from unlearning_audit.training.engine import Serial, Stacked
+    from unlearning_audit.training.stack import ModelStack
 
-    narrow = bank.head
-    assert bank.final_layer is not None  # else it has no head, either
-    wide = bank.copy()
-    wide.build = _with_another_class(bank.build, bank.final_layer)
-    wide.model = wide.build().to(bank.device, bank.dtype)
-    engine = bank.engine
+    narrow = stack.head
+    assert stack.final_layer is not None  # else it has no head, either
+    wide = stack.copy()
+    wide.build = _with_another_class(stack.build, stack.final_layer)
+    wide.model = wide.build().to(stack.device, stack.dtype)
+    engine = stack.engine
     wide.engine = Stacked(wide.model, engine.width) if isinstance(engine, Stacked) else Serial(wide.model)
-    fresh = Bank.create(wide.build, bank.x[:1].cpu().numpy(), torch.zeros(1, dtype=torch.int64).numpy(), bank.seeds,
-                        dtype=bank.dtype)  # fmt: skip
+    fresh = ModelStack.create(wide.build, stack.x[:1].cpu().numpy(), torch.zeros(1, dtype=torch.int64).numpy(),
+                              stack.seeds, dtype=stack.dtype)  # fmt: skip
     for name in narrow:
-        new = fresh.parameters[name][:, -1:].to(bank.device)
-        wide.parameters[name] = torch.cat([bank.parameters[name], new], 1)
+        new = fresh.parameters[name][:, -1:].to(stack.device)
+        wide.parameters[name] = torch.cat([stack.parameters[name], new], 1)
     return wide
 
 

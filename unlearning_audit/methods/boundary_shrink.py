@@ -5,7 +5,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _inputs
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import cross_entropy
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
@@ -32,23 +32,23 @@ class Options(Optimiser):
     bound: float = Field(0.1, ge=0)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise cross-entropy with the class across the nearest boundary on forget. Raises ValueError for samples that
     are tokens."""
     import torch
 
-    _inputs.real(bank, "boundary_shrink")
-    nearest = torch.zeros(len(bank), len(bank.x), dtype=torch.int64, device=bank.device)
+    _inputs.real(stack, "boundary_shrink")
+    nearest = torch.zeros(len(stack), len(stack.x), dtype=torch.int64, device=stack.device)
     for model, index in enumerate(forget.index):
-        nearest[model, torch.from_numpy(index).to(bank.device)] = nearest_class(bank, model, index, options.bound)
+        nearest[model, torch.from_numpy(index).to(stack.device)] = nearest_class(stack, model, index, options.bound)
 
     def across(batch: Batch) -> Tensor:
         return cross_entropy(batch.logits, nearest[batch.at, batch.rows])
 
-    bank.fit(Stream(forget, loss=across), optimiser=options, epochs=options.epochs, purpose="unlearn")
+    stack.fit(Stream(forget, loss=across), optimiser=options, epochs=options.epochs, purpose="unlearn")
 
 
-def nearest_class(bank: Bank, model: int, index: np.ndarray, bound: float) -> Tensor:
+def nearest_class(stack: ModelStack, model: int, index: np.ndarray, bound: float) -> Tensor:
     """Return the class across the nearest boundary of one model for each sample of ``index`` int64 [rows]: int64
     [rows].
 
@@ -59,11 +59,11 @@ def nearest_class(bank: Bank, model: int, index: np.ndarray, bound: float) -> Te
 
     from unlearning_audit.training.engine import forward_one
 
-    at = torch.from_numpy(index).to(bank.device)
-    weights, x, labels = bank.state(model), bank.scaled(bank.x[at]), bank.labels_of(model, at)
-    moved = x + bound * _inputs.gradient(bank, weights, x, labels).sign()
+    at = torch.from_numpy(index).to(stack.device)
+    weights, x, labels = stack.state(model), stack.scaled(stack.x[at]), stack.labels_of(model, at)
+    moved = x + bound * _inputs.gradient(stack, weights, x, labels).sign()
     if x.ndim == 4:
         moved = moved.clamp(0, 1)
     with torch.no_grad():
-        logits = forward_one(bank.model, *weights, moved)
+        logits = forward_one(stack.model, *weights, moved)
     return logits.scatter(1, labels[:, None], -torch.inf).argmax(1)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -34,7 +34,7 @@ class Options(_tokens.TextOptimiser):
     skip_first: int = Field(0, ge=0)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
     over forget."""
     from torch import inf
@@ -53,5 +53,5 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         late = (scored & (scored.cumsum(-1) > options.skip_first))[..., 1:]
         return (values * late).sum(-1) / late.sum(-1).clamp(min=1)
 
-    lose = Stream(forget, loss=without, reading=_tokens.reading(bank))
-    _tokens.descend(bank, (lose,), retain, options)
+    lose = Stream(forget, loss=without, reading=_tokens.reading(stack))
+    _tokens.descend(stack, (lose,), retain, options)

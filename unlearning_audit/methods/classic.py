@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.streams import Rows
 
 #: A user's file without ``Options`` is run by this method.
@@ -51,11 +51,11 @@ class Options(Settings):
         return {**{name: value for name, value in fields.items() if name not in single}, "options": values}
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Call the published function for every model and store the weights that it returns.
 
     Raises ValueError or PluginError if the function does not exist, cannot be called or does not return weights.
     """
     from unlearning_audit.methods import _call
 
-    _call.unlearn(bank, forget, retain, options)
+    _call.unlearn(stack, forget, retain, options)

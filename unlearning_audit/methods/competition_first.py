@@ -6,7 +6,7 @@ By team fanchuan; described in Triantafillou et al. 2024, "Are we making progres
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Passes, Rate, Settings
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import distillation
 from unlearning_audit.training.optim import Optimiser, Schedule
 from unlearning_audit.training.streams import Batch, Rows, Stream
@@ -60,7 +60,7 @@ class Options(Settings):
     contrast_batch_size: int = Field(256, ge=1)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Flatten predictions on forget, then alternate between contrasting forget with retain and training on retain."""
     from torch.nn.functional import log_softmax
 
@@ -74,10 +74,10 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         return -log_softmax(similarity, -1).mean(-1)
 
     contrast.whole = True  # type: ignore[attr-defined]
-    bank.fit(Stream(forget, loss=towards_uniform), optimiser=options.flatten, epochs=1, purpose="unlearn/flatten")
+    stack.fit(Stream(forget, loss=towards_uniform), optimiser=options.flatten, epochs=1, purpose="unlearn/flatten")
     forget_round = Stream(forget, loss=None), Stream(retain, loss=contrast, batch_size=options.contrast_batch_size)
     optimisers = options.contrast, options.repair
-    bank.fit(forget_round, Stream(retain), optimiser=optimisers, epochs=options.epochs, purpose="unlearn")
+    stack.fit(forget_round, Stream(retain), optimiser=optimisers, epochs=options.epochs, purpose="unlearn")
 
 
 def towards_uniform(batch: Batch) -> Tensor:

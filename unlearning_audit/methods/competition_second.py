@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -45,40 +45,40 @@ class Options(Optimiser):
         return self.lr * ((epoch + 1) / top if epoch < top else (epochs - epoch) / (epochs + 1 - top))
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Reinitialise the chosen weights, then finetune on retain with the gradients of the other weights scaled down.
 
     Raises ValueError for a network without weights to choose among.
     """
     import torch
 
-    cold = coldest(bank, forget, retain, options.restart)
-    noise = bank.noise("competition_second")
+    cold = coldest(stack, forget, retain, options.restart)
+    noise = stack.noise("competition_second")
 
     def restarted(name: str, value: Tensor) -> Tensor:
         if name not in cold:
             return value
         # He initialisation for ReLU by fan-out: outputs times the kernel's area.
-        fan_out = value.shape[2 if name in bank.turned else 1] * value.shape[3:].numel()
+        fan_out = value.shape[2 if name in stack.turned else 1] * value.shape[3:].numel()
         return torch.where(cold[name], noise[name] * (2 / fan_out) ** 0.5, value)
 
-    bank.edit(restarted)
-    unit = torch.ones((), dtype=bank.dtype, device=bank.device)
+    stack.edit(restarted)
+    unit = torch.ones((), dtype=stack.dtype, device=stack.device)
     scale = {name: torch.where(mask, unit, options.kept_rate) for name, mask in cold.items()}
-    bank.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", scale=scale)
+    stack.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", scale=scale)
 
 
-def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
+def coldest(stack: ModelStack, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
     """Return a mask of the ``share`` of each layer's weights with the smallest gradients: name → bool [models, …].
 
     The gradient is that of CE(as many retain samples) − CE(forget).
     """
     import torch
 
-    part = bank.gradient(retain.sample(len(forget), bank.seeds, "competition_second"))
-    lost = bank.gradient(forget)
+    part = stack.gradient(retain.sample(len(forget), stack.seeds, "competition_second"))
+    lost = stack.gradient(forget)
     cold = {}
-    for name in layers(bank):
+    for name in layers(stack):
         size = (part[name] - lost[name]).abs().flatten(1)
         order = size.argsort(dim=1, stable=True)
         mask = torch.zeros_like(size, dtype=torch.bool)
@@ -86,7 +86,7 @@ def coldest(bank: Bank, forget: Rows, retain: Rows, share: float) -> dict[str, T
     return cold
 
 
-def layers(bank: Bank) -> list[str]:
+def layers(stack: ModelStack) -> list[str]:
     """Return the names of the weights that may be reinitialised: those of convolutions, or else of all linear layers
     but the head.
 
@@ -94,10 +94,10 @@ def layers(bank: Bank) -> list[str]:
     """
     from torch import nn
 
-    modules = dict(bank.model.named_modules())
+    modules = dict(stack.model.named_modules())
     convolutions = [f"{name}.weight" for name, module in modules.items() if isinstance(module, nn.Conv2d)]
-    linear = {f"{name}.weight" for name, module in modules.items() if isinstance(module, nn.Linear)} | bank.turned
-    names = convolutions or [name for name in bank.parameters if name in linear - {f"{bank.final_layer}.weight"}]
+    linear = {f"{name}.weight" for name, module in modules.items() if isinstance(module, nn.Linear)} | stack.turned
+    names = convolutions or [name for name in stack.parameters if name in linear - {f"{stack.final_layer}.weight"}]
     if not names:
         raise ValueError(
             "this model has no trained convolution, and no trained linear layer except the last, so no layer can be "

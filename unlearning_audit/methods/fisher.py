@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.streams import Rows
 
 #: What may be tuned, and within which values.
@@ -31,30 +31,30 @@ class Options(Settings):
     whole_class: Literal["reset", "keep"] = "reset"
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Add normal noise to the weights, drawn by each model's seed. Its standard deviation (`spread`) comes from the
     Fisher information on retain."""
-    std = spread(bank, retain, options)
-    centre = {name: value.clone() for name, value in bank.parameters.items()}
+    std = spread(stack, retain, options)
+    centre = {name: value.clone() for name, value in stack.parameters.items()}
     if options.variant == "golatkar" and options.whole_class == "reset":
-        for model, label in whole_classes(bank, forget, retain).items():
-            for name in head(bank):
+        for model, label in whole_classes(stack, forget, retain).items():
+            for name in head(stack):
                 # The notebook sets the variance to 1e-4 and multiplies the last layer's by 10.
                 centre[name][model][label], std[name][model][label] = 0.0, 1e-3**0.5
-    noise = bank.noise("fisher")
-    bank.edit(lambda name, value: centre[name] + std[name] * noise[name])
+    noise = stack.noise("fisher")
+    stack.edit(lambda name, value: centre[name] + std[name] * noise[name])
 
 
-def head(bank: Bank) -> list[str]:
+def head(stack: ModelStack) -> list[str]:
     """Return the names of the final layer's parameters; [] for a model without a final layer of its own."""
-    return bank.head if bank.final_layer else []
+    return stack.head if stack.final_layer else []
 
 
-def whole_classes(bank: Bank, forget: Rows, retain: Rows) -> dict[int, int]:
+def whole_classes(stack: ModelStack, forget: Rows, retain: Rows) -> dict[int, int]:
     """Return model → class for each model that forgets all samples of one class and no others."""
-    labels = bank.labels.cpu().numpy()
+    labels = stack.labels.cpu().numpy()
     classes = {}
-    for model in range(len(bank)):
+    for model in range(len(stack)):
         labels_of_model = labels if labels.ndim == 1 else labels[model]
         removed = set(labels_of_model[forget.index[model]].tolist())
         if len(removed) == 1 and not removed & set(labels_of_model[retain.index[model]].tolist()):
@@ -62,19 +62,19 @@ def whole_classes(bank: Bank, forget: Rows, retain: Rows) -> dict[int, int]:
     return classes
 
 
-def spread(bank: Bank, retain: Rows, options: Options) -> dict[str, Tensor]:
+def spread(stack: ModelStack, retain: Rows, options: Options) -> dict[str, Tensor]:
     """Return the standard deviation of the noise for each weight, name → [models, …], by the published code that
     ``options.variant`` names."""
     import torch
 
-    last = head(bank)
+    last = head(stack)
     if options.variant == "golatkar":
-        fisher = bank.squared_gradients(retain, labels="model")
+        fisher = stack.squared_gradients(retain, labels="model")
         return {
-            name: torch.stack([_golatkar(f, name in last, options.alpha, name in bank.turned) for f in value])
+            name: torch.stack([_golatkar(f, name in last, options.alpha, name in stack.turned) for f in value])
             for name, value in fisher.items()
         }
-    squares, gradient = bank.squared_gradients(retain, labels="observed"), bank.gradient(retain)
+    squares, gradient = stack.squared_gradients(retain, labels="observed"), stack.gradient(retain)
     return {
         name: _becker(value, gradient[name], len(retain), name in last, options.alpha)
         for name, value in squares.items()

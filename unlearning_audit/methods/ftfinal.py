@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -22,8 +22,8 @@ class Options(Optimiser):
     epochs: Passes = 10
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise cross-entropy on retain in the last layer. The other weights and batch-norm statistics are frozen."""
-    bank.fit(
-        Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=bank.head
+    stack.fit(
+        Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", training=False, only=stack.head
     )

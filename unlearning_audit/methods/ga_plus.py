@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -32,8 +32,8 @@ class Options(Optimiser):
     refine_batch_size: int = Field(64, ge=1)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Maximise cross-entropy on forget, then minimise it on retain."""
-    bank.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn/ascent")
+    stack.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn/ascent")
     refine = options.model_copy(update={"lr": options.refine_lr, "batch_size": options.refine_batch_size})
-    bank.fit(Stream(retain), optimiser=refine, epochs=options.refine_epochs, purpose="unlearn")
+    stack.fit(Stream(retain), optimiser=refine, epochs=options.refine_epochs, purpose="unlearn")

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.streams import Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -33,9 +33,9 @@ class Options(_tokens.TextOptimiser):
     refine_epochs: Passes = 0
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step; then train on retain
     for ``refine_epochs``."""
-    step = (Stream(forget, weight=-options.gamma), _tokens.hold(bank, retain, options.retain_loss, options.alpha))
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
-    _tokens.refine(bank, retain, options, options.refine_epochs)
+    step = (Stream(forget, weight=-options.gamma), _tokens.hold(stack, retain, options.retain_loss, options.alpha))
+    stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    _tokens.refine(stack, retain, options, options.refine_epochs)

@@ -8,7 +8,7 @@ from unlearning_audit.methods import _tokens
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.methods._preference import over_label, over_view, views
 from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.streams import Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -36,18 +36,18 @@ class Options(_tokens.TextOptimiser):
     retain_loss: Literal["nll", "kl"] = "nll"
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options`, by which refusals are preferred to the answers on forget, and retain is kept.
 
     Each step takes one batch of each set; an epoch is one pass over forget. Raises ValueError for a language model if a
     sample to forget has no refusal in the data.
     """
-    if _tokens.reading(bank) is None:
-        wrong_labels = RandomLabels(bank, "other", redraw=False)
-        step: tuple[Stream, ...] = (over_label(bank, forget, lambda batch, _: wrong_labels(batch), options.beta),)
+    if _tokens.reading(stack) is None:
+        wrong_labels = RandomLabels(stack, "other", redraw=False)
+        step: tuple[Stream, ...] = (over_label(stack, forget, lambda batch, _: wrong_labels(batch), options.beta),)
     else:
-        refusals = views(bank, "refusal", forget)
+        refusals = views(stack, "refusal", forget)
         if refusals is None:
             raise ValueError("idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)")
-        step = over_view(bank, forget, refusals[:, :1], options.beta)
-    _tokens.descend(bank, step, retain, options)
+        step = over_view(stack, forget, refusals[:, :1], options.beta)
+    _tokens.descend(stack, step, retain, options)

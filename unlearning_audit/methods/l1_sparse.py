@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank, State, Tensor
+from unlearning_audit.training.lazy import ModelStack, State, Tensor
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -43,7 +43,7 @@ class Options(Optimiser):
         return self.alpha * {"decay": 1 - progress, "increase": 2 * progress, "constant": 1.0}[self.penalty_schedule]
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise cross-entropy on retain plus the ℓ1 penalty, after pruning if ``prune`` is above 0."""
     import torch
 
@@ -51,22 +51,22 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         lengths = (value.flatten(1).abs().sum(1) for value in parameters.values())
         return options.strength(epoch) * functools.reduce(torch.add, lengths)
 
-    mask = pruned(bank, options.prune) if options.prune else None
-    bank.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", penalty=penalty, mask=mask)
+    mask = pruned(stack, options.prune) if options.prune else None
+    stack.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", penalty=penalty, mask=mask)
 
 
-def pruned(bank: Bank, share: float) -> State:
+def pruned(stack: ModelStack, share: float) -> State:
     """Set the ``share`` of each model's weights with the smallest size to 0, all matrices and kernels ranked together.
     Return a mask of the other weights, name → bool [models, …]."""
     import torch
 
-    matrices = {name: value.flatten(1).abs() for name, value in bank.parameters.items() if value.ndim > 2}
+    matrices = {name: value.flatten(1).abs() for name, value in stack.parameters.items() if value.ndim > 2}
     sizes = torch.cat([*matrices.values()], 1)
     count = int(share * sizes.shape[1])
     limit = sizes.kthvalue(count, dim=1, keepdim=True).values if count else -torch.ones_like(sizes[:, :1])
     kept = {
         name: (matrices[name] > limit).view_as(value) if name in matrices else torch.ones_like(value, dtype=torch.bool)
-        for name, value in bank.parameters.items()
+        for name, value in stack.parameters.items()
     }
-    bank.edit(lambda name, value: value * kept[name])
+    stack.edit(lambda name, value: value * kept[name])
     return kept

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from unlearning_audit.methods._dampening import forget_by
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Bank, Module, State, Tensor
+from unlearning_audit.training.lazy import ModelStack, Module, State, Tensor
 from unlearning_audit.training.streams import Rows
 
 #: What may be tuned, and within which values.
@@ -26,7 +26,7 @@ class Options(Settings):
     batch_size: int = Field(64, ge=1)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Dampen the weights whose importance for forget is much larger than for all data, without a training step."""
     import torch
 
@@ -45,4 +45,4 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
                 total[name] += g.abs()
         return {name: value / len(parts) for name, value in total.items()}
 
-    forget_by(bank, forget, retain, lambda rows: bank.per_model(rows, moved), options.a, options.lam)
+    forget_by(stack, forget, retain, lambda rows: stack.per_model(rows, moved), options.a, options.lam)

@@ -1,7 +1,7 @@
 """NegGrad: gradient ascent on the loss of the forget set (Golatkar et al. 2020)."""
 
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -19,6 +19,6 @@ class Options(Optimiser):
     epochs: Passes = 5
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Maximise cross-entropy on forget."""
-    bank.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn")
+    stack.fit(Stream(forget, weight=-1.0), optimiser=options, epochs=options.epochs, purpose="unlearn")

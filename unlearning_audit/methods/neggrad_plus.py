@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -35,9 +35,9 @@ class Options(Optimiser):
     forget_batch_size: int | None = Field(None, ge=1)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the weighted difference of both losses, with one batch of each set per step."""
     keep = Stream(retain, weight=options.beta)
     lose = Stream(forget, weight=options.beta - 1, batch_size=options.forget_batch_size)
     step = (keep, lose) if options.pass_over == "retain" else (lose, keep)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

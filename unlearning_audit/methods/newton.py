@@ -8,7 +8,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _certified
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Bank, Tensor, dtype
+from unlearning_audit.training.lazy import ModelStack, Tensor, dtype
 from unlearning_audit.training.streams import Rows
 
 #: What may be tuned, and within which values.
@@ -35,7 +35,7 @@ class Options(Settings):
     delta: float = Field(1e-5, gt=0, lt=1)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Move the last layer to the optimum of its loss on retain, and add noise if ``epsilon`` is above 0.
 
     Raises ValueError for a model without a final layer of its own, or with one that is not linear or predicts every
@@ -43,24 +43,24 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """
     import torch
 
-    noise = bank.noise("newton") if options.epsilon else None
-    for model in range(len(bank)):
-        index = torch.from_numpy(retain.index[model]).to(bank.device)
-        inputs, labels = features(bank, model, index), bank.labels_of(model, index)
-        w = read(bank, model, inputs.dtype)
+    noise = stack.noise("newton") if options.epsilon else None
+    for model in range(len(stack)):
+        index = torch.from_numpy(retain.index[model]).to(stack.device)
+        inputs, labels = features(stack, model, index), stack.labels_of(model, index)
+        w = read(stack, model, inputs.dtype)
         for _ in range(options.steps):
             w = w - torch.linalg.solve(hessian(w, inputs, options.l2), slope(w, inputs, labels, options.l2).flatten())\
                 .reshape(w.shape)  # fmt: skip
         bound = slope(w, inputs, labels, options.l2).norm() / options.l2
         logging.info("model %d: the retrained last layer lies within %.6g", model, float(bound))
-        write(bank, model, w)
+        write(stack, model, w)
         if noise is not None:
             sigma = bound / _certified.shift(options.epsilon, options.delta)
-            for name in bank.head:
-                bank.parameters[name][model] += sigma * noise[name][model]
+            for name in stack.head:
+                stack.parameters[name][model] += sigma * noise[name][model]
 
 
-def features(bank: Bank, model: int, index: Tensor) -> Tensor:
+def features(stack: ModelStack, model: int, index: Tensor) -> Tensor:
     """Return the inputs of one model's last layer for the samples ``index`` int64 [rows]: float64 [rows, width].
 
     A column of 1 is added if the layer has a bias. Raises ValueError if the layer is not linear, or runs for every
@@ -70,17 +70,17 @@ def features(bank: Bank, model: int, index: Tensor) -> Tensor:
 
     from unlearning_audit.training.engine import forward_one
 
-    names = bank.head
-    assert bank.final_layer is not None  # else it has no head, either
-    layer = bank.model.get_submodule(bank.final_layer)
+    names = stack.head
+    assert stack.final_layer is not None  # else it has no head, either
+    layer = stack.model.get_submodule(stack.final_layer)
     if not isinstance(layer, torch.nn.Linear):
         raise ValueError("newton needs a model whose final layer is linear; leave this method out")
     batches: list[Tensor] = []
-    bank.model.eval()
+    stack.model.eval()
     keep = layer.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].detach()))
     with keep, torch.no_grad():
         for part in torch.split(index, 256):
-            forward_one(bank.model, *bank.state(model), bank.scaled(bank.x[part]))
+            forward_one(stack.model, *stack.state(model), stack.scaled(stack.x[part]))
     inputs = torch.cat(batches).double()
     if inputs.ndim != 2:
         raise ValueError("newton needs a classifier; this network predicts single tokens: leave this method out")
@@ -120,20 +120,20 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
     return blocks.reshape(w.numel(), w.numel()) + l2 * torch.eye(w.numel(), dtype=w.dtype, device=w.device)
 
 
-def read(bank: Bank, model: int, kind: dtype) -> Tensor:
+def read(stack: ModelStack, model: int, kind: dtype) -> Tensor:
     """Return the last layer's weights and bias of one model side by side, [classes, width], as numbers of the dtype
     ``kind``."""
     import torch
 
-    parts = [bank.parameters[name][model] for name in bank.head]
+    parts = [stack.parameters[name][model] for name in stack.head]
     return torch.cat([part if part.ndim == 2 else part[:, None] for part in parts], 1).to(kind)
 
 
-def write(bank: Bank, model: int, w: Tensor) -> None:
+def write(stack: ModelStack, model: int, w: Tensor) -> None:
     """Copy ``w`` [classes, width] into the last layer's weights and bias of one model."""
     at = 0
-    for name in bank.head:
-        value = bank.parameters[name][model]
+    for name in stack.head:
+        value = stack.parameters[name][model]
         columns = math.prod(value.shape[1:])
         value.copy_(w[:, at : at + columns].reshape(value.shape))
         at += columns

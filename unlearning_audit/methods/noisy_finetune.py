@@ -7,7 +7,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _certified
 from unlearning_audit.plugins.settings import Passes, Rate, Settings
-from unlearning_audit.training.lazy import Bank, State, Tensor
+from unlearning_audit.training.lazy import ModelStack, State, Tensor
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -56,7 +56,7 @@ class Options(Settings):
     refine: Refine = Refine()
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Clip the weights, take noisy steps on retain, then train on it for ``refine_epochs``. Raises ValueError if
     lr·weight_decay is above 1."""
     shrink = 1 - options.lr * options.weight_decay
@@ -68,16 +68,16 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
             2 * options.radius, 2 * options.lr * options.clip, shrink, options.steps, options.epsilon, options.delta
         )
         logging.info("noise of standard deviation %.6g in each of %d steps", sigma, options.steps)
-    bank.parameters = cut(bank.parameters, options.radius)
+    stack.parameters = cut(stack.parameters, options.radius)
     for step in range(options.steps):
-        batch = retain.sample(options.batch_size, bank.seeds, f"noisy_finetune/{step}")
-        gradient = cut(bank.gradient(batch), options.clip)
-        noise = bank.noise(f"noisy_finetune/{step}")
-        bank.parameters = {
+        batch = retain.sample(options.batch_size, stack.seeds, f"noisy_finetune/{step}")
+        gradient = cut(stack.gradient(batch), options.clip)
+        noise = stack.noise(f"noisy_finetune/{step}")
+        stack.parameters = {
             name: shrink * value - options.lr * gradient[name] + sigma * noise[name]
-            for name, value in bank.parameters.items()
+            for name, value in stack.parameters.items()
         }
-    bank.fit(Stream(retain), optimiser=options.refine, epochs=options.refine_epochs, purpose="unlearn/refine")
+    stack.fit(Stream(retain), optimiser=options.refine, epochs=options.refine_epochs, purpose="unlearn/refine")
 
 
 def cut(state: State, length: float) -> State:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import cross_entropy
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
@@ -40,21 +40,21 @@ class Options(Optimiser):
     refine_epochs: Passes = 0
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options`, with one batch of each set per step; an epoch is one pass over forget. Then train
     on retain for ``refine_epochs``."""
     from torch.nn.functional import logsigmoid
 
-    original = bank.frozen()
+    original = stack.frozen()
 
     def preference(batch: Batch) -> Tensor:
         rise = cross_entropy(batch.logits, batch.labels) - cross_entropy(original(batch), batch.labels)
         if options.over == "sum":
-            rise = rise * _tokens.count(bank, batch)
+            rise = rise * _tokens.count(stack, batch)
         return -2 / options.beta * logsigmoid(options.beta * rise)
 
     step: tuple[Stream, ...] = (Stream(forget, loss=preference),)
     if options.retain_weight:
-        step += (_tokens.hold(bank, retain, options.retain_loss, options.retain_weight),)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
-    _tokens.refine(bank, retain, options, options.refine_epochs)
+        step += (_tokens.hold(stack, retain, options.retain_loss, options.retain_weight),)
+    stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    _tokens.refine(stack, retain, options, options.refine_epochs)

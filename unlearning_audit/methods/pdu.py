@@ -4,7 +4,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -33,7 +33,7 @@ class Options(_tokens.TextOptimiser):
     dual_step: float = Field(1.0, ge=0)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, and raise each model's multiplier λ while its loss on retain
     exceeds the limit. An epoch is one pass over forget."""
     import torch
@@ -52,9 +52,9 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         return price[:, None] * above
 
     constraint.whole = True  # type: ignore[attr-defined]  # its price moves once with each batch
-    reading = _tokens.reading(bank)
+    reading = _tokens.reading(stack)
     step = (
         Stream(forget, loss=flat, weight=options.gamma, reading=reading),
         Stream(retain, loss=constraint, reading=reading),
     )
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -31,7 +31,7 @@ class Options(Optimiser):
     redraw: bool = True
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train with random labels on forget and observed labels on retain."""
-    wrong = Stream(forget, loss=RandomLabels(bank, options.relabel, options.redraw))
-    bank.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")
+    wrong = Stream(forget, loss=RandomLabels(stack, options.relabel, options.redraw))
+    stack.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn")

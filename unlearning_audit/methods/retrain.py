@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.streams import Rows
 
 
@@ -19,7 +19,7 @@ class Options(Settings):
     same_start: bool = False
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Reinitialise the models, and train them on retain only."""
-    bank.reset(None if options.same_start else f"retrain/{options.draw}")
-    bank.train(retain)
+    stack.reset(None if options.same_start else f"retrain/{options.draw}")
+    stack.train(retain)

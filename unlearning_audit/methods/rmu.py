@@ -7,7 +7,7 @@ from pydantic import Field
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -36,7 +36,7 @@ class Options(_tokens.TextOptimiser):
     alpha: float = Field(1.0, ge=0)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
     over forget.
 
@@ -44,13 +44,13 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     """
     import torch
 
-    reading = _hidden(bank, options.layer)
-    original = bank.frozen()
+    reading = _hidden(stack, options.layer)
+    original = stack.frozen()
     directions: dict[int, Tensor] = {}
 
     def direction(model: int, like: Tensor) -> Tensor:
         if model not in directions:
-            rng = torch.Generator().manual_seed(seed_of(bank.seeds[model], "rmu"))
+            rng = torch.Generator().manual_seed(seed_of(stack.seeds[model], "rmu"))
             u = torch.rand(like.shape[-1], generator=rng, dtype=like.dtype)
             directions[model] = (u / u.norm()).to(like.device)
         return directions[model]
@@ -69,18 +69,18 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
     step: tuple[Stream, ...] = (Stream(forget, loss=away, reading=reading),)
     if options.alpha:
         step += (Stream(retain, loss=hold, weight=options.alpha, reading=reading),)
-    bank.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
 
 
-def _hidden(bank: Bank, layer: int | None) -> str | None:
+def _hidden(stack: ModelStack, layer: int | None) -> str | None:
     """Return the output of the models that gives the hidden states of ``layer``, "layer k" (None: the middle one); None
     for models without tokens, whose logits are used.
 
     Raises ValueError if the models do not have the layer.
     """
-    if _tokens.reading(bank) is None:
+    if _tokens.reading(stack) is None:
         return None
-    layers: Any = bank.model.layers
+    layers: Any = stack.model.layers
     if layer is not None and layer > layers:
         raise ValueError(f"layer: the model has {layers} layers, not {layer}")
     return f"layer {layer or -(-layers // 2)}"

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -36,19 +36,19 @@ class Options(Optimiser):
     relabel: Literal["any", "other"] = "any"
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train the salient weights with random labels on forget and observed labels on retain."""
-    mask = salient(bank, forget, options.keep)
-    wrong = Stream(forget, loss=RandomLabels(bank, options.relabel))
-    bank.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", mask=mask)
+    mask = salient(stack, forget, options.keep)
+    wrong = Stream(forget, loss=RandomLabels(stack, options.relabel))
+    stack.fit(wrong, Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", mask=mask)
 
 
-def salient(bank: Bank, forget: Rows, keep: float) -> dict[str, Tensor]:
+def salient(stack: ModelStack, forget: Rows, keep: float) -> dict[str, Tensor]:
     """Return a mask of the ``keep`` share of weights with the largest |∂ CE(forget)/∂θ|, all layers ranked together:
     name → bool [models, …]."""
     import torch
 
-    gradient = bank.gradient(forget)
+    gradient = stack.gradient(forget)
     flat = torch.cat([g.flatten(1) for g in gradient.values()], 1).abs()
     # Stable sort: ties (weights of dead units have gradient 0) are broken by position.
     ranked = flat.argsort(dim=1, descending=True, stable=True)

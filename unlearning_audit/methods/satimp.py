@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -35,7 +35,7 @@ class Options(_tokens.TextOptimiser):
     retain_loss: Literal["nll", "kl"] = "nll"
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
     over forget."""
 
@@ -44,5 +44,5 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         p = (-nll).exp().detach()
         return -_tokens.averaged(p**options.beta1 * (1 - p) ** options.beta2 * nll, batch)
 
-    lose = Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(bank))
-    _tokens.descend(bank, (lose,), retain, options)
+    lose = Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(stack))
+    _tokens.descend(stack, (lose,), retain, options)

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import distillation
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream
@@ -47,20 +47,20 @@ class Options(Optimiser):
     forget_order: Literal["random", "memorisation"] = "random"
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Alternate passes over forget that maximise the divergence from the original with passes over retain that minimise
     it.
 
     Raises ValueError if samples are to be ordered by memorisation and no selection has measured it.
     """
     if options.forget_order == "memorisation":
-        if bank.memorised is None:
+        if stack.memorised is None:
             raise ValueError(
                 "forget_order: memorisation needs targets chosen by memorisation: a target_set of vulnerable, "
                 "protected or canary samples, or the option memorised of the protocol"
             )
-        forget = forget.ranked(bank.memorised)
-    teacher, reading = bank.frozen(), _tokens.reading(bank)
+        forget = forget.ranked(stack.memorised)
+    teacher, reading = stack.frozen(), _tokens.reading(stack)
 
     def distance(batch: Batch) -> Tensor:
         return _tokens.averaged(distillation(batch.logits, teacher(batch), options.T), batch)
@@ -73,4 +73,4 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         reading=reading,
     )  # fmt: skip
     toward = Stream(retain, loss=hold, reading=reading)
-    bank.fit(away, toward, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    stack.fit(away, toward, optimiser=options, epochs=options.epochs, purpose="unlearn")

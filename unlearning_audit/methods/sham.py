@@ -6,7 +6,7 @@ What a method achieves beyond its sham comes from its information on the samples
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.streams import Rows
 
 
@@ -22,17 +22,17 @@ class Options(Settings):
     size: float = Field(0.01, gt=0)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Change every tensor of weights in a random direction, as much as the method ``like`` did, or else by ``size`` of
     its norm. Neither set is read."""
-    noise = bank.noise("sham")
+    noise = stack.noise("sham")
 
     def moved(name: str, value: Tensor) -> Tensor:
-        change = bank.alike.parameters[name] - value if bank.alike else options.size * value
+        change = stack.alike.parameters[name] - value if stack.alike else options.size * value
         new: Tensor = value + noise[name] * (_norm(change) / _norm(noise[name]))
         return new
 
-    bank.edit(moved)
+    stack.edit(moved)
 
 
 def _norm(value: Tensor) -> Tensor:

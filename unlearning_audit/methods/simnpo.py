@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.losses import cross_entropy
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
@@ -36,7 +36,7 @@ class Options(_tokens.TextOptimiser):
     retain_loss: Literal["nll", "kl"] = "nll"
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
     over forget."""
     from torch.nn.functional import logsigmoid
@@ -46,4 +46,4 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         return -2 / options.beta * logsigmoid(options.beta * above)
 
     lose = Stream(forget, loss=preference, weight=options.gamma)
-    _tokens.descend(bank, (lose,), retain, options)
+    _tokens.descend(stack, (lose,), retain, options)

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from unlearning_audit.methods._dampening import forget_by
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.streams import Rows
 
 #: What may be tuned, and within which values.
@@ -28,11 +28,11 @@ class Options(Settings):
     batch_size: int = Field(64, ge=1)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Dampen the weights whose Fisher information is much larger on forget than on all data, without a training
     step."""
 
     def importance(rows: Rows) -> dict[str, Tensor]:
-        return bank.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)
+        return stack.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)
 
-    forget_by(bank, forget, retain, importance, options.a, options.lam)
+    forget_by(stack, forget, retain, importance, options.a, options.lam)

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -28,8 +28,8 @@ class Options(Optimiser):
     scale: float = Field(1.0, ge=0)
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train a copy on forget, and subtract its change of the weights times ``scale``. Retain is not read."""
-    overfit = bank.copy()
+    overfit = stack.copy()
     overfit.fit(Stream(forget), optimiser=options, epochs=options.epochs, purpose="unlearn")
-    bank.edit(lambda name, value: value - options.scale * (overfit.parameters[name] - value))
+    stack.edit(lambda name, value: value - options.scale * (overfit.parameters[name] - value))

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -34,17 +34,17 @@ class Options(_tokens.TextOptimiser):
     retain_loss: Literal["nll", "kl"] = "nll"
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
     over forget."""
     from torch.nn.functional import log_softmax, one_hot
 
-    original = bank.frozen()
+    original = stack.frozen()
 
     def lowered(batch: Batch) -> Tensor:
         z = original(batch)
         target = (z - options.beta * one_hot(_tokens.labels(batch), z.shape[-1])).softmax(-1)
         return _tokens.averaged(-(target * log_softmax(batch.logits, -1)).sum(-1), batch)
 
-    lose = Stream(forget, loss=lowered, reading=_tokens.reading(bank))
-    _tokens.descend(bank, (lose,), retain, options)
+    lose = Stream(forget, loss=lowered, reading=_tokens.reading(stack))
+    _tokens.descend(stack, (lose,), retain, options)

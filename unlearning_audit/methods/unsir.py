@@ -8,7 +8,7 @@ from pydantic import Field
 from unlearning_audit.methods import _inputs
 from unlearning_audit.plugins.settings import Passes, Rate, Settings
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Rows, Stream
 
@@ -55,42 +55,42 @@ class Options(Settings):
     repair: Repair = Repair()
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train the models on a share of retain together with noise that maximises their loss, then on that share alone.
 
     Raises ValueError for samples that are tokens.
     """
-    _inputs.real(bank, "unsir")
-    noise_rows = forget.sample(options.noises, bank.seeds, "unsir/labels")
-    noisy, noise = with_noise(bank, noise_rows, options)
-    part = retain.sample(max(1, round(options.retain_share * len(retain))), bank.seeds, "unsir/retain")
+    _inputs.real(stack, "unsir")
+    noise_rows = forget.sample(options.noises, stack.seeds, "unsir/labels")
+    noisy, noise = with_noise(stack, noise_rows, options)
+    part = retain.sample(max(1, round(options.retain_share * len(retain))), stack.seeds, "unsir/retain")
     mixed = Rows(np.concatenate([noise.index] * options.repeats + [part.index], 1))
     noisy.fit(Stream(mixed), optimiser=options.impair, epochs=options.impair_epochs, purpose="unlearn/impair")
-    bank.parameters, bank.buffers = noisy.parameters, noisy.buffers
-    bank.fit(Stream(part), optimiser=options.repair, epochs=options.repair_epochs, purpose="unlearn/repair")
+    stack.parameters, stack.buffers = noisy.parameters, noisy.buffers
+    stack.fit(Stream(part), optimiser=options.repair, epochs=options.repair_epochs, purpose="unlearn/repair")
 
 
-def with_noise(bank: Bank, noise_rows: Rows, options: Options) -> tuple[Bank, Rows]:
+def with_noise(stack: ModelStack, noise_rows: Rows, options: Options) -> tuple[ModelStack, Rows]:
     """Return a copy of the models whose data also hold noise for each model, and the rows of the noise in these data.
 
     The noise has the labels of the samples ``noise_rows``, one noise sample for each.
     """
     import torch
 
-    noisy, count = bank.copy(), len(noise_rows)
+    noisy, count = stack.copy(), len(noise_rows)
     noises, labels = [], []
     for model, index in enumerate(noise_rows.index):
-        labels.append(bank.labels_of(model, index))
-        noises.append(error_maximising(bank, model, labels[-1], options))
-    samples = bank.scaled(bank.x)
+        labels.append(stack.labels_of(model, index))
+        noises.append(error_maximising(stack, model, labels[-1], options))
+    samples = stack.scaled(stack.x)
     noisy.x = torch.cat([samples, *noises])
     new = torch.cat(labels)
-    noisy.labels = torch.cat([bank.labels, new if bank.labels.ndim == 1 else new.expand(len(bank), -1)], -1)
-    first = len(samples) + count * np.arange(len(bank))
+    noisy.labels = torch.cat([stack.labels, new if stack.labels.ndim == 1 else new.expand(len(stack), -1)], -1)
+    first = len(samples) + count * np.arange(len(stack))
     return noisy, Rows(first[:, None] + np.arange(count))
 
 
-def error_maximising(bank: Bank, model: int, labels: Tensor, options: Options) -> Tensor:
+def error_maximising(stack: ModelStack, model: int, labels: Tensor, options: Options) -> Tensor:
     """Return noise [labels, …] that maximises one model's loss with these ``labels`` int64 [labels], less the penalty
     on its norm.
 
@@ -98,12 +98,12 @@ def error_maximising(bank: Bank, model: int, labels: Tensor, options: Options) -
     """
     import torch
 
-    draws = torch.Generator().manual_seed(seed_of(bank.seeds[model], "unsir/noise"))
-    shape = (len(labels), *bank.x.shape[1:])
-    noise = torch.randn(shape, generator=draws, dtype=bank.dtype).to(bank.device)
+    draws = torch.Generator().manual_seed(seed_of(stack.seeds[model], "unsir/noise"))
+    shape = (len(labels), *stack.x.shape[1:])
+    noise = torch.randn(shape, generator=draws, dtype=stack.dtype).to(stack.device)
     adam = Optimiser(optimiser="adam", lr=options.noise_lr).build([noise])
-    weights = bank.state(model)
+    weights = stack.state(model)
     for _ in range(options.noise_steps):
-        noise.grad = 2 * options.noise_penalty * noise - _inputs.gradient(bank, weights, noise, labels)
+        noise.grad = 2 * options.noise_penalty * noise - _inputs.gradient(stack, weights, noise, labels)
         adam.step()
     return noise

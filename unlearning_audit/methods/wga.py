@@ -6,7 +6,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import _tokens
 from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import Bank, Tensor
+from unlearning_audit.training.lazy import ModelStack, Tensor
 from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
@@ -33,7 +33,7 @@ class Options(_tokens.TextOptimiser):
     retain_loss: Literal["nll", "kl"] = "nll"
 
 
-def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
+def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
     over forget."""
 
@@ -41,5 +41,5 @@ def unlearn(bank: Bank, forget: Rows, retain: Rows, options: Options) -> None:
         nll = _tokens.nll(batch)
         return -_tokens.averaged((-options.beta * nll).exp().detach() * nll, batch)
 
-    lose = Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(bank))
-    _tokens.descend(bank, (lose,), retain, options)
+    lose = Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(stack))
+    _tokens.descend(stack, (lose,), retain, options)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.stats import Estimate
@@ -55,8 +55,8 @@ def or_reason(case: Evaluation, compute: Callable[[], list[Row]], metric: str, a
         return [nothing(metric, str(error), attack)]
 
 
-def or_nothing(case: Evaluation, compute: Callable[[], dict[str, Contribution]]) -> dict[str, Contribution]:
-    """Return the contributions of ``compute``; {} if it raises ValueError for imported models, whose rows give the
+def or_nothing(case: Evaluation, compute: Callable[[], dict[str, Effect]]) -> dict[str, Effect]:
+    """Return the effects of ``compute``; {} if it raises ValueError for imported models, whose rows give the
     reason."""
     try:
         return compute()

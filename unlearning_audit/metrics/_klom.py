@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _null, row
 from unlearning_audit.stats import Estimate, jackknife, klom, pseudo
@@ -24,7 +24,7 @@ CAPPED = 0.5
 #: phi of the models, of the retrained ones they are compared with, and of others; a note on how many there are.
 _Sides = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 
-STANDARD = Standard(1, "klom", ideal=0.0, far=False, units="groups of models", coarse=True, draw=False)
+STANDARD = DecisionRule(1, "klom", ideal=0.0, two_sided=False, units="groups of models", coarse=True, draw=False)
 
 
 def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: _null.Options) -> list[Row]:
@@ -55,10 +55,10 @@ def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: 
     ]
 
 
-def contributions(
+def effects(
     u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, index: np.ndarray, options: _null.Options
-) -> dict[str, Contribution]:
-    """Return the contributions of groups and samples to KLOM of unlearned models minus that of retrained ones, both
+) -> dict[str, Effect]:
+    """Return the effects of groups and samples to KLOM of unlearned models minus that of retrained ones, both
     against other retrained models.
 
     {} for fewer than three models on a side.
@@ -71,7 +71,7 @@ def contributions(
         return {}
     value, influence = pseudo.of_means(per_sample=pair, combine=np.subtract)
     unit = np.arange(len(value))
-    return {"klom": single(value=value, influence=influence, unit=unit, index=index, standard=STANDARD)}
+    return {"klom": single(value=value, influence=influence, unit=unit, index=index, rule=STANDARD)}
 
 
 def _deciding(both: _Sides, options: _null.Options) -> np.ndarray:
@@ -106,7 +106,7 @@ def _sides(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, *, halv
 
 
 def _capped(u: np.ndarray, r: np.ndarray, per_sample: np.ndarray) -> str:
-    """Return a note if most of the mean comes from bins without a model, whose contribution is capped; "" if not."""
+    """Return a note if most of the mean comes from bins without a model, whose effect is capped; "" if not."""
     share = float(klom.of_empty_bins(margin=u, reference=r).mean() / max(per_sample.mean(), klom.LEAST))
     if share <= CAPPED:
         return ""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _coins, row
@@ -89,7 +89,7 @@ def evaluate(
     return table
 
 
-def contribution(*, scores: dict[Key, np.ndarray], tosses: list[_coins.Toss], standard: Standard) -> Contribution:
+def effect(*, scores: dict[Key, np.ndarray], tosses: list[_coins.Toss], rule: DecisionRule) -> Effect:
     """Return the share of right guesses by every score but the control, for each set of coins, with the p-value of the
     best of them.
 
@@ -106,7 +106,7 @@ def contribution(*, scores: dict[Key, np.ndarray], tosses: list[_coins.Toss], st
     value[:, number, column], weight[:, number, column] = (1.0 + guesses) / 2, 1.0
     units, splits = np.arange(len(tosses)), np.zeros(len(tosses), np.int64)
     shares = stats.mean_influence(value=value, weight=weight)
-    return Contribution(tuple(names), *shares, units, splits, index, standard, audit.p_of_all(guesses=guesses))
+    return Effect(tuple(names), *shares, units, splits, index, rule, audit.p_of_all(guesses=guesses))
 
 
 Ways = dict[str, tuple[Guesses, str]]

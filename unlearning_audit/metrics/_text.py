@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
@@ -15,7 +15,7 @@ from unlearning_audit.stats import crossed, levels
 from unlearning_audit.store.files import NoAnswerError
 
 #: The loss of language models, compared with that of retrained ones: it is the logarithm of perplexity.
-UTILITY = Standard(1, "perplexity", scale="log", deciding=False)
+UTILITY = DecisionRule(1, "perplexity", scale="log", deciding=False)
 
 #: The loss on the forget set, which is lower before unlearning than after retraining.
 FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
@@ -150,7 +150,7 @@ def shares(
     return by_pair(case, of_models)
 
 
-def of_forgotten(case: Evaluation, name: str, value: np.ndarray, standard: Standard) -> dict[str, Contribution]:
+def of_forgotten(case: Evaluation, name: str, value: np.ndarray, rule: DecisionRule) -> dict[str, Effect]:
     """Return the mean of ``value`` in [0, 1], float64 [target models, samples], over each target model's forgotten
     samples; NaN is left out.
 
@@ -162,12 +162,12 @@ def of_forgotten(case: Evaluation, name: str, value: np.ndarray, standard: Stand
     if not weight.any(axis=1).all():
         return {}
     part = weighted(value[:, columns], weight[:, columns])
-    return {name: single(**vars(part), **_units.of(target), index=columns, standard=standard)}
+    return {name: single(**vars(part), **_units.of(target), index=columns, rule=rule)}
 
 
-def utilities(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool = False) -> dict[str, Contribution]:
+def utilities(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool = False) -> dict[str, Effect]:
     """Return the mean negative log-likelihood per token of each target model on retained and test samples, as
-    contributions to utility.
+    effects to utility.
 
     Held-out samples replace an empty test part. With ``forgotten``, forgotten samples are added. ``places``: units and
     splits of target models. {} for models that are not language models. The latent values are log-odds of a token,
@@ -187,6 +187,6 @@ def utilities(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool =
             part = levels.per_model(value=value[:, columns], weight=rows[:, columns] * 1.0)
             log_odds = (logits[..., 1] - logits[..., 0]).astype(np.float64)
             latent = np.array([of_model[of].mean() for of_model, of in zip(log_odds, rows, strict=True)])
-            standard = FORGOTTEN if role == "forget" else UTILITY
-            losses[f"nll_{role}"] = single(**vars(part), **places, index=columns, standard=standard, latent=latent)
+            rule = FORGOTTEN if role == "forget" else UTILITY
+            losses[f"nll_{role}"] = single(**vars(part), **places, index=columns, rule=rule, latent=latent)
     return losses

@@ -1,4 +1,4 @@
-"""Independent units among target models, for contributions of metrics that evaluate one model at a time."""
+"""Independent units among target models, for effects of metrics that evaluate one model at a time."""
 
 import numpy as np
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import Contribution, Standard, several
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _game, row
@@ -13,7 +13,7 @@ from unlearning_audit.stats import crossed, separation
 
 #: Without unlearning the AUC is .5. The AUC of retraining is known from retrained models only, even if the forgotten
 #: samples are drawn at random.
-STANDARD = Standard(-1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True)
+STANDARD = DecisionRule(-1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True)
 
 NOTE = "retrained models are not at chance: compare with them"
 
@@ -27,7 +27,7 @@ def rows(case: Evaluation, target: Membership) -> list[Row]:
     return [row(attack=name, metric="update_auc", estimate=of) for name, of in zip(names, noted, strict=True)]
 
 
-def contributions(case: Evaluation, target: Membership) -> dict[str, Contribution]:
+def effects(case: Evaluation, target: Membership) -> dict[str, Effect]:
     """Return "update_auc" of each target model and attack, as verdicts read it.
 
     Empty if no attack of the form "both" scored every forgotten and held-out sample, or if a model has samples on one
@@ -37,7 +37,7 @@ def contributions(case: Evaluation, target: Membership) -> dict[str, Contributio
     if not names:
         return {}
     places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
-    return {"update_auc": several(names, parts, **places, standard=STANDARD)}
+    return {"update_auc": several(names, parts, **places, rule=STANDARD)}
 
 
 def _parts(case: Evaluation, target: Membership) -> tuple[list[str], list[crossed.PerModel]]:

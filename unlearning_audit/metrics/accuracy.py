@@ -7,7 +7,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.answers import Answers
 from unlearning_audit.evaluation.arrays import NoAnswerError
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import UNKNOWN, Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, _units, nothing, row
@@ -97,15 +97,15 @@ def sides(case: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndarray, n
 
 
 #: Accuracy as utility, compared with that of retrained models.
-UTILITY = Standard(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
+UTILITY = DecisionRule(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 
 #: Accuracy on the forget set, which is higher before unlearning than after retraining.
 FORGOTTEN = replace(UTILITY, direction=1, deciding=True)
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "accuracy_retain" and "accuracy_test" → the accuracy of each target model on these samples, as
-    contributions to utility.
+    effects to utility.
 
     If the test part is empty, "accuracy_heldout" replaces it. A role of which some model has no sample is left out.
     Models of one block that keep the same samples are one unit. For language models, the mean negative log-likelihood
@@ -114,7 +114,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     return _by_role(case)
 
 
-def accuracies_by_role(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def accuracies_by_role(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the accuracy of each target model on retained, test and forgotten samples.
 
     Tuning uses it where a method must match the accuracies of retraining (Naderloui et al. 2025, appendix A.2).
@@ -122,7 +122,7 @@ def accuracies_by_role(case: Evaluation, options: Options) -> dict[str, Contribu
     return _by_role(case, forgotten=True)
 
 
-def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contribution]:
+def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Effect]:
     """Return the accuracy of each target model on retained and test samples, and with ``forgotten`` on forgotten ones
     too."""
     target = case.membership[case.target]
@@ -139,8 +139,8 @@ def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Contributio
         columns = np.flatnonzero(rows.any(axis=0))
         hit = (guess == labels)[:, columns] * 1.0
         part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
-        standard = FORGOTTEN if role == "forget" else UTILITY
-        number = single(**vars(part), **places, index=columns, standard=standard, latent=latent[role])
+        rule = FORGOTTEN if role == "forget" else UTILITY
+        number = single(**vars(part), **places, index=columns, rule=rule, latent=latent[role])
         parts[f"accuracy_{role}"] = number
     return parts
 

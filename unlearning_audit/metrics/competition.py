@@ -7,7 +7,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.cohort import Group
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row
@@ -93,25 +93,31 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 #: Perfect unlearning has the score F₀. More models do not narrow its interval, because F₀ and its spread come from the
 #: luckiest threshold, however many models there are.
-_NULL: dict[str, Any] = {"far": False, "units": "groups of models", "narrows": False, "coarse": True, "draw": False}
+_NULL: dict[str, Any] = {
+    "two_sided": False,
+    "units": "groups of models",
+    "narrows": False,
+    "coarse": True,
+    "draw": False,
+}
 DECIDES = {
-    "forgetting_quality_over_null": Standard(-1, "forgetting_quality", ideal=1.0, scale="ratio", **_NULL),
+    "forgetting_quality_over_null": DecisionRule(-1, "forgetting_quality", ideal=1.0, scale="ratio", **_NULL),
     "klom": _klom.STANDARD,
 }
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "forgetting_quality_over_null" (F/F₀) and "klom" → the number of every group of target models that is left
     out together, and the influence of every forgotten sample. Either is left out if there are too few models or
     samples, and both for imported models that do not allow them."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     rng = generator(case.seed, "competition")
 
-    def both() -> dict[str, Contribution]:
+    def both() -> dict[str, Effect]:
         unlearned, retrained, independent = populations(case)
         phi = unlearned.phi, retrained.phi, None if independent is None else independent.phi
         grouped = _with_whole_originals(case, options)
-        return over_null(*phi, forget, grouped, rng) | _klom.contributions(*phi, forget, grouped)
+        return over_null(*phi, forget, grouped, rng) | _klom.effects(*phi, forget, grouped)
 
     return or_nothing(case, both)
 
@@ -137,8 +143,8 @@ def over_null(
     index: np.ndarray,
     options: Options,
     rng: np.random.Generator,
-) -> dict[str, Contribution]:
-    """Return the contributions to F/F₀ from phi [models, forget samples] of each population.
+) -> dict[str, Effect]:
+    """Return the effects to F/F₀ from phi [models, forget samples] of each population.
 
     ``u`` unlearned, ``r`` retrained and ``independent`` further retrained models; ``index``: the numbers of the
     samples. {} where the models are too few to be left out in groups, or F₀ rests on a single group or sample.
@@ -152,7 +158,7 @@ def over_null(
         return {}
     value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
     metric, unit = "forgetting_quality_over_null", np.arange(len(value))
-    return {metric: single(value=value, influence=influence, unit=unit, index=index, standard=DECIDES[metric])}
+    return {metric: single(value=value, influence=influence, unit=unit, index=index, rule=DECIDES[metric])}
 
 
 def populations(case: Evaluation) -> "tuple[Models, Models, Models | None]":

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import OF_RETRAINED, Contribution, Standard, single
+from unlearning_audit.evaluation.effects import OF_RETRAINED, DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import row
@@ -59,14 +59,14 @@ def _remembered(case: Evaluation) -> tuple[Membership, np.ndarray]:
 
 
 #: How often the classes are confused by chance, and how models differ in this, is known from retrained models only.
-DECIDES = {"ic_score": Standard(-1, "ic_score", chance=OF_RETRAINED, lowest=0.0, highest=1.0)}
+DECIDES = {"ic_score": DecisionRule(-1, "ic_score", chance=OF_RETRAINED, lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "ic_score" → the share of each target model's confused samples that it does not predict as the confused
     class, and the influence of each sample on it."""
     target, hit = _remembered(case)
     columns = np.flatnonzero(target.forget.any(axis=0))
     part = crossed.per_model(value=~hit[:, columns] * 1.0, weight=target.forget[:, columns] * 1.0)
     places = {"unit": target.block, "split": target.split, "index": columns}
-    return {"ic_score": single(**vars(part), **places, standard=DECIDES["ic_score"])}
+    return {"ic_score": single(**vars(part), **places, rule=DECIDES["ic_score"])}

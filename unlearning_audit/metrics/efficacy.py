@@ -3,7 +3,7 @@
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import accuracy, row
@@ -94,10 +94,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: The efficacy of retraining is known from retrained models only.
-DECIDES = {"efficacy": Standard(1, "efficacy", scale="log", units="models")}
+DECIDES = {"efficacy": DecisionRule(1, "efficacy", scale="log", units="models")}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the logarithm of every model's efficacy; {} where one is infinite.
 
     Differences between methods are then mean logarithms of ratios, seed by seed. They equal those of medians if the
@@ -107,7 +107,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
         values = np.log(efficacy(information(case.gradients[0])))
     if not np.isfinite(values).all():
         return {}
-    return {"efficacy": single(value=values, unit=np.arange(len(values)), standard=DECIDES["efficacy"])}
+    return {"efficacy": single(value=values, unit=np.arange(len(values)), rule=DECIDES["efficacy"])}
 
 
 def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ not the result. Elsewhere the number is only shown.
 
 import numpy as np
 
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import or_nothing, row
@@ -28,7 +28,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 #: A difference of .2 in φ moves no probability by more than .05.
-DECIDES = {"forgotten_phi": Standard(1, "0.2", units="models")}
+DECIDES = {"forgotten_phi": DecisionRule(1, "0.2", units="models")}
 
 
 class Options(Settings):
@@ -43,7 +43,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return [row(metric="forgotten_phi", estimate=levels.of(part, split=member.split, block=member.block, n=n))]
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "forgotten_phi" → each target model's mean of φ over its forgotten samples.
 
     {} if attacks by confidence are possible, which decide then: a model has held-out samples with the label of one of
@@ -53,9 +53,9 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
         return {}
     member = case.membership[case.target]
 
-    def mean() -> dict[str, Contribution]:
+    def mean() -> dict[str, Effect]:
         places = {"unit": member.block, "split": member.split}
-        return {"forgotten_phi": single(**vars(_read(case)), **places, standard=DECIDES["forgotten_phi"])}
+        return {"forgotten_phi": single(**vars(_read(case)), **places, rule=DECIDES["forgotten_phi"])}
 
     return or_nothing(case, mean)
 

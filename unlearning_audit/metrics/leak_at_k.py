@@ -8,7 +8,7 @@ reproduces from its first scored token on. Its expectation has a closed form, so
 import numpy as np
 from pydantic import Field, PositiveInt
 
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.evaluation.rows import Row
@@ -61,10 +61,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: How much of a text a model reproduces without having seen it is known from retrained models only.
-DECIDES = {"leak_at_k": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"leak_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "leak_at_k" → the leak at the largest k, as a mean over the forgotten samples of each target model. {} if
     a model has no such sample."""
     value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import RANK
 from unlearning_audit.evaluation.rows import Row
@@ -50,10 +50,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 #: How many tokens of an unseen text a model guesses is known from retrained models only. Extraction strength uses the
 #: same ranks and does not decide, because it is 0 for nearly all texts and models.
-DECIDES = {"exact_memorisation": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"exact_memorisation": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "exact_memorisation" → each target model's mean exact memorisation of its forgotten samples. {} if a model
     has none."""
     value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)

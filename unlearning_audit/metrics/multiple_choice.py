@@ -3,7 +3,7 @@
 import numpy as np
 
 from unlearning_audit.evaluation.cohort import views_logp
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
@@ -69,10 +69,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: How often a model chooses well on unseen questions is known from retrained models only.
-DECIDES = {"choice_accuracy": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"choice_accuracy": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "choice_accuracy" → each target model's accuracy on its forgotten questions. {} if a model has none."""
     correct = right(case.unlearned[case.target], case.data.views("perturbed"))
     return _text.of_forgotten(case, "choice_accuracy", correct, DECIDES["choice_accuracy"])

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard
+from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _coins, _one_run, or_nothing, or_reason, swap
@@ -79,12 +79,12 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 #: Coins are fair, so theory gives the value of retraining.
 DECIDES = {
-    "right_guesses": Standard(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0),
+    "right_guesses": DecisionRule(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0),
     "tail_advantage": swap.DECIDES["tail_advantage"],
 }
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the share of right guesses on the canaries, with the exact p of `evaluate`, and the tail advantage of
     attacks.
 
@@ -94,7 +94,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
         return {}
     member = case.membership[case.target]
 
-    def of_coins() -> dict[str, Contribution]:
+    def of_coins() -> dict[str, Effect]:
         phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
         tails = swap.advantages(case.scores if case.scores_file else {}, phi, member)
         return guessed(case, member) | {name: part for name, part in tails.items() if name in DECIDES}
@@ -102,11 +102,11 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     return or_nothing(case, of_coins)
 
 
-def guessed(case: Evaluation, member: Membership) -> dict[str, Contribution]:
+def guessed(case: Evaluation, member: Membership) -> dict[str, Effect]:
     """Return "right_guesses" → the share of right guesses on the canaries of the target models, for verdicts.
     ``member``: the memberships of these models."""
-    tosses, standard = _coins.tossed(member, case.seed), DECIDES["right_guesses"]
-    return {"right_guesses": _one_run.contribution(scores=_one_run.scores_of(case), tosses=tosses, standard=standard)}
+    tosses, rule = _coins.tossed(member, case.seed), DECIDES["right_guesses"]
+    return {"right_guesses": _one_run.effect(scores=_one_run.scores_of(case), tosses=tosses, rule=rule)}
 
 
 def evaluate(case: Evaluation, options: Options) -> list[Row]:

@@ -1,6 +1,6 @@
 """Perplexity of language models on retained, forgotten, held-out and test text.
 
-Perplexity on retained and test text is the utility of a model in every verdict (`accuracy.contributions`). The loss on
+Perplexity on retained and test text is the utility of a model in every verdict (`accuracy.effects`). The loss on
 forgotten text enters verdicts through the attacks that use it, and not by itself.
 """
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard, single
+from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _game, nothing, row, swap
@@ -35,10 +35,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: Which of the drawn samples are forgotten is a random draw, of which retrained models know nothing.
-DECIDES = {"auc": Standard(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0)}
+DECIDES = {"auc": DecisionRule(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the AUC of φ for each target model, forgotten against held-out samples. {} if the study has attacks or
     coins, which find more, or if a model has no forgotten or no held-out samples."""
     member = case.membership[case.target]
@@ -47,7 +47,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
         return {}
     rules, _, part = _auc(case)
     places = {"unit": member.block, "split": member.split, "index": rules.columns}
-    return {"auc": single(**vars(part), **places, standard=DECIDES["auc"])}
+    return {"auc": single(**vars(part), **places, rule=DECIDES["auc"])}
 
 
 def _auc(case: Evaluation) -> tuple[_game.Game, np.ndarray, crossed.PerModel]:

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation import tokens as of_tokens
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.evaluation.rows import Row
@@ -72,10 +72,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: The AUC of PrivLeak, compared with that of retrained models, as in PrivLeak itself.
-DECIDES = {"min_k_auc": Standard(1, "auc", lowest=0.0, highest=1.0)}
+DECIDES = {"min_k_auc": DecisionRule(1, "auc", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "min_k_auc" → the AUC of each target model's forgotten against its held-out samples by Min-K %, and the
     influence of each sample on it. {} if a model has no forgotten or no held-out samples."""
     target, share = case.membership[case.target], options.share
@@ -85,7 +85,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     if not (forget.any(1) & heldout.any(1)).all():
         return {}
     part = of_models(score, forget, heldout)
-    return {"min_k_auc": single(**vars(part), **_units.of(target), index=columns, standard=DECIDES["min_k_auc"])}
+    return {"min_k_auc": single(**vars(part), **_units.of(target), index=columns, rule=DECIDES["min_k_auc"])}
 
 
 def of_models(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard, several
+from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
@@ -174,23 +174,23 @@ def _agreements(published: Published) -> list[Row]:
     return [row(metric="printed_numbers", estimate=estimate)]
 
 
-# ---------------------------------------------------------------- contributions to verdicts
+# ---------------------------------------------------------------- effects to verdicts
 
 
 DECIDES = {
-    "auc": Standard(1, "auc", lowest=0.0, highest=1.0),
-    "memory": Standard(1, "accuracy", lowest=0.0, highest=1.0),
+    "auc": DecisionRule(1, "auc", lowest=0.0, highest=1.0),
+    "memory": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0),
 }
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "auc", "memory", "kept" and "elsewhere" → the published numbers of the audited models that verdicts
     compare (`parts`). Those without values are left out."""
     assert case.published is not None
     return parts(case.published)
 
 
-def parts(published: Published) -> dict[str, Contribution]:
+def parts(published: Published) -> dict[str, Effect]:
     """Return what the published numbers of one population contribute to verdicts. Only attacks and values that all
     populations of the evaluation have are used.
 
@@ -201,7 +201,7 @@ def parts(published: Published) -> dict[str, Contribution]:
     comparable, unit = set(published.comparable.tolist()), published.table()[1].block
     by_fair_draw = replace(DECIDES["auc"], ideal=0.5, chance=OF_SAMPLES)
     roles = _text.roles(published.test, published)
-    metrics: dict[str, tuple[dict[str, crossed.PerModel], Standard]] = {
+    metrics: dict[str, tuple[dict[str, crossed.PerModel], DecisionRule]] = {
         "auc": (_of_attacks(published, comparable), by_fair_draw if published.fair else DECIDES["auc"]),
         "memory": (_of_readings(published, comparable, roles["forget"]), DECIDES["memory"]),
         "kept": (_of_readings(published, comparable, roles["retain"]), UTILITY),
@@ -209,8 +209,8 @@ def parts(published: Published) -> dict[str, Contribution]:
     }
     split = np.zeros(len(unit), np.int64)
     return {
-        metric: several([*numbers], [*numbers.values()], unit=unit, split=split, standard=standard)
-        for metric, (numbers, standard) in metrics.items()
+        metric: several([*numbers], [*numbers.values()], unit=unit, split=split, rule=rule)
+        for metric, (numbers, rule) in metrics.items()
         if numbers
     }
 

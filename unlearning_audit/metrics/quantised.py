@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import Contribution, Standard, several
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.rows import Row
@@ -52,10 +52,10 @@ class Options(Settings):
 
 
 #: The accuracy of rounded models on unseen samples is known from retrained models only.
-DECIDES = {"quantised": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"quantised": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "quantised" → the accuracy of each target model with rounded weights on its forgotten samples, one number
     for each of ``bits``. {} unless ``decides`` is set."""
     if not options.decides:
@@ -66,7 +66,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     parts = [crossed.per_model(value=of_bits, weight=weight) for of_bits in right.swapaxes(0, 1)]
     places = {"unit": member.block, "split": member.split, "index": coarse.index}
     names = [f"{bits} bits" for bits in options.bits]
-    return {name: several(names, parts, **places, standard=standard) for name, standard in DECIDES.items()}
+    return {name: several(names, parts, **places, rule=rule) for name, rule in DECIDES.items()}
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:

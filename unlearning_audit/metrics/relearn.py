@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.rows import Row
@@ -60,10 +60,10 @@ class Options(Settings):
 
 
 #: How much retrained models relearn is known from them only.
-DECIDES = {"relearn_area": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"relearn_area": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "relearn_area" → each target model's accuracy during relearning, on those of its forgotten samples that
     are not taught, as a mean over log₂(1 + step). {} unless ``decides`` is set."""
     if not options.decides:
@@ -72,7 +72,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     weight = (member.forget[:, audited.index] & ~audited.taught).astype(np.float64)
     part = crossed.per_model(value=np.clip(_over_steps(audited.right, audited.steps), 0, 1), weight=weight)
     places = {"unit": member.block, "split": member.split, "index": audited.index}
-    return {name: single(**vars(part), **places, standard=standard) for name, standard in DECIDES.items()}
+    return {name: single(**vars(part), **places, rule=rule) for name, rule in DECIDES.items()}
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:

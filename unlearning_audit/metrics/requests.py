@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import one_run, row, swap
@@ -44,7 +44,7 @@ class Options(Settings):
     decides: bool = False
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "advantage_request_i" → the advantage of attacks on request i, or for canaries "right_guesses_request_i" →
     the share of right guesses, for each request i that was made and each target model. {} unless ``decides`` is set; a
     request on which only the random control was run has no advantage.
@@ -54,7 +54,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     if not options.decides:
         return {}
     member = case.membership[case.target]
-    parts: dict[str, Contribution] = {}
+    parts: dict[str, Effect] = {}
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     for request in range(1, member.request_count + 1):
         part = member.part(request)
@@ -63,7 +63,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
             of_request.pop("tail_advantage", None)
         else:
             of_request = one_run.guessed(case, part)
-        parts |= {f"{name}_request_{request}": contribution for name, contribution in of_request.items()}
+        parts |= {f"{name}_request_{request}": effect for name, effect in of_request.items()}
     return parts
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text
@@ -73,10 +73,10 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
 
 
 #: How much a model reproduces of an answer that it never saw is known from retrained models only.
-DECIDES = {"rouge_recall": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"rouge_recall": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_recall" → each target model's mean ROUGE-L recall of its forgotten samples. {} if a model has
     none."""
     recall = _answers.overlap(case, case.generated_files)[..., 0]

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text
@@ -83,10 +83,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 
 #: How much the best answer reproduces of a text that no model saw is known from retrained models only.
-DECIDES = {"rouge_at_k": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"rouge_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_at_k" → the recall of the best of the largest k answers, as a mean over the forgotten samples of
     each target model. {} if a model has no such sample."""
     value = best_of.largest(values=_answers.recalls(case, case.sampled_files), best_of=max(options.answers))

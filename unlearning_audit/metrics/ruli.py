@@ -8,7 +8,7 @@ from pydantic import Field, PositiveFloat
 
 from unlearning_audit.evaluation import logistic
 from unlearning_audit.evaluation.cohort import Group
-from unlearning_audit.evaluation.contributions import Contribution, Standard, single
+from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _reference, or_nothing, or_reason, row
@@ -114,12 +114,12 @@ def _rows(case: Evaluation, options: Options) -> list[Row]:
 
 #: Retraining leaves nothing that distinguishes forgotten from held-out samples, or unlearned from retrained models.
 DECIDES = {
-    name: Standard(1, "auc", ideal=0.5, units="target models", lowest=0.0, highest=1.0)
+    name: DecisionRule(1, "auc", ideal=0.5, units="target models", lowest=0.0, highest=1.0)
     for name in ("privacy_auc", "efficacy_auc")
 }
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "privacy_auc" and "efficacy_auc" → the AUC of RULI's test of membership, and of its test against
     retraining, for each target model, which is a unit of its own. A test that lacks its models is left out. {} without
     shadow models, or if imported models do not allow the tests."""
@@ -134,7 +134,7 @@ def _columns(case: Evaluation) -> np.ndarray:
     return np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
 
 
-def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Contribution]:
+def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Effect]:
     """Return the AUC of the privacy and the efficacy test for each target model from two populations.
 
     ``index`` int64 [samples]: the numbers of their samples. An AUC above .5 means that forgotten samples look more
@@ -155,7 +155,7 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
             part = separation.auc(score=test.score[usable], positive=positive, negative=negative)
             parts[metric] = single(
                 value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
-                unit=np.flatnonzero(usable), index=index[keep], standard=DECIDES[metric],
+                unit=np.flatnonzero(usable), index=index[keep], rule=DECIDES[metric],
             )  # fmt: skip
     return parts
 

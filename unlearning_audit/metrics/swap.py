@@ -7,7 +7,7 @@ from scipy import special
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.contributions import OF_SAMPLES, Contribution, Standard, several
+from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _crossfit, _direction, _game, _update, nothing, or_reason, row
@@ -204,15 +204,15 @@ def adversaries(case: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
 #: Retraining leaves no advantage to any attack, because which of the drawn samples are forgotten is a random draw, of
 #: which retrained models know nothing.
 DECIDES = {
-    "advantage": Standard(1, "advantage", ideal=0.0, units="pairs", chance=OF_SAMPLES, lowest=-1.0, highest=1.0),
-    "tail_advantage": Standard(
-        1, "tail", ideal=0.0, units="pairs", chance=OF_SAMPLES, far=False, lowest=-tail.SHARE, highest=1.0, coarse=True,
-        coarse_margin=tail.REMEMBERED,
+    "advantage": DecisionRule(1, "advantage", ideal=0.0, units="pairs", chance=OF_SAMPLES, lowest=-1.0, highest=1.0),
+    "tail_advantage": DecisionRule(
+        1, "tail", ideal=0.0, units="pairs", chance=OF_SAMPLES, two_sided=False, lowest=-tail.SHARE, highest=1.0,
+        coarse=True, coarse_margin=tail.REMEMBERED,
     ),
 }  # fmt: skip
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "advantage", "tail_advantage" and "update_auc" → the numbers of every adversary but the random one, for
     each target model. Those that no attack gives are left out.
 
@@ -221,7 +221,7 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
     one side only, there are none.
     """
     target = case.membership[case.target]
-    both = _update.contributions(case, target)
+    both = _update.effects(case, target)
     if target.pair is not None or not _game.sided(target):
         return both
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
@@ -230,8 +230,8 @@ def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]
 
 def advantages(
     scores: dict[Key, tuple[np.ndarray, np.ndarray]], phi: np.ndarray, target: Membership
-) -> dict[str, Contribution]:
-    """Return "advantage" and "tail_advantage" → the contributions of each target model and sample, for every adversary
+) -> dict[str, Effect]:
+    """Return "advantage" and "tail_advantage" → the effects of each target model and sample, for every adversary
     but the random control.
 
     ``scores``: (attack, form) → score and decision, [models, samples] each. ``phi`` float64 [models, samples]: the φ of
@@ -254,7 +254,7 @@ def advantages(
                 )
     places = {"unit": target.block, "split": target.split, "index": rules.columns}
     return {
-        name: several([*numbers], [*numbers.values()], **places, standard=DECIDES[name])
+        name: several([*numbers], [*numbers.values()], **places, rule=DECIDES[name])
         for name, numbers in (("advantage", parts), ("tail_advantage", tails))
         if numbers
     }

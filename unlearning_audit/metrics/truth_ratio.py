@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from unlearning_audit.evaluation.cohort import views_logp
-from unlearning_audit.evaluation.contributions import Contribution, Standard
+from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text, row
@@ -96,16 +96,16 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 #: A verdict rests on the mean of 1/(1 + R), which falls as the right answer is forgotten. min(R, 1/R) does not: it is
 #: near 0 for a model that knows the answer and for one that was destroyed. Forget quality is a p-value, and the
 #: distance behind it is above 0 for retrained models too.
-DECIDES = {"truth_ratio_probability": Standard(1, "accuracy", lowest=0.0, highest=1.0)}
+DECIDES = {"truth_ratio_probability": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "truth_ratio_probability" → the probability of the right answer, as a mean over the forgotten samples of
     each target model. {} if a model has no such sample."""
     wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     value = special.expit(-log_ratio(case.unlearned[case.target], wrong, paraphrase, options.wrong))
-    ((name, standard),) = DECIDES.items()
-    return _text.of_forgotten(case, name, value, standard)
+    ((name, rule),) = DECIDES.items()
+    return _text.of_forgotten(case, name, value, rule)
 
 
 def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:

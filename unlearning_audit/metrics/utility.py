@@ -7,7 +7,7 @@ from pydantic import Field
 
 from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.cohort import views_logp
-from unlearning_audit.evaluation.contributions import Contribution, single
+from unlearning_audit.evaluation.effects import Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _answers, _text, _units, row, truth_ratio
@@ -61,14 +61,14 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return _text.by_pair(case, read)
 
 
-def contributions(case: Evaluation, options: Options) -> dict[str, Contribution]:
-    """Return the model utility of each target model, as a contribution to utility; {} where a term is 0 for some
+def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+    """Return the model utility of each target model, as an effect to utility; {} where a term is 0 for some
     model."""
     mean, _ = averaged(terms(case))
     if mean is None or (mean.value == 0).any():
         return {}
     places = _units.of(case.membership[case.target])
-    return {"model_utility": single(**vars(mean), **places, standard=UTILITY)}
+    return {"model_utility": single(**vars(mean), **places, rule=UTILITY)}
 
 
 def terms(case: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -37,7 +37,7 @@ class Kind:
 
 
 KINDS = {
-    "methods": Kind("method", ("unlearn",), ("bank", "forget", "retain", "options"), "unlearn"),
+    "methods": Kind("method", ("unlearn",), ("stack", "forget", "retain", "options"), "unlearn"),
     "attacks": Kind("attack", ("score",), ("logits", "y", "reference", "options", "rng"), "score"),
     "models": Kind("model", ("build",), ("options", "shape", "classes"), "build"),
     "data": Kind("data source", ("load",), ("options", "root"), "load"),
@@ -116,7 +116,7 @@ def is_function(kind: str, path: Path, function: str) -> bool:
     """Return whether a user's file is run by the adapter of its ``kind``, because it defines a plain ``function``
     ("name" or "Class.method") and no ``Options``.
 
-    Returns False if the function takes the first argument of a plug-in (such as ``bank``) as its first, or if the kind
+    Returns False if the function takes the first argument of a plug-in (such as ``stack``) as its first, or if the kind
     has no adapter.
     """
     if adapter(kind) is None or "Options" in syntax.defined(path):

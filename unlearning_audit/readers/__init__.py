@@ -13,9 +13,25 @@ from unlearning_audit.readers._groups import Group
 from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agreement, Model, Reading, Unread
 from unlearning_audit.readers._roles import COLUMNS as ROLE_COLUMNS
 from unlearning_audit.readers._roles import table as roles
-from unlearning_audit.readers._write import agreement_rows, write, yardstick
+from unlearning_audit.readers._write import agreement_rows, notes_on_retrained, write
 
 __all__ = [
-    "FORGET", "HELDOUT", "OTHER", "RETAIN", "ROLE_COLUMNS", "Agreement", "Group", "Imported", "Model", "Reading",
-    "Unread", "agreement_rows", "imported", "load", "models", "roles", "write", "yardstick",
+    "FORGET",
+    "HELDOUT",
+    "OTHER",
+    "RETAIN",
+    "ROLE_COLUMNS",
+    "Agreement",
+    "Group",
+    "Imported",
+    "Model",
+    "Reading",
+    "Unread",
+    "agreement_rows",
+    "imported",
+    "load",
+    "models",
+    "notes_on_retrained",
+    "roles",
+    "write",
 ]  # fmt: skip

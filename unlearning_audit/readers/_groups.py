@@ -361,8 +361,8 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
     remain.
     """
     common = _common(groups)
-    if model.yardstick:
-        matches = [g for g in groups if any(same_file(model.yardstick, retrained.file) for retrained in g.retrain)]
+    if model.retrained_file:
+        matches = [g for g in groups if any(same_file(model.retrained_file, retrained.file) for retrained in g.retrain)]
         if len(matches) == 1 and shared(model, matches[0].samples):
             return matches[0], matches[0].words
     candidates = [group for group in groups if shared(model, group.samples)]

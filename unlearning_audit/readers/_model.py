@@ -128,7 +128,7 @@ class Model:
         Numbers that the file prints, beside recomputed ones.
     fair
         Whether forgotten and held-out samples are a random draw, such as by coins.
-    yardstick
+    retrained_file
         The file of the retrained model to which this file refers.
     entry
         The name of the model in the file, if the file contains several.
@@ -162,7 +162,7 @@ class Model:
     readings: dict[str, Reading] = field(default_factory=dict)
     agreements: list[Agreement] = field(default_factory=list)
     fair: bool = False
-    yardstick: str = ""
+    retrained_file: str = ""
     entry: str = ""
     replicate: str = ""
     decided: str = ""

@@ -55,9 +55,9 @@ class Words:
 
     ``role``: before unlearning, retrained or unlearned; ``names``: the words that are left over, which name the model
     or how it was unlearned; ``recipe``: settings of training; ``method`` and ``step`` of unlearning; ``task``: what is
-    forgotten; ``yardstick``: the file of the retrained model; ``replicate``: which of several models of one kind it is;
-    ``decided``: the reason for the role; ``above``: those of ``names`` that stand above a folder which names the model
-    completely.
+    forgotten; ``retrained_file``: the file of the retrained model; ``replicate``: which of several models of one kind
+    it is; ``decided``: the reason for the role; ``above``: those of ``names`` that stand above a folder which names the
+    model completely.
     """
 
     role: str = UNKNOWN
@@ -66,7 +66,7 @@ class Words:
     step: int | None = None
     task: str = ""
     method: str = ""
-    yardstick: str = ""
+    retrained_file: str = ""
     replicate: str = ""
     decided: str = ""
     above: frozenset[str] = frozenset()
@@ -192,8 +192,8 @@ def _of_settings(content: dict[str, Any]) -> Words:
     benchmark = entry if isinstance(entry := content.get("eval"), dict) else {}
     paths = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmark.values())]
     unlearning = mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train")
-    yardstick = str(next((entry for entry in paths if entry), ""))
-    said = replace(from_names, task=forget or from_names.task, yardstick=yardstick, above=frozenset())
+    retrained_file = str(next((entry for entry in paths if entry), ""))
+    said = replace(from_names, task=forget or from_names.task, retrained_file=retrained_file, above=frozenset())
     if not unlearning:
         return said
     return replace(said, role=UNLEARNED, method=str(trainer or ""), decided=f"its configuration ({trainer or mode})")

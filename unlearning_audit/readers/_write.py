@@ -183,11 +183,11 @@ def _population(
         fair=all(model.fair for model in models), step=-1 if models[0].step is None else models[0].step,
         agreements=json.dumps([{**dataclasses.asdict(reading), "agrees": reading.agrees} for reading in checks]),
         # What was assumed about retrained models, and whether their AUC differs from .5.
-        remarks=json.dumps([*group.notes, *yardstick(models)] if part == "retrain" else []),
+        remarks=json.dumps([*group.notes, *notes_on_retrained(models)] if part == "retrain" else []),
     )  # fmt: skip
 
 
-def yardstick(models: list[Model]) -> list[str]:
+def notes_on_retrained(models: list[Model]) -> list[str]:
     """Return a list of one sentence with the AUC of retrained models if it differs from .5 by more than chance; else
     [].
 

@@ -417,7 +417,7 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
     wrong only if the log names this retrained model as its reference; otherwise it cannot be checked.
     """
     aggregates, reference = (run.raw.get("aggregates", {}) for run in (model, retrained))
-    is_yardstick = model.yardstick and _model.same_file(model.yardstick, retrained.file)
+    is_retrained = model.retrained_file and _model.same_file(model.retrained_file, retrained.file)
     agreements = []
     if (
         "privleak" in aggregates
@@ -435,7 +435,7 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
         agreements.append(Agreement("forget_quality", aggregates["forget_quality"], value, "Kolmogorov–Smirnov test"))
     how = "the log does not name the retrained model, and none of those given fits"
     return [
-        one if one.agrees or is_yardstick else dataclasses.replace(one, recomputed=math.nan, how=how)
+        one if one.agrees or is_retrained else dataclasses.replace(one, recomputed=math.nan, how=how)
         for one in agreements
     ]
 

@@ -1,6 +1,6 @@
 """Signals: what attacks and metrics read of models beyond their logits, a file each, named in their ``NEEDS``.
 
-A signal that is computed from the models defines ``read(bank, member, rows, settings)``, which returns an array
+A signal that is computed from the models defines ``read(stack, member, rows, settings)``, which returns an array
 [models, rows, …]. ``rows`` int64 [rows] are the samples that some model forgets or that are held out, or what the
 signal's own ``about(member, data, settings)`` returns. Shadow models are queried as well. Attacks and metrics get the
 array by `Evaluation.signal`, with NaN for samples that were not queried.

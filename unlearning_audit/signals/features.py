@@ -7,7 +7,7 @@ import numpy as np
 from unlearning_audit.evaluation import features
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.features import Features
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 
 RECORD, ROLE = Features, "features"
 
@@ -22,11 +22,11 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
     return features.sample_index(member)
 
 
-def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Features:
+def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Features:
     """Compute the input of the last layer for each model's own ``rows`` int64 [models, rows]."""
     from unlearning_audit.training import features
 
-    return Features(features.readings(bank, rows), rows)
+    return Features(features.readings(stack, rows), rows)
 
 
 def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Features:

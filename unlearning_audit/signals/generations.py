@@ -6,7 +6,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.generations import Generations, queried
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 
 RECORD, ROLE, OF_TEXTS = Generations, "generated", True
 
@@ -25,11 +25,11 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
     return queried(member, data.part, settings["most"])
 
 
-def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Generations:
+def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Generations:
     """Generate each model's answers to its ``rows``, taking the likeliest token at every step."""
     from unlearning_audit.training import generation
 
-    return Generations(generation.greedy(bank, rows), rows)
+    return Generations(generation.greedy(stack, rows), rows)
 
 
 def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Generations:

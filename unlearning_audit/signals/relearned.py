@@ -7,7 +7,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.relearned import Relearned
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 
 RECORD, ROLE = Relearned, "relearned"
 
@@ -25,7 +25,7 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
     return np.flatnonzero((member.forget | member.heldout).any(0) | (data.part == 1))
 
 
-def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
+def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
     """Let copies of models relearn half of what they forgot; return their answers on ``rows`` after 0, 1, 2, 4 … steps.
 
     ``settings``: ``steps``, how many are taken at most; ``bits``, if given: also answers of the models with weights
@@ -34,13 +34,13 @@ def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, A
     from unlearning_audit.training import relearning, rounding
     from unlearning_audit.training.streams import Rows
 
-    bank.seeds = member.unlearning_seeds()
-    half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, bank.seeds, "relearn")
+    stack.seeds = member.unlearning_seeds()
+    half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, stack.seeds, "relearn")
     taught = np.zeros(member.train.shape, bool)
     np.put_along_axis(taught, half.index, True, axis=1)
-    curves = relearning.curves(bank, half, rows, settings["steps"])
+    curves = relearning.curves(stack, half, rows, settings["steps"])
     bits = settings.get("bits", [])
-    rounded = (np.array(bits), *rounding.answers(bank, rows, bits)) if bits else ()
+    rounded = (np.array(bits), *rounding.answers(stack, rows, bits)) if bits else ()
     return Relearned(*curves, taught[:, rows], rows, *rounded)
 
 

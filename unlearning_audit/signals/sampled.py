@@ -8,7 +8,7 @@ import numpy as np
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.generations import Sampled
 from unlearning_audit.signals.generations import about as about
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 
 RECORD, ROLE, OF_TEXTS = Sampled, "sampled", True
 
@@ -21,11 +21,11 @@ def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
     return {"most": 0, "answers": max(of.get("samples", ANSWERS) for of in options)}
 
 
-def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
+def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
     """Draw ``settings["answers"]`` answers of each model to each of its ``rows``."""
     from unlearning_audit.training import generation
 
-    return Sampled(generation.sampled(bank, rows, settings["answers"]), rows)
+    return Sampled(generation.sampled(stack, rows, settings["answers"]), rows)
 
 
 def nothing(rows: np.ndarray, settings: dict[str, Any]) -> Sampled:

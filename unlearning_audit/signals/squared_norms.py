@@ -9,7 +9,7 @@ from unlearning_audit.evaluation.arrays import ArtifactError, Membership
 from unlearning_audit.evaluation.cohort import DECLARE
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.readings import Gradients
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 
 
 def settings(kind: str) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def settings(kind: str) -> dict[str, Any]:
     return {"rows": "all" if kind == "attacks" else "forgotten"}
 
 
-def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Gradients:
+def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Gradients:
     """Compute the squared norms of the gradients of single samples, and of the mean gradient of the forgotten samples.
 
     ``settings["rows"]`` "all": of all samples; "forgotten": of those that each model forgets.
@@ -27,8 +27,8 @@ def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, A
 
     forget = Rows.where(member.forget)
     asked = Rows.where(np.ones(member.forget.shape, bool)) if settings["rows"] == "all" else forget
-    parts = [gradient.double().square().flatten(1).sum(1).cpu().numpy() for gradient in bank.gradient(forget).values()]
-    return Gradients(bank.squared_norms(asked).double().cpu().numpy(), sum(parts[1:], parts[0]))
+    parts = [gradient.double().square().flatten(1).sum(1).cpu().numpy() for gradient in stack.gradient(forget).values()]
+    return Gradients(stack.squared_norms(asked).double().cpu().numpy(), sum(parts[1:], parts[0]))
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.training.lazy import Bank
+from unlearning_audit.training.lazy import ModelStack
 
 OF_TEXTS = True
 
 
-def read(bank: Bank, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
+def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> np.ndarray:
     """Compute the four numbers of each token. Raises ValueError for models that do not predict tokens."""
     from unlearning_audit.training import tokens
 
-    return tokens.readings(bank, rows)
+    return tokens.readings(stack, rows)

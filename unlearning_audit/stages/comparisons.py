@@ -5,20 +5,20 @@ from typing import Any
 from unlearning_audit.comparisons import planning, sensitivity
 from unlearning_audit.comparisons import verdicts as judge
 from unlearning_audit.comparisons.distances import NONE
-from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation import rows
 from unlearning_audit.evaluation import verdicts as files
 from unlearning_audit.stats import decide
 from unlearning_audit.store import tables
 
 
-def comparisons(metrics: list[str], contributions: list[str], settings: dict[str, Any], **shown: str) -> dict[str, Any]:
+def comparisons(metrics: list[str], effects: list[str], settings: dict[str, Any], **shown: str) -> dict[str, Any]:
     """Write the verdicts, distances, ranks and resolution of one scenario; return the verdict of each method.
 
-    ``metrics`` and ``contributions``: one file for each method of ``settings``, in the same order; ``shown``: the files
+    ``metrics`` and ``effects``: one file for each method of ``settings``, in the same order; ``shown``: the files
     to write, by the names of these tables.
     """
-    contributed = dict(zip(settings["methods"], map(added.read, contributions), strict=True))
+    contributed = dict(zip(settings["methods"], map(added.read, effects), strict=True))
     numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))
     whole = {
         method: row for method, parts in numbers.items() for row in parts if isinstance(row, rows.Failure) and row.whole

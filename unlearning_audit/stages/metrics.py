@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation import contributions as added
+from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation import records as lists
 from unlearning_audit.evaluation import rows
 from unlearning_audit.evaluation.measuring import Numbers, measure, unchanged
@@ -23,13 +23,13 @@ from unlearning_audit.store.files import ArtifactError, NoAnswerError, by_hand, 
 def metrics(
     scores: str,
     metrics: str,
-    contributions: str,
+    effects: str,
     records: str,
     settings: dict[str, Any],
     place: dict[str, Any],
     **files: str | list[str],
 ) -> dict[str, Any]:
-    """Write the scores, numbers, contributions and records of one method in one scenario; return facts for the spec.
+    """Write the scores, numbers, effects and records of one method in one scenario; return facts for the spec.
 
     Attacks learn only from shadow models: as trained, and as unlearned by the same method. Where the protocol trains
     none (``own_rows``), attacks learn from rows of the model that they attack.
@@ -38,7 +38,7 @@ def metrics(
     that fails gets such a row too, and the others keep their numbers. Results of an attack or metric that another job
     has computed for the same models are reused; ``place`` has their keys.
 
-    ``contributions`` (output): what each model and sample adds to the numbers that decide verdicts; ``records``
+    ``effects`` (output): what each model and sample adds to the numbers that decide verdicts; ``records``
     (output): the list of forgotten records that are still recognised. ``files``: inputs by role, as in
     `workflow.nodes.ROLES`; for imported models ``populations``, three files for each population.
     """
@@ -52,7 +52,7 @@ def metrics(
     numbers = measure(case, settings["metrics"], files=of["files"], terms=of["terms"], known=known)
     doubts = [*case.unread, *remarks(case.unlearned_files)]
     said = [*(Row("doubt", note=text) for text in doubts), *unchanged(case.before_files, case.unlearned_files)]
-    added.write(contributions, numbers.contributions)
+    added.write(effects, numbers.effects)
     lists.write(records, numbers.records)
     rows.write(metrics, [*numbers.rows, *said])
     seconds |= {name: part["seconds"] for name, part in numbers.parts.items()}
@@ -112,7 +112,7 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
         with suppress(ArtifactError):
             known[name] = Numbers(
                 numbers(place / "metrics.csv")[slice(*part["rows"])],
-                {key: deciding(place / "contributions.npz")[key] for key in part["contributions"]},
+                {key: deciding(place / "effects.npz")[key] for key in part["effects"]},
                 lines(place / "records.csv")[slice(*part["records"])], {name: part},
             )  # fmt: skip
     return known

@@ -56,10 +56,10 @@ class Distance:
     ``estimate``: the distance with its interval at 1 − α; ``inner``: the 1 − 2α interval of the two one-sided tests.
     For a metric that is the largest of several numbers, it is the smallest interval that contains those of all numbers;
     ``margin`` (far < 0, near > 0): the range of distances that count as equivalent; ``p``: the p-value of the
-    hypothesis that the method is retraining, before any correction over methods and metrics; ``far``: whether negative
-    distances mean less familiar than never seen (with F/F₀ they cannot); ``broken``: for a distance of utility, the
-    loss above which a model counts as broken; ``least``: the lower limit of the distance for the audited pairs, not for
-    others.
+    hypothesis that the method is retraining, before any correction over methods and metrics; ``two_sided``: whether
+    negative distances mean less familiar than never seen (with F/F₀ they cannot); ``broken``: for a distance of
+    utility, the loss above which a model counts as broken; ``least``: the lower limit of the distance for the audited
+    pairs, not for others.
     """
 
     metric: str
@@ -67,7 +67,7 @@ class Distance:
     inner: tuple[float, float]
     margin: tuple[float, float]
     p: float = np.nan
-    far: bool = True
+    two_sided: bool = True
     broken: float = np.inf
     least: float = -np.inf
 
@@ -222,7 +222,7 @@ def classify(
         note = names and f"{TOO}{names}, within the margin"
         return Decision(EQUIVALENT, widest, float(p[widest]), note)
     if significant:
-        over = [distance.far and distance.estimate.value < 0 for distance in deciding]
+        over = [distance.two_sided and distance.estimate.value < 0 for distance in deciding]
         names = ", ".join(deciding[k].metric for k in significant if over[k] != over[speaking])
         side = OVER_UNLEARNED if over[speaking] else DISTINGUISHABLE
         return Decision(side, speaking, float(p[speaking]), names and OTHER_SIDE + names)

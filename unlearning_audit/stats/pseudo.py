@@ -1,6 +1,6 @@
 """Influences of groups of models and of samples on numbers that are not means, as pseudo-values of a two-way jackknife.
 
-``paired.distances`` takes them in place of the contributions of a mean.
+``paired.distances`` takes them in place of the effects of a mean.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def seconds() -> float:
 
 
 class Checkpoints:
-    """The checkpoints of a job's models in its ``folder``. ``numbers``: for each model of the bank, its number among
+    """The checkpoints of a job's models in its ``folder``. ``numbers``: for each model of the stack, its number among
     the job's models; ``interval``: seconds between checkpoints (None: `seconds`).
 
     A checkpoint holds everything on which the rest of a training depends, at the end of an epoch: weights, buffers and
@@ -61,7 +61,7 @@ class Checkpoints:
         return time.monotonic() - since >= self.interval
 
     def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
-        """Write a checkpoint of the models of a ``group`` (numbers in the bank) after ``epoch`` epochs. If that fails,
+        """Write a checkpoint of the models of a ``group`` (numbers in the stack) after ``epoch`` epochs. If that fails,
         log it and continue the training.
 
         ``states``: kind ("weights", "buffers", "optimiser" …) → tensors, by name or as a list.

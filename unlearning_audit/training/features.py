@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from unlearning_audit.plugins.guard import PluginError
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.chunks import chunks
 from unlearning_audit.training.engine import State, forward_one, images_last, repeatable
+from unlearning_audit.training.stack import ModelStack
 
 #: Samples that are processed at once.
 CHUNK = 64
 
 
-def readings(bank: Bank, index: np.ndarray) -> np.ndarray:
+def readings(stack: ModelStack, index: np.ndarray) -> np.ndarray:
     """Return the inputs of each model's last layer for its samples ``index`` int64 [models, rows], in evaluation mode.
 
     The result is float32 [models, rows, width], with 0 where the index is −1. For a language model it is the mean over
@@ -25,52 +25,52 @@ def readings(bank: Bank, index: np.ndarray) -> np.ndarray:
     the mean over places. Raises PluginError for a model whose last layer is not called as a module, once and with one
     row per sample.
     """
-    bank.model.eval()
-    hidden = of_passages if "layer" in bank.readings else of_layer
+    stack.model.eval()
+    hidden = of_passages if "layer" in stack.readings else of_layer
     of_models = []
 
     def read(weights: tuple[State, State], rows: Tensor, part: slice) -> Tensor:
-        return hidden(bank, weights, bank.x[rows[part].to(bank.device)]).float().cpu()
+        return hidden(stack, weights, stack.x[rows[part].to(stack.device)]).float().cpu()
 
     for model, samples in enumerate(torch.from_numpy(index)):
         rows = samples[samples >= 0]
-        states = torch.cat([*chunks(len(rows), CHUNK, partial(read, bank.state(model), rows))])
+        states = torch.cat([*chunks(len(rows), CHUNK, partial(read, stack.state(model), rows))])
         whole = states.new_zeros((len(samples), states.shape[1]))
         whole[samples >= 0] = states
         of_models.append(whole.numpy())
     return np.stack(of_models)
 
 
-def of_passages(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
+def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
     """Return a language model's mean state over the scored tokens of each sample, after the last block and its norm:
     [n, width].
 
     ``weights``: parameters and buffers of one model; ``x`` int [n, length]: the samples' tokens.
     """
-    states = bank.answers(weights, x, f"layer {bank.model.layers}")
+    states = stack.answers(weights, x, f"layer {stack.model.layers}")
     scored = (x[:, 1:] >= 0).to(states.dtype).unsqueeze(-1)
     return (states * scored).sum(1) / scored.sum(1)
 
 
 @torch.no_grad()
 @repeatable()
-def of_layer(bank: Bank, weights: tuple[State, State], x: Tensor) -> Tensor:
+def of_layer(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
     """Return the inputs of one model's final layer for the samples ``x`` [n, …]: [n, width].
 
     ``weights``: parameters and buffers of the model. Raises PluginError if the layer is not called as a module, once
     and with one row per sample.
     """
-    layer, inputs = bank.model.get_submodule(str(bank.final_layer)), []
+    layer, inputs = stack.model.get_submodule(str(stack.final_layer)), []
 
     def keep(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         inputs.append((*arguments, *keywords.values())[0])
 
     with layer.register_forward_pre_hook(keep, with_kwargs=True):
-        forward_one(bank.model, *weights, images_last(bank.scaled(x)))
+        forward_one(stack.model, *weights, images_last(stack.scaled(x)))
     if len(inputs) != 1 or len(inputs[0]) != len(x):
         rows = f"with {len(inputs[0])} rows for {len(x)} samples" if len(inputs) == 1 else f"{len(inputs)} times"
         raise PluginError(
-            f"what goes into the last layer {bank.final_layer!r} cannot be read: a forward pass runs it {rows}; "
+            f"what goes into the last layer {stack.final_layer!r} cannot be read: a forward pass runs it {rows}; "
             "call it as a module, once and with a row for each sample, or leave out the metrics that read features"
         )
     return _pooled(inputs[0], layer)

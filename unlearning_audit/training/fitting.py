@@ -1,4 +1,4 @@
-"""The training loop of a bank: epochs of passes over streams of batches."""
+"""The training loop of a stack: epochs of passes over streams of batches."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
@@ -25,14 +25,14 @@ Penalty = Callable[[State, int | Tensor], Tensor]
 
 @dataclass
 class Fit:
-    """One call of `Bank.fit`. Most fields are its arguments, with every pass as a tuple of streams.
+    """One call of `ModelStack.fit`. Most fields are its arguments, with every pass as a tuple of streams.
 
     ``pieces``: in how many parts a batch is processed, one at a time; there are several only if a card's memory does
-    not hold the batch. ``heartbeat`` prints the progress. ``recorded``: name → [models, …], the updates that `Bank.fit`
-    returns.
+    not hold the batch. ``heartbeat`` prints the progress. ``recorded``: name → [models, …], the updates that
+    `ModelStack.fit` returns.
     """
 
-    bank: Models
+    stack: Models
     passes: tuple[tuple[Stream, ...], ...]
     optimiser: Optimiser | tuple[Optimiser, ...]
     epochs: int
@@ -60,8 +60,8 @@ class Fit:
         On a GPU, `lanes.run` takes its place.
         """
         self.begin()
-        engine = self.bank.engine
-        for group in engine.groups(len(self.bank)):
+        engine = self.stack.engine
+        for group in engine.groups(len(self.stack)):
             leaves, buffers = self.copy_state(group)
             with engine.lasting(leaves, buffers) if isinstance(engine, Serial) else nullcontext():
                 for _ in self.course(group, leaves, buffers):
@@ -71,9 +71,9 @@ class Fit:
 
     def begin(self) -> None:
         """Start the clock, and allocate the recorded updates if they are requested."""
-        self.heartbeat = Heartbeat(self.purpose, len(self.bank), self.epochs)
+        self.heartbeat = Heartbeat(self.purpose, len(self.stack), self.epochs)
         if self.record is not None:
-            self.recorded = {k: torch.zeros_like(v) for k, v in self.bank.parameters.items()}
+            self.recorded = {k: torch.zeros_like(v) for k, v in self.stack.parameters.items()}
 
     def recordable(self) -> bool:
         """Return whether steps may be recorded and replayed: all losses and the penalty are the library's, which
@@ -88,13 +88,13 @@ class Fit:
     def copy_state(self, group: list[int]) -> tuple[State, State]:
         """Return copies of the parameters of a ``group`` of models, with gradients for the trained ones, and of their
         buffers: name → [n, …] each."""
-        moving = set(self.bank.parameters if self.only is None else self.only)
-        leaves = {k: v[group].clone().requires_grad_(k in moving) for k, v in self.bank.parameters.items()}
-        return leaves, {k: v[group].clone() for k, v in self.bank.buffers.items()}
+        moving = set(self.stack.parameters if self.only is None else self.only)
+        leaves = {k: v[group].clone().requires_grad_(k in moving) for k, v in self.stack.parameters.items()}
+        return leaves, {k: v[group].clone() for k, v in self.stack.buffers.items()}
 
     def write_back(self, group: list[int], leaves: State, buffers: State) -> None:
-        """Write the trained parameters and buffers of a ``group`` of models back to the bank."""
-        for state, trained in ((self.bank.parameters, leaves), (self.bank.buffers, buffers)):
+        """Write the trained parameters and buffers of a ``group`` of models back to the stack."""
+        for state, trained in ((self.stack.parameters, leaves), (self.stack.buffers, buffers)):
             for k, v in trained.items():
                 state[k][group] = v.detach()
 
@@ -161,7 +161,7 @@ class Fit:
         """
         moving, shared = [v for v in leaves.values() if v.requires_grad], isinstance(self.optimiser, Optimiser)
         steppers = [
-            settings.build(moving, settings.recorded_rate(self.bank.device) if recorded else None)
+            settings.build(moving, settings.recorded_rate(self.stack.device) if recorded else None)
             for settings in (self.optimisers[:1] if shared else self.optimisers)
         ]
         return steppers * len(self.passes) if shared else steppers
@@ -186,7 +186,7 @@ class Fit:
                 return 0
             self.prepare(group, states)
             remembered = states.get("optimiser", {})
-            stepper.load([remembered[str(i)].to(self.bank.device) for i in range(len(remembered))])
+            stepper.load([remembered[str(i)].to(self.stack.device) for i in range(len(remembered))])
         except (KeyError, ValueError, RuntimeError):  # of other models, or another optimiser
             self.prepare(group, {})
             return 0
@@ -197,13 +197,13 @@ class Fit:
 
     def _orders(self, group: list[int], first: int) -> list[list[Order]]:
         """Return the order of the rows, from the ``first`` epoch on, of every stream of every pass: [pass][stream]."""
-        seeds = [self.bank.seeds[model] for model in group]
+        seeds = [self.stack.seeds[model] for model in group]
         return [
             [
                 Order(
                     stream.rows[group], seeds, f"{self.purpose}/{p}.{s}",
                     stream.batch_size or optimiser.batch_size, jitter=optimiser.augment == "crop_flip",
-                    device=self.bank.device, passes=first,
+                    device=self.stack.device, passes=first,
                 )
                 for s, stream in enumerate(streams)
             ]
@@ -228,8 +228,8 @@ class Fit:
             total = reduce(torch.add, losses)
             # With a gradient given in place of a sum, torch imports its compiler's symbols: three seconds a process.
             (total if total.numel() == 1 else total.sum()).backward()
-        if isinstance(self.bank.engine, Serial):
-            self.bank.engine.hand_on()
+        if isinstance(self.stack.engine, Serial):
+            self.stack.engine.hand_on()
         before = {k: leaves[k].detach().clone() for k in state.sums}
         with torch.no_grad():
             for k, factor in state.scale.items():
@@ -260,10 +260,10 @@ class Fit:
             elif pieces > 1:
                 rows = rows.tensor_split(pieces, 1)[piece]
                 jitter = None if jitter is None else jitter.tensor_split(pieces, 1)[piece]
-            batch = self.bank.read(state.group, rows, jitter)
+            batch = self.stack.read(state.group, rows, jitter)
             batch.epoch, batch.first, batch.reading = state.epoch, first, stream.reading
             batch.loss_state = state.loss_state
-            batch.logits = self.bank.forward(state.leaves, state.buffers, batch.x, stream.reading)
+            batch.logits = self.stack.forward(state.leaves, state.buffers, batch.x, stream.reading)
             if stream.loss is not None:
                 loss = _reduced(stream.loss, batch, whole if pieces > 1 else None)
                 losses.append(loss if stream.weight == 1 else stream.weight * loss)
@@ -273,7 +273,7 @@ class Fit:
     def divisible(self) -> bool:
         """Return whether a batch may be processed in pieces: no sample affects another sample's loss, neither by batch
         normalisation nor by a loss with the attribute ``whole``. A user's loss is never divided."""
-        norms = (m for m in self.bank.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
+        norms = (m for m in self.stack.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
         losses = [stream.loss for streams in self.passes for stream in streams]
         return (
             self.recordable()
@@ -332,7 +332,7 @@ class GroupState:
         self.loss_state: dict[str, Any] = {}
         self.epoch: int | Tensor = 0
         if recorded:
-            self.epoch = torch.zeros((), dtype=torch.float64, device=fit.bank.device)
+            self.epoch = torch.zeros((), dtype=torch.float64, device=fit.stack.device)
         self.masked = {
             k: (fit.mask[k][group], v.detach().clone()) for k, v in leaves.items() if fit.mask and v.requires_grad
         }
@@ -340,7 +340,7 @@ class GroupState:
         self.marks: Tensor | None = None
         self.sums: State = {}
         if fit.record is not None:
-            self.marks = torch.from_numpy(fit.record[group]).to(fit.bank.device)
+            self.marks = torch.from_numpy(fit.record[group]).to(fit.stack.device)
             self.sums = {k: torch.zeros_like(v) for k, v in leaves.items() if v.requires_grad}
 
     def turn(self, epoch: int) -> None:
@@ -353,7 +353,7 @@ class GroupState:
         for loss in (stream.loss for streams in self.fit.passes for stream in streams):
             begin = getattr(loss, "begin", None)
             if begin is not None:
-                begin(epoch, self.group, self.loss_state, self.fit.bank.device)
+                begin(epoch, self.group, self.loss_state, self.fit.stack.device)
 
     def add(self, before: State, touched: Tensor) -> None:
         """Add this step's update to the sums of the models in ``touched`` bool [n]. ``before``: name → the weights

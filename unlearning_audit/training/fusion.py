@@ -26,9 +26,9 @@ LONG = 20_000
 def suitable(fit: Fit) -> bool:
     """Return whether a fit can gain from fusion: it is long and not private, and its networks read images, are trained
     one by one and draw no random numbers."""
-    bank = fit.bank
-    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in bank.model.modules())
-    plain = isinstance(bank.engine, Serial) and bank.x.ndim == 4 and bank.model.training and not random
+    stack = fit.stack
+    random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in stack.model.modules())
+    plain = isinstance(stack.engine, Serial) and stack.x.ndim == 4 and stack.model.training and not random
     return type(fit) is Fit and plain and steps(fit) >= LONG
 
 
@@ -38,7 +38,7 @@ def steps(fit: Fit) -> int:
         math.ceil(streams[0].rows.index.shape[1] / (streams[0].batch_size or optimiser.batch_size))
         for streams, optimiser in zip(fit.passes, fit.optimisers, strict=True)
     )
-    return int(sum(batches) * fit.epochs * len(fit.bank))
+    return int(sum(batches) * fit.epochs * len(fit.stack))
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def fused(fit: Fit) -> Iterator[None]:
     One step is tried before, on copies of the weights. If the compiler fails, log it, and the fit continues without
     fusion. Errors of exhausted memory are raised.
     """
-    engine = fit.bank.engine
+    engine = fit.stack.engine
     if not (isinstance(engine, Serial) and card.compiled() and suitable(fit)):
         yield
         return
@@ -57,7 +57,7 @@ def fused(fit: Fit) -> Iterator[None]:
     size = stream.batch_size or fit.optimisers[0].batch_size
     start = time.monotonic()
     try:
-        engine.fusion = Fusion(fit.bank.model, size)
+        engine.fusion = Fusion(fit.stack.model, size)
         rehearse(fit, size)
         print(f"layers were fused in {time.monotonic() - start:.0f} s", flush=True)
     except Exception as error:
@@ -73,8 +73,8 @@ def fused(fit: Fit) -> Iterator[None]:
 
 def rehearse(fit: Fit, size: int) -> None:
     """Run one step of ``size`` samples of the first model, forward and backward, on copies of its weights."""
-    bank = fit.bank
-    group = bank.engine.groups(len(bank))[0]
-    rows = torch.arange(size).remainder(len(bank.x)).expand(len(group), -1)
+    stack = fit.stack
+    group = stack.engine.groups(len(stack))[0]
+    rows = torch.arange(size).remainder(len(stack.x)).expand(len(group), -1)
     leaves, buffers = fit.copy_state(group)
-    bank.forward(leaves, buffers, bank.read(group, rows).x).sum().backward()
+    stack.forward(leaves, buffers, stack.read(group, rows).x).sum().backward()

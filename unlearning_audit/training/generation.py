@@ -17,7 +17,7 @@ CHUNK = 64
 Choice = Callable[[Tensor, int], Tensor]
 
 
-def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
+def greedy(stack: Models, rows: np.ndarray) -> np.ndarray:
     """Generate, for each model, text in place of the scored tokens of its samples ``rows`` int64 [models, rows] (−1: no
     sample).
 
@@ -26,17 +26,17 @@ def greedy(bank: Models, rows: np.ndarray) -> np.ndarray:
     are processed in order and for each model alone, so that the result does not depend on other models. Raises
     ValueError for models that do not predict tokens.
     """
-    _check(bank)
-    answers = np.full((*rows.shape, bank.x.shape[1] - 1), -1, np.int32)
+    _check(stack)
+    answers = np.full((*rows.shape, stack.x.shape[1] - 1), -1, np.int32)
     for model, samples in enumerate(rows):
-        weights = bank.state(model)  # copied once, not for every token
+        weights = stack.state(model)  # copied once, not for every token
         for at in np.split(np.flatnonzero(samples >= 0), range(CHUNK, int((samples >= 0).sum()), CHUNK)):
-            x = bank.x[torch.from_numpy(samples[at]).to(bank.device)]
-            answers[model, at] = continued(bank, weights, x).cpu().numpy()
+            x = stack.x[torch.from_numpy(samples[at]).to(stack.device)]
+            answers[model, at] = continued(stack, weights, x).cpu().numpy()
     return answers
 
 
-def sampled(bank: Models, rows: np.ndarray, answers: int) -> np.ndarray:
+def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     """Generate ``answers`` texts at temperature 1 for each sample of each model, in place of its scored tokens: int32
     [models, rows, answers, length − 1], filled with −1.
 
@@ -45,28 +45,28 @@ def sampled(bank: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     is the quantile of its distribution at a uniform number from a stream keyed by the model's seed and the sample. So
     further answers, samples or models change none of them. Raises ValueError for models that do not predict tokens.
     """
-    _check(bank)
-    length = bank.x.shape[1]
+    _check(stack)
+    length = stack.x.shape[1]
     tokens = np.full((*rows.shape, answers, length - 1), -1, np.int32)
     for model, samples in enumerate(rows):
-        weights = bank.state(model)
+        weights = stack.state(model)
         pairs = np.argwhere(np.broadcast_to(samples[:, None] >= 0, (len(samples), answers)))
         for first in range(0, len(pairs), CHUNK):
             at, answer = pairs[first : first + CHUNK].T
             uniform = {
-                sample: generator("sampled", bank.seeds[model], sample).random((answers, length))
+                sample: generator("sampled", stack.seeds[model], sample).random((answers, length))
                 for sample in np.unique(samples[at]).tolist()
             }
             quantiles = np.stack([uniform[s][a] for s, a in zip(samples[at].tolist(), answer.tolist(), strict=True)])
-            choice = at_quantiles(torch.from_numpy(quantiles).to(bank.device))
-            x = bank.x[torch.from_numpy(samples[at]).to(bank.device)]
-            tokens[model, at, answer] = continued(bank, weights, x, choice).cpu().numpy()
+            choice = at_quantiles(torch.from_numpy(quantiles).to(stack.device))
+            x = stack.x[torch.from_numpy(samples[at]).to(stack.device)]
+            tokens[model, at, answer] = continued(stack, weights, x, choice).cpu().numpy()
     return tokens
 
 
-def _check(bank: Models) -> None:
+def _check(stack: Models) -> None:
     """Raise ValueError for models that do not predict tokens."""
-    if "next" not in bank.readings:
+    if "next" not in stack.readings:
         raise ValueError("a metric reads generated text, which only language models say; leave it out")
 
 
@@ -87,7 +87,7 @@ def at_quantiles(uniform: Tensor) -> Choice:
     return choice
 
 
-def continued(bank: Models, weights: tuple[State, State], x: Tensor, choice: Choice = likeliest) -> Tensor:
+def continued(stack: Models, weights: tuple[State, State], x: Tensor, choice: Choice = likeliest) -> Tensor:
     """Generate text for the samples ``x`` int [n, length] by one model, choosing tokens by ``choice``: int [n, length −
     1].
 
@@ -98,7 +98,7 @@ def continued(bank: Models, weights: tuple[State, State], x: Tensor, choice: Cho
     place = torch.arange(x.shape[1], device=x.device)
     text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
     for t in range(int(first.min()), int(last.max())):
-        token = choice(bank.answers(weights, text[:, :t], "next"), t).to(text.dtype)
+        token = choice(stack.answers(weights, text[:, :t], "next"), t).to(text.dtype)
         text[:, t] = torch.where((first <= t) & (t < last), token, text[:, t])
     from_first = first[:, None] + place[:-1]
     answer = text.gather(1, from_first.clamp(max=x.shape[1] - 1))

@@ -32,7 +32,7 @@ def in_flight() -> int:
 
 
 def run(fit: Fit) -> State | None:
-    """Train all groups of models on a GPU, several at a time, and write the results to the bank. Return the recorded
+    """Train all groups of models on a GPU, several at a time, and write the results to the stack. Return the recorded
     updates, name → [models, …], or None if none are requested.
 
     If memory is exhausted, half of the groups continue and the others start again later. A single group that is too
@@ -65,8 +65,8 @@ class Traffic:
     """
 
     def __init__(self, fit: Fit) -> None:
-        self.fit, self.on_gpu = fit, torch.device(fit.bank.device).type == "cuda"
-        self.waiting = fit.bank.engine.groups(len(fit.bank))
+        self.fit, self.on_gpu = fit, torch.device(fit.stack.device).type == "cuda"
+        self.waiting = fit.stack.engine.groups(len(fit.stack))
         self.lanes: list[Lane] = []
         # A user's loss may remember the models that it saw last, so its groups come one after the other.
         self.most = min(in_flight(), len(self.waiting)) if fit.recordable() else 1
@@ -104,7 +104,7 @@ class Traffic:
         stopped groups start again later.
 
         If there is a single lane, its group is divided, or its batches are. Raises ``trouble`` if nothing is left to
-        divide. The bank has no results of stopped lanes.
+        divide. The stack has no results of stopped lanes.
         """
         self.free = None
         count, stopped = len(self.lanes), [lane]
@@ -198,7 +198,7 @@ class Lane:
         self.steps += 1
 
     def finish(self) -> None:
-        """Wait for the lane's stream, and write its models to the bank."""
+        """Wait for the lane's stream, and write its models to the stack."""
         if self.queue is not None:
             self.queue.synchronize()
         self.fit.write_back(self.group, *self.state)

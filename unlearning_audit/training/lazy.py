@@ -7,9 +7,9 @@ if TYPE_CHECKING:
     from torch import Tensor, dtype
     from torch.nn import Module
 
-    from unlearning_audit.training.bank import Bank
     from unlearning_audit.training.engine import State
+    from unlearning_audit.training.stack import ModelStack
 else:
-    Bank = Module = State = Tensor = dtype = Any
+    ModelStack = Module = State = Tensor = dtype = Any
 
-__all__ = ["Bank", "Module", "State", "Tensor", "dtype"]
+__all__ = ["ModelStack", "Module", "State", "Tensor", "dtype"]

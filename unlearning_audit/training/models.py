@@ -122,7 +122,7 @@ class Models:
         return self._places[key]
 
     def scaled(self, x: Tensor) -> Tensor:
-        """Return samples as models read them: uint8 scaled to [0, 1], reals in the bank's precision, integers
+        """Return samples as models read them: uint8 scaled to [0, 1], reals in the stack's precision, integers
         unchanged."""
         if x.dtype == torch.uint8:
             return x.to(self.dtype) / 255
@@ -179,7 +179,7 @@ class Models:
         return forward_one(self.model, *weights, self.scaled(x), reading)
 
     def extract(self, model: int) -> nn.Module:
-        """Return the model with the number ``model`` as a module that shares no memory with the bank."""
+        """Return the model with the number ``model`` as a module that shares no memory with the stack."""
         module = copy.deepcopy(self.model)
         self.fill(module, model)
         return module
@@ -247,7 +247,7 @@ class Models:
     def insert(self, model: int, weights: nn.Module | Mapping[str, Tensor]) -> None:
         """Replace the weights of the model with the number ``model`` by ``weights``, a module or a state dict.
 
-        Raises ValueError if it has other tensors than the bank, or if two names of one tied tensor have different
+        Raises ValueError if it has other tensors than the stack, or if two names of one tied tensor have different
         values.
         """
         state = dict(weights.state_dict() if isinstance(weights, nn.Module) else weights)

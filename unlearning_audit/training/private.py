@@ -1,4 +1,4 @@
-"""DP-SGD (Abadi et al. 2016) for every model of a bank: the ordinary loop with Poisson batches, clipped per-sample
+"""DP-SGD (Abadi et al. 2016) for every model of a stack: the ordinary loop with Poisson batches, clipped per-sample
 gradients and noise.
 
 Noise levels and accounting are Opacus' own. Importing Opacus takes seconds, so only a recipe with a privacy budget
@@ -35,22 +35,22 @@ from unlearning_audit.training.streams import Rows, Stream
 IMAGES = 128
 
 
-def train(bank: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints | None = None) -> None:
-    """Train every model on its ``rows`` by the bank's recipe, within the budget ``privacy``.
+def train(stack: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints | None = None) -> None:
+    """Train every model on its ``rows`` by the stack's recipe, within the budget ``privacy``.
 
     A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its gradient of the
     cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch size. Sampling, augmentation and
-    noise are keyed by the model's seed. Sets ``bank.privacy``: what each model's training spent (epsilon, delta; Rényi
+    noise are keyed by the model's seed. Sets ``stack.privacy``: what each model's training spent (epsilon, delta; Rényi
     accounting, one sample added or removed) and how (noise_multiplier, max_grad_norm, sample_rate, steps). Raises
     ValueError for a model whose per-sample gradients cannot be clipped, such as one with batch normalisation, and for a
     budget that no noise meets.
     """
-    refuse(bank.model)
-    per_epoch = steps_per_epoch(len(rows), bank.recipe.batch_size)
-    rate, steps = 1 / per_epoch, per_epoch * bank.recipe.epochs
+    refuse(stack.model)
+    per_epoch = steps_per_epoch(len(rows), stack.recipe.batch_size)
+    rate, steps = 1 / per_epoch, per_epoch * stack.recipe.epochs
     noise = noise_multiplier(privacy, rate, steps)
-    accountant = descend(bank, rows, noise, checkpoints)
-    bank.privacy = {
+    accountant = descend(stack, rows, noise, checkpoints)
+    stack.privacy = {
         "epsilon": float(accountant.get_epsilon(privacy.delta)), "delta": privacy.delta, "noise_multiplier": noise,
         "max_grad_norm": privacy.max_grad_norm, "sample_rate": rate, "steps": steps,
     }  # fmt: skip
@@ -95,22 +95,22 @@ def refuse(model: nn.Module) -> None:
         raise ValueError(f"dp: Opacus cannot train this model ({errors[0]}); choose another model or no dp")
 
 
-def descend(bank: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> RDPAccountant:
+def descend(stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> RDPAccountant:
     """Train all models with the noise multiplier ``noise``. Return the privacy accountant of one model, because all are
     equal.
 
     ``checkpoints``: where an interrupted training resumes.
     """
-    bank.model.train()
-    confirm(bank, rows.index[0][:2])
-    fit = PrivateFit(bank, rows, noise, checkpoints)
-    lanes.run(fit) if torch.device(bank.device).type == "cuda" else fit.run()
+    stack.model.train()
+    confirm(stack, rows.index[0][:2])
+    fit = PrivateFit(stack, rows, noise, checkpoints)
+    lanes.run(fit) if torch.device(stack.device).type == "cuda" else fit.run()
     accountant = RDPAccountant()
     accountant.history = [(noise, 1 / fit.per_epoch, fit.per_epoch * fit.epochs)]
     return accountant
 
 
-def confirm(bank: Models, rows: np.ndarray) -> None:
+def confirm(stack: Models, rows: np.ndarray) -> None:
     """Check that the per-sample gradients seen by `clipping` have the true norms, to 1 %, for the first model and the
     samples ``rows``. Raise ValueError if they do not.
 
@@ -118,10 +118,10 @@ def confirm(bank: Models, rows: np.ndarray) -> None:
     for all samples sees a single sample. Gradients would then be larger than the noise allows for. A network with
     random outputs (dropout) is not checked.
     """
-    loss, model = nn.functional.cross_entropy, copy.deepcopy(bank.model)
-    bank.fill(model, 0)
+    loss, model = nn.functional.cross_entropy, copy.deepcopy(stack.model)
+    stack.fill(model, 0)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    x, labels = bank.scaled(bank.x[torch.from_numpy(rows).to(bank.device)]), bank.labels_of(0, rows)
+    x, labels = stack.scaled(stack.x[torch.from_numpy(rows).to(stack.device)]), stack.labels_of(0, rows)
     with torch.random.fork_rng(devices=[]):
         if not torch.equal(model(x), model(x)):
             return
@@ -150,24 +150,24 @@ class PrivateFit(Fit):
     filled up to ``size`` with rows that have no loss.
     """
 
-    def __init__(self, bank: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> None:
-        recipe = bank.recipe
-        super().__init__(bank, ((Stream(rows),),), recipe, recipe.epochs, "private training", checkpoints=checkpoints)
-        self.noise, self.places = noise, places(bank.model)
+    def __init__(self, stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> None:
+        recipe = stack.recipe
+        super().__init__(stack, ((Stream(rows),),), recipe, recipe.epochs, "private training", checkpoints=checkpoints)
+        self.noise, self.places = noise, places(stack.model)
         self.limit = recipe.dp.max_grad_norm if recipe.dp is not None else math.inf
         self.per_epoch = steps_per_epoch(len(rows), recipe.batch_size)
         self.expected = len(rows) // self.per_epoch
         self.generators: dict[tuple[int, ...], list[torch.Generator]] = {}
-        chained = isinstance(bank.engine, Stacked) and bank.engine.layers is not None
-        on_card = torch.device(bank.device).type == "cuda"
+        chained = isinstance(stack.engine, Stacked) and stack.engine.layers is not None
+        on_card = torch.device(stack.device).type == "cuda"
         self.filled = chained or on_card
-        self.size = -(-recipe.batch_size // 4) if self.filled else IMAGES if bank.x.ndim == 4 else recipe.batch_size
+        self.size = -(-recipe.batch_size // 4) if self.filled else IMAGES if stack.x.ndim == 4 else recipe.batch_size
 
     def prepare(self, group: list[int], states: dict[str, State]) -> None:
         """Make each model's generator of noise, from its seed or, if ``states`` is not empty, from a checkpoint."""
         made = []
         for number, model in enumerate(group):
-            rng = torch.Generator(self.bank.device).manual_seed(seed_of(self.bank.seeds[model], "train/noise"))
+            rng = torch.Generator(self.stack.device).manual_seed(seed_of(self.stack.seeds[model], "train/noise"))
             if states:
                 rng.set_state(states["noise"][str(number)])
             made.append(rng)
@@ -180,7 +180,7 @@ class PrivateFit(Fit):
 
     def _orders(self, group: list[int], first: int) -> list[Any]:
         size = -(-self.size // self.pieces) if self.filled else 1
-        return [[Poisson(self.bank, group, self.passes[0][0].rows, size, first)]]
+        return [[Poisson(self.stack, group, self.passes[0][0].rows, size, first)]]
 
     def advance(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
         """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide by the
@@ -220,14 +220,14 @@ class PrivateFit(Fit):
         None.
         """
         [(rows, jitter)] = inputs
-        batch, engine = self.bank.read(state.group, rows.clamp(min=0), jitter), self.bank.engine
+        batch, engine = self.stack.read(state.group, rows.clamp(min=0), jitter), self.stack.engine
         labels = batch.labels.masked_fill(rows < 0, clipping.IGNORED)
         if isinstance(engine, Stacked) and engine.layers is not None:
             sums = clipping.of_chain(engine, state.leaves, batch.x, labels, self.limit)
             for name, total in sums.items():
                 gradients[name] += total
             return
-        model = self.bank.model
+        model = self.stack.model
         for slot in range(len(state.group)):
             weights: State = {name: nn.Parameter(value[slot]) for name, value in state.leaves.items()}
             weights |= {name: value[slot] for name, value in state.buffers.items()}
@@ -245,7 +245,7 @@ class Poisson:
     rows without a sample are −1. ``first``: the number of epochs to skip.
     """
 
-    bank: Models
+    stack: Models
     group: list[int]
     rows: Rows
     size: int
@@ -253,13 +253,13 @@ class Poisson:
     steps: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.steps = steps_per_epoch(len(self.rows), self.bank.recipe.batch_size)
+        self.steps = steps_per_epoch(len(self.rows), self.stack.recipe.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Yield one batch of all models for each step, from epoch ``first`` on: sample numbers, and shifts of images or
         None."""
         draws = [self._of_one(model) for model in self.group]
-        for step in range(self.steps * self.bank.recipe.epochs):
+        for step in range(self.steps * self.stack.recipe.epochs):
             batches = [next(draw) for draw in draws]
             if step < self.first * self.steps:
                 continue
@@ -270,15 +270,15 @@ class Poisson:
                 index[slot, : len(rows)] = rows
                 if shifts is not None:
                     jitter[slot, : len(rows)] = shifts
-            device = self.bank.device
+            device = self.stack.device
             yield torch.from_numpy(index).to(device), None if shifts is None else torch.from_numpy(jitter).to(device)
 
     def _of_one(self, model: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
         """Yield the batches of one model: sample numbers, and shifts of images or None."""
-        seed, rows = self.bank.seeds[model], self.rows.index[model]
+        seed, rows = self.stack.seeds[model], self.rows.index[model]
         sampling = torch.Generator().manual_seed(seed_of(seed, "train/sampling"))
         shifts = generator(seed, "train/augment")
         while True:
             sampled = rows[(torch.rand(len(rows), generator=sampling) < 1 / self.steps).numpy()]
-            augmented = self.bank.recipe.augment == "crop_flip"
+            augmented = self.stack.recipe.augment == "crop_flip"
             yield sampled, shifts.integers(0, [9, 9, 2], (len(sampled), 3), dtype=np.uint8) if augmented else None

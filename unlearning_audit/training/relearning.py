@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.optim import Optimiser
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows, Stream
 
 
@@ -13,16 +13,16 @@ def points(last: int) -> np.ndarray:
     return np.unique(np.r_[0, doubled, last])
 
 
-def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def curves(stack: ModelStack, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Let copies of the models learn the rows ``taught`` for up to ``last`` steps, and return their predictions during
     it.
 
-    The optimiser is that of the models' recipe, at its ``lr`` without a schedule and without augmentation. The bank is
+    The optimiser is that of the models' recipe, at its ``lr`` without a schedule and without augmentation. The stack is
     unchanged.
 
     Parameters
     ----------
-    bank : Bank
+    stack : ModelStack
         The models.
     taught : Rows
         The samples that each model learns.
@@ -40,13 +40,13 @@ def curves(bank: Bank, taught: Rows, rows: np.ndarray, last: int) -> tuple[np.nd
     right : bool [models, points, rows]
         Whether the prediction is right.
     """
-    settings = {name: getattr(bank.recipe, name) for name in Optimiser.model_fields}
+    settings = {name: getattr(stack.recipe, name) for name in Optimiser.model_fields}
     optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": (), "augment": "none"})
     steps_per_epoch = -(-len(taught) // optimiser.batch_size)
     steps, read = points(last), []
     for step in steps.tolist():
         # Each point trains from the start: a stopped optimiser loses its momentum. Batches come in the same order.
-        learner = bank.copy()
+        learner = stack.copy()
         if step:
             learner.fit(
                 Stream(taught), optimiser=optimiser, epochs=-(-step // steps_per_epoch), steps=step, purpose="relearn"

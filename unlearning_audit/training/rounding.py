@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.stack import ModelStack
 
 
 def rounded(weight: Tensor, bits: int) -> Tensor:
@@ -24,14 +24,14 @@ def rounded(weight: Tensor, bits: int) -> Tensor:
     return torch.where(step > 0, torch.round(weight / torch.where(step > 0, step, 1.0)) * step, weight)
 
 
-def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def answers(stack: ModelStack, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the predictions of models whose matrices and kernels are `rounded`, for each number of ``bits``.
 
-    Adapters are merged into the weights first. Biases and norms keep their precision. The bank is unchanged.
+    Adapters are merged into the weights first. Biases and norms keep their precision. The stack is unchanged.
 
     Parameters
     ----------
-    bank : Bank
+    stack : ModelStack
         The models.
     rows : int64 [rows]
         The samples that are predicted.
@@ -45,13 +45,13 @@ def answers(bank: Bank, rows: np.ndarray, bits: Sequence[int]) -> tuple[np.ndarr
     right : bool [models, bits, rows]
         Whether the prediction is right.
     """
-    if hasattr(bank.model, "merged"):  # one at a time, for then each has weights of its own
-        phi, right = zip(*(answers(_merged(bank, model), rows, bits) for model in range(len(bank))), strict=True)
+    if hasattr(stack.model, "merged"):  # one at a time, for then each has weights of its own
+        phi, right = zip(*(answers(_merged(stack, model), rows, bits) for model in range(len(stack))), strict=True)
         return np.concatenate(phi), np.concatenate(right)
     read = []
     for count in bits:
-        coarse = bank.copy()
-        coarse.edit(partial(_coarse, count, bank.turned))
+        coarse = stack.copy()
+        coarse.edit(partial(_coarse, count, stack.turned))
         read.append(coarse.predictions(rows))
     phi, right = (np.stack(part, axis=1) for part in zip(*read, strict=True))
     return phi, right
@@ -67,12 +67,12 @@ def _coarse(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:
     return rounded(value.mT, bits).mT.contiguous() if name in turned else rounded(value, bits)
 
 
-def _merged(bank: Bank, model: int) -> Bank:
-    """Return a bank of the one model with the number ``model``, whose adapters are merged into its weights as for
+def _merged(stack: ModelStack, model: int) -> ModelStack:
+    """Return a stack of the one model with the number ``model``, whose adapters are merged into its weights as for
     deployment."""
-    adapted: Any = bank.extract(model)
-    plain, labels = adapted.plain(), bank.labels if bank.labels.ndim == 1 else bank.labels[[model]]
-    return Bank.create(
-        lambda: plain, bank.x.cpu().numpy(), labels.cpu().numpy(), [bank.seeds[model]],
-        device=bank.device, dtype=bank.dtype,
+    adapted: Any = stack.extract(model)
+    plain, labels = adapted.plain(), stack.labels if stack.labels.ndim == 1 else stack.labels[[model]]
+    return ModelStack.create(
+        lambda: plain, stack.x.cpu().numpy(), labels.cpu().numpy(), [stack.seeds[model]],
+        device=stack.device, dtype=stack.dtype,
     )  # fmt: skip

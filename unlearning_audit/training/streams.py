@@ -66,7 +66,7 @@ class Batch:
     """The input of a loss at one step. The leading dimension n runs over the models of the group.
 
     ``x`` [n, b, …]; ``labels`` int64 [n, b]; ``logits`` [n, b, classes]; ``rows`` int64 [n, b]: sample numbers;
-    ``models``: the numbers of the models in the bank, and ``at``: the same numbers on the device, int64 [n, 1];
+    ``models``: the numbers of the models in the stack, and ``at``: the same numbers on the device, int64 [n, 1];
     ``epoch``: counted from 0 (a tensor [] in a step that is recorded once for all epochs); ``first``: the batch of the
     step's first stream (None in that stream itself); ``reading``: which output of the models ``logits`` holds, if not
     logits; ``loss_state``: what losses keep for these models until their training ends.

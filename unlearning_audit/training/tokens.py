@@ -10,28 +10,28 @@ from unlearning_audit.training.models import Models
 CHUNK, NUMBERS = 64, 2**26
 
 
-def readings(bank: Models, rows: np.ndarray) -> np.ndarray:
+def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
     """Return four values for every scored token of the samples ``rows`` int64 [rows]: float32 [models, rows, most, 4],
     NaN after a sample's last token.
 
-    ``most`` is the largest number of scored tokens of a sample in the bank. The values are log p of the token; mean and
-    standard deviation of log p under the model's own prediction; and the token's rank in the prediction, 0 for the most
-    probable (of equals, the first). Raises ValueError for models that do not predict tokens.
+    ``most`` is the largest number of scored tokens of a sample in the stack. The values are log p of the token; mean
+    and standard deviation of log p under the model's own prediction; and the token's rank in the prediction, 0 for the
+    most probable (of equals, the first). Raises ValueError for models that do not predict tokens.
     """
-    if "tokens" not in bank.readings:
+    if "tokens" not in stack.readings:
         raise ValueError("an attack or metric reads single tokens, which only language models predict; leave it out")
-    tokens, most = [], int((bank.x[:, 1:] >= 0).sum(1).max())
-    for model in range(len(bank)):
-        weights = bank.state(model)
-        parts = [bank.x[part.to(bank.device)] for part in torch.from_numpy(rows).split(chunk(bank))]
-        four = [packed(of(bank.answers(weights, x, "tokens"), x), x, most) for x in parts]
+    tokens, most = [], int((stack.x[:, 1:] >= 0).sum(1).max())
+    for model in range(len(stack)):
+        weights = stack.state(model)
+        parts = [stack.x[part.to(stack.device)] for part in torch.from_numpy(rows).split(chunk(stack))]
+        four = [packed(of(stack.answers(weights, x, "tokens"), x), x, most) for x in parts]
         tokens.append(torch.cat(four).cpu().numpy())
     return np.stack(tokens)
 
 
-def chunk(bank: Models) -> int:
+def chunk(stack: Models) -> int:
     """Return the number of samples that are processed at once, so that their logits are at most `NUMBERS` values."""
-    return max(1, min(CHUNK, NUMBERS // (bank.x.shape[1] * bank.vocabulary)))
+    return max(1, min(CHUNK, NUMBERS // (stack.x.shape[1] * stack.vocabulary)))
 
 
 def packed(four: Tensor, x: Tensor, most: int) -> Tensor:

@@ -13,9 +13,9 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store.files import Json, NoAnswerError, write_failure
-from unlearning_audit.training.bank import Bank
-from unlearning_audit.training.bank import write_failure as write_models_failure
 from unlearning_audit.training.engine import forward_one
+from unlearning_audit.training.stack import ModelStack
+from unlearning_audit.training.stack import write_failure as write_models_failure
 from unlearning_audit.training.streams import Rows
 
 
@@ -61,15 +61,15 @@ def check_built(model: object, classes: int, file: str) -> nn.Module:
     return model
 
 
-def check_model(bank: Bank, classes: int, file: str) -> None:
-    """Check that a user's model maps two samples of its bank to logits, float [2, classes], which are not
+def check_model(stack: ModelStack, classes: int, file: str) -> None:
+    """Check that a user's model maps two samples of its stack to logits, float [2, classes], which are not
     probabilities. Raises PluginError that says what is wrong."""
-    rows = min(2, len(bank.x))
-    kind = str(bank.scaled(bank.x[:1]).dtype).removeprefix("torch.")
-    requirement = f"for {kind} {[rows, *bank.x.shape[1:]]} the model must return logits, float [{rows}, {classes}]"
+    rows = min(2, len(stack.x))
+    kind = str(stack.scaled(stack.x[:1]).dtype).removeprefix("torch.")
+    requirement = f"for {kind} {[rows, *stack.x.shape[1:]]} the model must return logits, float [{rows}, {classes}]"
     try:
         with guard(file), torch.no_grad():
-            answer = forward_one(bank.model.eval(), *bank.state(0), bank.scaled(bank.x[:rows]))
+            answer = forward_one(stack.model.eval(), *stack.state(0), stack.scaled(stack.x[:rows]))
     except PluginError as error:
         raise PluginError(f"{error} ({requirement})") from None
     if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
@@ -80,9 +80,9 @@ def check_model(bank: Bank, classes: int, file: str) -> None:
 
 
 def run_method(
-    bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget: Rows, retain: Rows, file: str
+    stack: ModelStack, unlearn: Callable[[ModelStack, Rows, Rows], object], forget: Rows, retain: Rows, file: str
 ) -> float:
-    """Call ``unlearn`` with a bank of models and with their rows to forget and to retain, and return the seconds that
+    """Call ``unlearn`` with a stack of models and with their rows to forget and to retain, and return the seconds that
     it took.
 
     ``file``: the method's file, named in errors. Raises PluginError if the method raises an exception, or returns
@@ -90,9 +90,9 @@ def run_method(
     """
     started = time.perf_counter()
     with guard(file):
-        returned = unlearn(bank, forget, retain)
+        returned = unlearn(stack, forget, retain)
     if returned is not None:
-        rule = "unlearn must change the models of the bank in place and return nothing"
+        rule = "unlearn must change the models of the stack in place and return nothing"
         raise PluginError(f"{readable(file)}: {rule}; it returned {type_of(returned)}")
     return time.perf_counter() - started
 

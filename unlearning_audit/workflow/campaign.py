@@ -14,7 +14,7 @@ from unlearning_audit.comparisons.distances import RETRAIN, Read, Side
 from unlearning_audit.comparisons.tuning import Trial
 from unlearning_audit.evaluation import scoring
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.contributions import Contribution
+from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.trials import COLUMNS
 from unlearning_audit.plugins import registry
@@ -22,10 +22,10 @@ from unlearning_audit.plugins.guard import MachineError
 from unlearning_audit.randomness.keyed import generator, seed_of
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import ArtifactError, NoAnswerError, write_json
-from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 from unlearning_audit.workflow.attempt import run_method
-from unlearning_audit.workflow.open_bank import device_facts, open_bank
+from unlearning_audit.workflow.open_stack import device_facts, open_stack
 
 #: Random draws for the interval over several attacks. A trial uses only the strongest attack.
 DRAWS = 100
@@ -50,22 +50,22 @@ class Campaign:
         self.by_role = settings["tune"]["objective"] == "accuracy"
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__
-        bank = open_bank(self.data, membership, settings, place, base)
-        self.device, bank.information = bank.device, {}
-        bank.load(trained)
-        bank.seeds = membership.unlearning_seeds()
-        self.pairs, self.banks = [], []
+        stack = open_stack(self.data, membership, settings, place, base)
+        self.device, stack.information = stack.device, {}
+        stack.load(trained)
+        stack.seeds = membership.unlearning_seeds()
+        self.pairs, self.stacks = [], []
         for pair in np.unique(membership.block):
             models = np.flatnonzero(membership.block == pair)
             self.pairs.append(membership[models])
-            self.banks.append(bank.take(models))
+            self.stacks.append(stack.take(models))
         self.splits = [self._file("membership", pair) for pair in range(len(self.pairs))]
         for member, path in zip(self.pairs, self.splits, strict=True):
             member.write(path)
         self.originals, self.retrained = (self._parts(path, membership) for path in (originals, retrained))
         self.unlearned: dict[int, list[str]] = {}
         self.seconds: dict[int, float] = {}
-        self._yardsticks: dict[int, dict[str, Contribution]] = {}
+        self._yardsticks: dict[int, dict[str, Effect]] = {}
 
     def run(self, setting_file: str, trials: str) -> dict[str, Any]:
         """Evaluate the settings of a method in rounds: each round keeps the better ones and evaluates them on more
@@ -121,15 +121,15 @@ class Campaign:
     def _forgotten(self, number: int, options: dict[str, Any], pair: int) -> str:
         """Let the models of one pair unlearn with the method's ``options``, write their logits, and return the path.
         The seconds are added to those of the setting ``number``."""
-        bank, member = self.banks[pair].copy(), self.pairs[pair]
+        stack, member = self.stacks[pair].copy(), self.pairs[pair]
 
-        def unlearn(*models: Bank | Rows) -> object:
+        def unlearn(*models: ModelStack | Rows) -> object:
             return self.method.unlearn(*models, self.method.Options(**options))
 
-        seconds = run_method(bank, unlearn, Rows.where(member.forget), Rows.where(member.retain), self.file)
-        self.seconds[number] = self.seconds.get(number, 0.0) + seconds + bank.spared
+        seconds = run_method(stack, unlearn, Rows.where(member.forget), Rows.where(member.retain), self.file)
+        self.seconds[number] = self.seconds.get(number, 0.0) + seconds + stack.spared
         path = self._file(f"trial{number}", pair)
-        Logits(index=np.arange(len(self.data.y)), y=self.data.y, logits=bank.logits()).write(path)
+        Logits(index=np.arange(len(self.data.y)), y=self.data.y, logits=stack.logits()).write(path)
         return path
 
     def _judged(self, trial: Trial, files: list[str]) -> Trial:
@@ -140,21 +140,21 @@ class Campaign:
         that decide verdicts, or over all metrics if the objective is accuracy. The loss is the largest over the metrics
         that do not decide, 0 if there are none. Raises ValueError if no metric decides.
         """
-        contributions = {"trial": self._contributions(files)}
+        effects = {"trial": self._effects(files)}
         if trial.pairs not in self._yardsticks:
-            self._yardsticks[trial.pairs] = self._contributions(self.retrained[: trial.pairs])
-        contributions[RETRAIN] = self._yardsticks[trial.pairs]
+            self._yardsticks[trial.pairs] = self._effects(self.retrained[: trial.pairs])
+        effects[RETRAIN] = self._yardsticks[trial.pairs]
         reads = []
-        for metric in contributions["trial"]:
-            side = distances.against("trial", metric, contributions)
-            if isinstance(side, Side) and not side.audited.standard.coarse:
+        for metric in effects["trial"]:
+            side = distances.against("trial", metric, effects)
+            if isinstance(side, Side) and not side.audited.rule.coarse:
                 rng = generator(self.settings["seed"], "tune", metric)
                 reads.append(distances.read(side, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
-        deciding = [read for read in reads if self.by_role or read.side.audited.standard.deciding]
+        deciding = [read for read in reads if self.by_role or read.side.audited.rule.deciding]
         if not deciding:
             raise ValueError("no metric of this scenario measures the distance from retraining")
         furthest = max(deciding, key=lambda read: abs(_margins(read)))
-        losses = [_margins(read) for read in reads if not read.side.audited.standard.deciding]
+        losses = [_margins(read) for read in reads if not read.side.audited.rule.deciding]
         error = float(furthest.numbers.errors[furthest.place]) / _margin(furthest)
         return replace(
             trial, distance=abs(_margins(furthest)), error=error, lost=max(losses, default=0.0),
@@ -162,8 +162,8 @@ class Campaign:
             metric=furthest.metric + (f" ({furthest.attack})" if furthest.attack else ""),
         )  # fmt: skip
 
-    def _contributions(self, files: list[str]) -> dict[str, Contribution]:
-        """Return metric → the contributions of models to it, computed from the logits ``files``, one per pair, and from
+    def _effects(self, files: list[str]) -> dict[str, Effect]:
+        """Return metric → the effects of models to it, computed from the logits ``files``, one per pair, and from
         the scores of attacks that read logits only."""
         attacks = self.settings["attacks"]
         case = self._case(files, None)
@@ -176,12 +176,12 @@ class Campaign:
         merged = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]} if columns else None
         tables.write_scores(path, merged or tables.no_scores())
         case = self._case(files, path)
-        contributions: dict[str, Any] = {}
+        effects: dict[str, Any] = {}
         for entry in self.settings["metrics"].values():
             module = registry.load("metrics", entry["name"])
-            measure = module.accuracies_by_role if self.by_role else module.contributions
-            contributions |= measure(case, module.Options(**entry["options"]))
-        return contributions
+            measure = module.accuracies_by_role if self.by_role else module.effects
+            effects |= measure(case, module.Options(**entry["options"]))
+        return effects
 
     def _case(self, files: list[str], scores: str | None) -> Evaluation:
         """Return the evaluation of unlearned models with the logits ``files``, one per pair of models, and with the

@@ -19,8 +19,8 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import guard, type_of
 from unlearning_audit.protocols.external import INDEX
 from unlearning_audit.training import card, generation, tokens
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.engine import aliases
+from unlearning_audit.training.stack import ModelStack
 
 #: Prefix of a checkpoint's name among the files of a population.
 PREFIX = "checkpoint_"
@@ -58,13 +58,13 @@ def answered(
         continued = np.flatnonzero(rows.part < 2)[queried(alike, samples.part, generations)]
     tokens_of, continuations = [], []
     for path, index in zip(paths, continued, strict=True):
-        bank = _opened(path, rows, model)
-        if "tokens" not in bank.readings:
-            tokens_of.append(bank.logits()[0])
+        stack = _opened(path, rows, model)
+        if "tokens" not in stack.readings:
+            tokens_of.append(stack.logits()[0])
             continue
-        tokens_of.append(tokens.readings(bank, np.arange(len(rows.y)))[0])
+        tokens_of.append(tokens.readings(stack, np.arange(len(rows.y)))[0])
         if len(index):
-            continuations.append((index, generation.greedy(bank, index[None])[0]))
+            continuations.append((index, generation.greedy(stack, index[None])[0]))
     answers = np.stack(tokens_of)
     if answers.ndim == 4:
         return samples, member, _published(answers, rows, member, continuations)
@@ -113,9 +113,9 @@ def _without_views(rows: Data) -> Data:
     return replace(rows, **present, parent=None, view=None)
 
 
-def _opened(path: Path, samples: Data, wish: Options) -> Bank:
-    """Return a bank of one model with the weights of the checkpoint ``path``: a folder of transformers, or a state dict
-    in safetensors for the study's model.
+def _opened(path: Path, samples: Data, wish: Options) -> ModelStack:
+    """Return a stack of one model with the weights of the checkpoint ``path``: a folder of transformers, or a state
+    dict in safetensors for the study's model.
 
     ``samples``: what the model will be queried with. ``wish``: the model's name or file, and options.
     """
@@ -127,7 +127,7 @@ def _opened(path: Path, samples: Data, wish: Options) -> Bank:
             _load(model, path)
         return model
 
-    return Bank.create(build, samples.x, samples.y, np.zeros(1, np.int64), device=card.use())
+    return ModelStack.create(build, samples.x, samples.y, np.zeros(1, np.int64), device=card.use())
 
 
 def _builder(path: Path, samples: Data, wish: Options) -> Callable[[], nn.Module]:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from unlearning_audit.plugins.guard import readable
-from unlearning_audit.training.bank import Bank
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 #: The number of models in the rehearsal, and the largest numbers of samples that each forgets and keeps.
@@ -24,20 +24,22 @@ ROUNDING, MUCH = 1e-3, 0.1
 SECONDS = 60.0
 
 
-def influence(bank: Bank, unlearn: Callable[[Bank, Rows, Rows], object], forget: Rows, retain: Rows) -> float:
+def influence(
+    stack: ModelStack, unlearn: Callable[[ModelStack, Rows, Rows], object], forget: Rows, retain: Rows
+) -> float:
     """Return how far changing the other models moves the result of one model, divided by the distance that unlearning
     moves it.
 
     ``unlearn`` lets three models forget a few samples twice, with the same random numbers; the second time, the weights
     of the first and the last model are multiplied by `TIMES`, and the model in the middle is compared. The result is 0
-    for a method that changes every model independently, and for a bank of one model. It is also 0 if a repetition with
+    for a method that changes every model independently, and for a stack of one model. It is also 0 if a repetition with
     unchanged weights gives another result, because then nothing can be measured.
     """
-    if len(bank) < 2:
+    if len(stack) < 2:
         return 0.0
-    models = np.arange(MODELS) % len(bank)
+    models = np.arange(MODELS) % len(stack)
     sides = Rows(forget.index[models, :FORGOTTEN]), Rows(retain.index[models, :RETAINED])
-    before = bank.take(models)
+    before = stack.take(models)
 
     def end(times: float) -> torch.Tensor:
         """Let a copy of the three models unlearn, with the outer two multiplied by ``times``; return the weights of the
@@ -64,9 +66,9 @@ def _times(value: torch.Tensor, times: float) -> torch.Tensor:
     return factors.view(-1, *[1] * (value.ndim - 1))
 
 
-def _watched(bank: Bank) -> torch.Tensor:
+def _watched(stack: ModelStack) -> torch.Tensor:
     """Return all weights of the model in the middle, float64 [weights]."""
-    return torch.cat([value[1].detach().flatten().double() for value in bank.parameters.values()])
+    return torch.cat([value[1].detach().flatten().double() for value in stack.parameters.values()])
 
 
 def sentence(share: float, file: str) -> str:

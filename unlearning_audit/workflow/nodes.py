@@ -24,7 +24,7 @@ ROOT = "results"
 ROLES: dict[str, tuple[str, ...]] = {
     "data": ("data",), "splits": ("membership",), "selection": ("selection",), "tuned": ("chosen",),
     **dict.fromkeys(("populations", "attacked"), ("data", "membership", "logits")),
-    "metrics": ("metrics",), "contributions": ("contributions",),
+    "metrics": ("metrics",), "effects": ("effects",),
     **dict.fromkeys(("base", "trained", "models", "like"), ("models",)),
     **dict.fromkeys(("originals", "unlearned", "retrained", "control"), ("logits",)),
 }  # fmt: skip
@@ -58,14 +58,14 @@ class Node:
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """The files of one method in one scenario: its numbers, contributions and records, its scores (None without
+    """The files of one method in one scenario: its numbers, effects and records, its scores (None without
     attacks), and its data. ``unlearned``, ``originals`` and ``splits`` are the logits after and before unlearning and
     the memberships, one file for each batch of models."""
 
     scenario: Scenario
     method: str
     metrics: str
-    contributions: str
+    effects: str
     records: str
     scores: str | None
     unlearned: list[str]

@@ -65,7 +65,7 @@ def tuning(plan: Plan) -> dict[str, Any]:
     """Return the settings of the table of tuning.
 
     ``campaigns``: for each tuned method, the files of its chosen options, trials and costs, and the distances on the
-    audited pairs. ``places``: for each scenario with tuned methods, the contributions of all methods and the verdicts;
+    audited pairs. ``places``: for each scenario with tuned methods, the effects of all methods and the verdicts;
     of scenarios on equal data only the first, because they are not independent.
     """
     maker = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}
@@ -85,7 +85,7 @@ def tuning(plan: Plan) -> dict[str, Any]:
         where = case.scenario.place
         # Scenarios with common samples are not independent.
         if where in tuned and first.setdefault(repr(case.scenario.data), where) == where:
-            places.setdefault(where, []).append({"method": case.method, "contributions": case.contributions})
+            places.setdefault(where, []).append({"method": case.method, "effects": case.effects})
     verdicts = {c.scenario.place: c.outputs["verdicts"] for c in plan.comparisons}
     settings = {
         "study": plan.study.name, "campaigns": campaigns, "margins": plan.study.margins.model_dump(mode="json"),

@@ -414,9 +414,9 @@ class Models:
 
     def _beyond(self, kind: str, plugin: Plugin) -> bool:
         """Return whether trials of tuning leave out this attack or metric: a user's own file, one that reads more than
-        logits, or a metric without contributions, which cannot be compared with retraining."""
+        logits, or a metric without effects, which cannot be compared with retraining."""
         reads = {*registry.declared(kind, plugin.name, plugin.file)} & {*registry.defining("signals", "read")}
-        decides = kind != "metrics" or registry.defines(kind, plugin.name, plugin.file, "contributions")
+        decides = kind != "metrics" or registry.defines(kind, plugin.name, plugin.file, "effects")
         return bool(plugin.file or reads) or not decides
 
     def _unlearn(

@@ -123,7 +123,7 @@ class Judged(Models):
         settings = {"attacks": entries(attacks), "metrics": entries(metrics), **numbers}
         return self.plan.add(
             "metrics", label, settings, {**inputs, **asked},
-            ("scores.parquet", "metrics.csv", "contributions.npz", "records.csv"),
+            ("scores.parquet", "metrics.csv", "effects.npz", "records.csv"),
             [plugin for kind, chosen in (("attacks", attacks), ("metrics", metrics)) for of in chosen.values()
              for plugin in ((kind, of), *_signals_of(kind, of))],
             place={"attacks": {**self._own_files("attacks"), "keys": of_attacks},
@@ -143,7 +143,7 @@ class Judged(Models):
         files = metrics.outputs
         self.plan.cases.append(
             CaseFiles(
-                self.scenario, method, files["metrics"], files["contributions"], files["records"],
+                self.scenario, method, files["metrics"], files["effects"], files["records"],
                 files["scores"] if self.scenario.attacks else None, unlearned, trained,
                 [node.outputs["membership"] for node in splits], data.outputs["data"],
             )
@@ -151,12 +151,12 @@ class Judged(Models):
 
     def _compare(self, label: str, judged: dict[str, Node]) -> None:
         """Add the job that compares all methods with retraining and decides the verdicts. Nothing is added if no metric
-        has contributions, from which distances are measured.
+        has effects, from which distances are measured.
 
         ``label``: the label of its node. ``judged``: method → the node of its scores and metrics.
         """
         metrics = self.scenario.metrics.values()
-        if not any(registry.defines("metrics", metric.name, metric.file, "contributions") for metric in metrics):
+        if not any(registry.defines("metrics", metric.name, metric.file, "effects") for metric in metrics):
             return
         names, alpha = sorted(judged), extensions.level(self.plan, self.scenario.protocol.options.get("pairs"))
         settings = {
@@ -168,7 +168,7 @@ class Judged(Models):
         }  # fmt: skip
         nodes = [judged[name] for name in names]
         compared = self.plan.add(
-            "comparisons", label, settings, {"metrics": nodes, "contributions": nodes},
+            "comparisons", label, settings, {"metrics": nodes, "effects": nodes},
             ("verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"),
         )  # fmt: skip
         self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))

@@ -16,8 +16,8 @@ import torch
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.training import card
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 #: How much weights on the card may differ from those on the processor: after training in double precision (rates are
@@ -88,18 +88,18 @@ def record(checks: list[Check]) -> str:
     return json.dumps(facts, indent=1) + "\n"
 
 
-def _bank(
+def _stack(
     network: tuple[str, dict[str, Any]], device: str, dtype: torch.dtype = torch.float32, **recipe: object
-) -> Bank:
-    """Return a bank of three untrained models of a ``network`` (file in models/, options) on random images. ``recipe``:
-    fields of the training recipe that differ from the self-test's."""
+) -> ModelStack:
+    """Return a stack of three untrained models of a ``network`` (file in models/, options) on random images.
+    ``recipe``: fields of the training recipe that differ from the self-test's."""
     name, options = network
     architecture = registry.load("models", name)
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (SAMPLES, *IMAGE), dtype=np.uint8)
     settings = Recipe(**{"lr": 0.05, "momentum": 0.9, "weight_decay": 5e-4, "batch_size": 8, "epochs": 2, **recipe})
     model_options = architecture.Options(**options)
-    return Bank.create(
+    return ModelStack.create(
         lambda: architecture.build(model_options, IMAGE, CLASSES), x, rng.integers(0, CLASSES, SAMPLES), SEEDS,
         recipe=settings, device=device, dtype=dtype,
     )  # fmt: skip
@@ -115,11 +115,11 @@ def _rows() -> tuple[Rows, Rows, np.ndarray]:
     return Rows(np.stack([order[:13] for order in orders])), Rows(np.stack([order[13:44] for order in orders])), forget
 
 
-def _gap(*banks: Bank) -> float:
-    """Return the largest absolute difference between two banks in any weight or buffer."""
+def _gap(*stacks: ModelStack) -> float:
+    """Return the largest absolute difference between two stacks in any weight or buffer."""
     first, second = (
-        {name: value.detach().cpu().double() for name, value in (bank.parameters | bank.buffers).items()}
-        for bank in banks
+        {name: value.detach().cpu().double() for name, value in (stack.parameters | stack.buffers).items()}
+        for stack in stacks
     )
     return max(float((value - second[name]).abs().max()) for name, value in first.items())
 
@@ -128,10 +128,10 @@ def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) 
     """Train the same models on the processor and on the ``device``; return whether their weights agree, and a sentence
     on the difference."""
     settings = {"optimiser": optimiser, "schedule": "cosine", "lr": 0.05 if optimiser == "sgd" else 1e-3}
-    banks = [_bank(network, place, torch.float64, **settings) for place in ("cpu", device)]
-    for bank in banks:
-        bank.train(_rows()[1])
-    gap = _gap(*banks)
+    stacks = [_stack(network, place, torch.float64, **settings) for place in ("cpu", device)]
+    for stack in stacks:
+        stack.train(_rows()[1])
+    gap = _gap(*stacks)
     return gap < 10 * DOUBLE, f"weights differ from the processor's by {gap:.1e} after training in double precision"
 
 
@@ -140,11 +140,11 @@ def _method(name: str, network: tuple[str, dict[str, Any]], device: str) -> tupl
     and a sentence on the difference."""
     module, (forget, retain, mask) = registry.load("methods", name), _rows()
     options = module.Options(**{key: value for key, value in SHORT.items() if key in module.Options.model_fields})
-    banks = [_bank(network, place, epochs=1) for place in ("cpu", device)]
-    for bank in banks:
-        bank.train(Rows(np.concatenate([forget.index, retain.index], 1)), record=mask)
-        module.unlearn(bank, forget, retain, options)
-    gap = _gap(*banks)
+    stacks = [_stack(network, place, epochs=1) for place in ("cpu", device)]
+    for stack in stacks:
+        stack.train(Rows(np.concatenate([forget.index, retain.index], 1)), record=mask)
+        module.unlearn(stack, forget, retain, options)
+    gap = _gap(*stacks)
     return gap < SINGLE, f"weights differ from the processor's by {gap:.1e}"
 
 
@@ -154,10 +154,10 @@ def _repeated(network: tuple[str, dict[str, Any]], device: str) -> tuple[bool | 
 
     If they differ and equal bits were not requested, the first value is None, which reports without failing.
     """
-    banks = [_bank(network, device) for _ in range(2)]
-    for bank in banks:
-        bank.train(_rows()[1])
-    same = _gap(*banks) == 0
+    stacks = [_stack(network, device) for _ in range(2)]
+    for stack in stacks:
+        stack.train(_rows()[1])
+    same = _gap(*stacks) == 0
     if same or card.deterministic():
         return same, "yes" if same else "no, although UNLEARNING_DETERMINISTIC requests this"
     return None, "no; set UNLEARNING_DETERMINISTIC=1 to request this"

@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.readings import BySample
 from unlearning_audit.plugins import registry
 from unlearning_audit.store.files import Arrays
 from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_bank import device_facts, opened, targets
+from unlearning_audit.workflow.open_stack import device_facts, opened, targets
 
 
 def candidates(member: Membership) -> np.ndarray:
@@ -57,11 +57,11 @@ def signals(
             module.nothing(rows, settings).write(signals)
             return {"models": 0}
         parts = []
-        for part, of_part, bank in opened(samples, membership, settings, place, models=models[0], numbers=numbers):
+        for part, of_part, stack in opened(samples, membership, settings, place, models=models[0], numbers=numbers):
             with of_model(settings, place):
                 asked = rows if rows.ndim == 1 else rows[part]
-                parts.append(record(signal, module.read(bank, of_part, asked, settings), asked, len(bank)))
+                parts.append(record(signal, module.read(stack, of_part, asked, settings), asked, len(stack)))
         type(parts[0]).concatenate(parts).write(signals)
-        return {"models": len(numbers), **device_facts(bank.device)}
+        return {"models": len(numbers), **device_facts(stack.device)}
 
     return attempt(ask, None, signals, "model", place.get("file"), before="method", **place.get("terms", {}))

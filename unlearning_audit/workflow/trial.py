@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from unlearning_audit.data import Source
-    from unlearning_audit.training.bank import Bank
     from unlearning_audit.training.recipe import Recipe
+    from unlearning_audit.training.stack import ModelStack
     from unlearning_audit.training.streams import Rows
 
 #: The number of training samples, and of as many samples that are never seen; the share of the former to be forgotten.
@@ -121,19 +121,19 @@ class Setting:
         lost = round(FORGET * half)
         return {"forgotten": orders[:, :lost], "kept": orders[:, lost:half], "never seen": orders[:, half:]}
 
-    def bank(self) -> "Bank":
+    def stack(self) -> "ModelStack":
         """Return two untrained models."""
         import torch
 
-        from unlearning_audit.training.bank import Bank
+        from unlearning_audit.training.stack import ModelStack
 
         torch.set_num_threads(1)  # as jobs have; more of them wait for each other
-        return Bank.create(self.build, self.x, self.y, [0, 1], recipe=self.recipe)
+        return ModelStack.create(self.build, self.x, self.y, [0, 1], recipe=self.recipe)
 
-    def read(self, bank: "Bank") -> dict[str, tuple[float, float]]:
+    def read(self, stack: "ModelStack") -> dict[str, tuple[float, float]]:
         """Return "forgotten", "kept" and "never seen" → accuracy and mean loss on these rows, over both models. Raises
         NoAnswerError if logits are not finite."""
-        logits = bank.logits().astype(np.float64)
+        logits = stack.logits().astype(np.float64)
         if not np.isfinite(logits).all():
             raise NoAnswerError("the models answer NaN or infinite logits; choose a smaller lr")
         loss = -log_softmax(logits, axis=-1)[:, np.arange(len(self.y)), self.y]
@@ -164,9 +164,9 @@ class Setting:
         """
         if self.recipe.epochs == 1:
             return self
-        bank = replace(self, recipe=self.recipe.model_copy(update={"epochs": 1})).bank()
+        stack = replace(self, recipe=self.recipe.model_copy(update={"epochs": 1})).stack()
         started = time.perf_counter()
-        bank.train(self.trained)
+        stack.train(self.trained)
         epochs = int(seconds / max(time.perf_counter() - started, 1e-6))
         if epochs >= self.recipe.epochs:
             return self
@@ -206,7 +206,7 @@ def setting(plan: Plan, name: str = "") -> Setting:
     """
     from unlearning_audit.data import prepare, read_source
     from unlearning_audit.training.recipe import Recipe
-    from unlearning_audit.workflow.open_bank import builder
+    from unlearning_audit.workflow.open_stack import builder
 
     names = list(dict.fromkeys(scenario.name for scenario in plan.study.scenarios))
     if name and name not in names:
@@ -277,19 +277,19 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     from unlearning_audit.workflow.attempt import run_method
 
     setting = (setting or digits()).within(SECONDS)
-    bank, sides, mask = setting.bank(), setting.sides, setting.mask("forgotten")
+    stack, sides, mask = setting.stack(), setting.sides, setting.mask("forgotten")
     started = time.perf_counter()
-    bank.train(setting.trained, record=mask if setting.recipe.record_updates else None)
+    stack.train(setting.trained, record=mask if setting.recipe.record_updates else None)
     training = time.perf_counter() - started
-    logits, before, retrained = bank.logits(), setting.read(bank), bank.copy()
+    logits, before, retrained = stack.logits(), setting.read(stack), stack.copy()
     retrained.reset("retrain")
     retrained.train(Rows(sides["kept"]))
     module = registry.load("methods", plugin.name, plugin.file)
     options = module.Options(**plugin.options)
     rows = Rows(sides["forgotten"]), Rows(sides["kept"])
-    seconds = run_method(bank, lambda *models: module.unlearn(*models, options), *rows, file)
+    seconds = run_method(stack, lambda *models: module.unlearn(*models, options), *rows, file)
     try:
-        after = setting.read(bank)
+        after = setting.read(stack)
     except NoAnswerError as error:
         raise NoAnswerError(f"{file}: {error}") from None
     models, one_label = (before, after, setting.read(retrained)), len(np.unique(setting.y[setting.rows])) == 1
@@ -297,7 +297,7 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     def numbers(accuracy: float, loss: float) -> str:
         return f"{'—' if one_label else format(accuracy, '.2f'):>6}{loss:>7.3g}"
 
-    was, now = (expit(phi(logits=values, y=setting.y)) for values in (logits, bank.logits()))
+    was, now = (expit(phi(logits=values, y=setting.y)) for values in (logits, stack.logits()))
     exchanged = mistakes.sides_exchanged(was, now, mask, setting.mask("kept"))
     lost, all_ = sides["forgotten"].shape[1], len(setting.trained)
     return [
@@ -305,7 +305,7 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
         *setting.notes,
         f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
         *(f"  {side:<20}" + "".join(numbers(*model[side]) for model in models) for side in sides),
-        *(["  It changed nothing: the logits are identical."] * bool(np.array_equal(logits, bank.logits()))),
+        *(["  It changed nothing: the logits are identical."] * bool(np.array_equal(logits, stack.logits()))),
         *([f"  {exchanged[0].upper()}{exchanged[1:]}"] if exchanged else []),
         f"  {seconds:.2f} s for both models; {training:.2f} s to train them.",
     ]
@@ -332,7 +332,7 @@ def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
         for shape in ((64,), (1, 8, 8), (3, 32, 32)):
             setting = digits(shape, build)
             try:
-                check_model(setting.bank(), setting.classes, file)
+                check_model(setting.stack(), setting.classes, file)
             except PluginError as error:
                 problems.append(error)
                 continue
@@ -342,18 +342,18 @@ def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     else:
         x, classes = setting.x, setting.classes
         setting = replace(setting, build=lambda: build(x.shape[1:], classes))
-        check_model(setting.bank(), classes, file)
+        check_model(setting.stack(), classes, file)
     with guard(file):
         setting = setting.within(SECONDS)
-        bank, started = setting.bank(), time.perf_counter()
-        bank.train(setting.trained)
-    seconds, right = time.perf_counter() - started, setting.read(bank)
+        stack, started = setting.stack(), time.perf_counter()
+        stack.train(setting.trained)
+    seconds, right = time.perf_counter() - started, setting.read(stack)
     counts = {side: rows.shape[1] for side, rows in setting.sides.items()}
     samples = counts["forgotten"] + counts["kept"]
     learned = sum(right[side][0] * counts[side] for side in ("forgotten", "kept")) / samples
-    size = sum(value[0].numel() for value in bank.parameters.values())
+    size = sum(value[0].numel() for value in stack.parameters.values())
     return [
-        f"{file} runs correctly: {size:,} weights, last layer {bank.final_layer!r}.",
+        f"{file} runs correctly: {size:,} weights, last layer {stack.final_layer!r}.",
         *setting.notes,
         f"  Two models of {samples} samples of {setting.about}: accuracy {learned:.2f} on these and "
         f"{right['never seen'][0]:.2f} on others",

@@ -29,7 +29,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         # Panels of one metric share their limits; those of rates include 1.
         ends = reach.setdefault(metric, [1.0] if metric in ("q", "ic_score") else [])
         before = len(ends)
-        _, best = sentences.yardstick(numbers, where, wish["attack"])
+        _, best = sentences.reference(numbers, where, wish["attack"])
         if best.bounded:
             axis.axvspan(best.low, best.high, color=style.GRID, alpha=0.55, lw=0, zorder=0)
         for row, (name, case) in enumerate(numbers.by_method(where).items()):
@@ -65,7 +65,7 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
     for case in numbers.cases:
         if case["method"] not in naming.BASELINES:
             where, cell = lookup.place(case), numbers.primary(case, wish["attack"])[1]
-            _, best = sentences.yardstick(numbers, where, wish["attack"])
+            _, best = sentences.reference(numbers, where, wish["attack"])
             if best.bounded and cell.bounded:
                 met.setdefault(lookup.label(where), []).append(cell.low <= best.high and cell.high >= best.low)
     counts = [f"{sum(some)} of {len(some)}{f' in {place}' if len(met) > 1 else ''}" for place, some in met.items()]

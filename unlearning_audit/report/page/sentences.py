@@ -67,7 +67,7 @@ def with_interval(label: str, cell: Cell) -> str:
     return f"{label} {interval(cell, decimals([cell]))}"
 
 
-def yardstick(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
+def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
     """Return the retrained models to whose number those of methods are shown in comparison, as ("retrain_control" or
     "retrain", number).
 

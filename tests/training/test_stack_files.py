@@ -1,31 +1,31 @@
-"""Banks as files: what survives, and what is refused by name."""
+"""Stacks as files: what survives, and what is refused by name."""
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from unlearning_audit.store.files import ArtifactError
 
-from bank_cases import SEEDS, conv, fresh, same, trained
+from stack_cases import SEEDS, conv, fresh, same, trained
 
 
 @pytest.fixture
 def stored(tmp_path):
-    bank = trained(conv, SEEDS[:3])
-    bank.write(tmp_path / "node" / "models.safetensors")
-    return bank, tmp_path / "node" / "models.safetensors"
+    stack = trained(conv, SEEDS[:3])
+    stack.write(tmp_path / "node" / "models.safetensors")
+    return stack, tmp_path / "node" / "models.safetensors"
 
 
-def test_a_bank_survives_its_file(stored, tmp_path):
-    bank, path = stored
+def test_a_stack_survives_its_file(stored, tmp_path):
+    stack, path = stored
     loaded = fresh(conv, SEEDS[:3])
     loaded.load(path)
-    assert same(loaded, bank)
-    assert loaded.updates.keys() == bank.updates.keys()
-    assert all(torch.equal(v, bank.updates[k]) for k, v in loaded.updates.items())
+    assert same(loaded, stack)
+    assert loaded.updates.keys() == stack.updates.keys()
+    assert all(torch.equal(v, stack.updates[k]) for k, v in loaded.updates.items())
     loaded.write(tmp_path / "again" / "node" / "models.safetensors")
     assert (tmp_path / "again" / "node" / "models.safetensors").read_bytes() == path.read_bytes()
-    bank.updates = None
-    bank.write(path)
+    stack.updates = None
+    stack.write(path)
     loaded.load(path)
     assert loaded.updates is None
 

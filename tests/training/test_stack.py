@@ -1,4 +1,4 @@
-"""The bank: training and reading in any company, editing, and teachers."""
+"""The stack: training and reading in any company, editing, and teachers."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from torch import nn
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.streams import Rows, Stream
 
-import bank_cases as cases
-from bank_cases import CLASSES, RECIPE, SEEDS, conv, fresh, masks, mlp, part, rows, same, state, tanh, trained
+import stack_cases as cases
+from stack_cases import CLASSES, RECIPE, SEEDS, conv, fresh, masks, mlp, part, rows, same, state, tanh, trained
 
 SHORT = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=1)
 
@@ -46,103 +46,103 @@ class Tied(nn.Module):
 @pytest.mark.parametrize(("build", "augment"), [(mlp, "none"), (conv, "none"), (conv, "crop_flip"), (Tied, "none")])
 def test_training_is_the_plain_loop(build, augment, backend):
     recipe = SHORT.model_copy(update={"augment": augment})
-    bank = fresh(build, SEEDS[:3], dtype=torch.float64, backend=backend, recipe=recipe)
-    start, (_, retain) = bank.copy(), rows(bank.seeds)
-    bank.train(retain)
+    stack = fresh(build, SEEDS[:3], dtype=torch.float64, backend=backend, recipe=recipe)
+    start, (_, retain) = stack.copy(), rows(stack.seeds)
+    stack.train(retain)
     for m in range(3):
         after = cases.plain_training(start, m, retain).state_dict()
-        for name, value in state(bank).items():
+        for name, value in state(stack).items():
             assert (after[name].double() - value[m].double()).abs().max() < 1e-12, name
 
 
 @pytest.mark.parametrize("build", [mlp, conv])
 def test_logits_are_those_of_the_module_in_evaluation_mode(build):
-    bank = trained(build, SEEDS[:3])
+    stack = trained(build, SEEDS[:3])
     index = np.array([7, 3, 50])
     x = cases.samples(build)[0][index]
     x = torch.from_numpy(x / 255 if x.dtype == np.uint8 else x).float()
-    logits = bank.logits(index, chunk=2)
+    logits = stack.logits(index, chunk=2)
     assert (logits.shape, logits.dtype) == ((3, 3, 4), np.float32)
     for m in range(3):
         with torch.no_grad():
-            assert np.abs(logits[m] - bank.extract(m).eval()(x).numpy()).max() < 1e-5
-    assert np.abs(bank.logits()[:, index] - logits).max() < 1e-5
+            assert np.abs(logits[m] - stack.extract(m).eval()(x).numpy()).max() < 1e-5
+    assert np.abs(stack.logits()[:, index] - logits).max() < 1e-5
 
 
 def test_batch_norm_statistics_move_in_training_and_only_there():
-    bank = trained(conv, SEEDS[:3])
-    assert bank.buffers["1.num_batches_tracked"].tolist() == [3 * 6] * 3
-    still = bank.copy()
-    still.fit(Stream(rows(bank.seeds)[1]), optimiser=SHORT, epochs=1, purpose="p", training=False)
-    assert all(torch.equal(v, bank.buffers[k]) for k, v in still.buffers.items())
-    assert not torch.equal(still.parameters["0.weight"], bank.parameters["0.weight"])
+    stack = trained(conv, SEEDS[:3])
+    assert stack.buffers["1.num_batches_tracked"].tolist() == [3 * 6] * 3
+    still = stack.copy()
+    still.fit(Stream(rows(stack.seeds)[1]), optimiser=SHORT, epochs=1, purpose="p", training=False)
+    assert all(torch.equal(v, stack.buffers[k]) for k, v in still.buffers.items())
+    assert not torch.equal(still.parameters["0.weight"], stack.parameters["0.weight"])
 
 
 def test_a_new_head_comes_from_the_model_s_own_seed():
-    bank = trained(seeds=SEEDS[:3])
-    after, again, other = bank.copy(), part(bank, [2, 0]), bank.copy()
+    stack = trained(seeds=SEEDS[:3])
+    after, again, other = stack.copy(), part(stack, [2, 0]), stack.copy()
     after.reset_head("p")
     again.reset_head("p")
     other.reset_head("q")
     assert same(again, after, slots_b=[2, 0])
-    changed = [k for k, v in after.parameters.items() if not torch.equal(v, bank.parameters[k])]
-    assert changed == bank.head == ["4.weight", "4.bias"]
+    changed = [k for k, v in after.parameters.items() if not torch.equal(v, stack.parameters[k])]
+    assert changed == stack.head == ["4.weight", "4.bias"]
     assert not torch.equal(after.parameters["4.weight"][0], after.parameters["4.weight"][1])
     assert not torch.equal(other.parameters["4.weight"], after.parameters["4.weight"])
 
 
 def test_noise_is_normal_and_keyed():
-    bank = fresh(seeds=SEEDS[:3])
-    noise = bank.noise("p")
+    stack = fresh(seeds=SEEDS[:3])
+    noise = stack.noise("p")
     flat = torch.cat([v.flatten() for v in noise.values()])
     assert abs(float(flat.mean())) < 4 / len(flat) ** 0.5
     assert abs(float(flat.std()) - 1) < 4 / (2 * len(flat)) ** 0.5
-    assert all(torch.equal(v, noise[k][[2, 0]]) for k, v in part(bank, [2, 0]).noise("p").items())
-    assert not torch.equal(bank.noise("q")["0.weight"], noise["0.weight"])
+    assert all(torch.equal(v, noise[k][[2, 0]]) for k, v in part(stack, [2, 0]).noise("p").items())
+    assert not torch.equal(stack.noise("q")["0.weight"], noise["0.weight"])
 
 
 @pytest.mark.parametrize("backend", ["stacked", "serial"])
-def test_a_teacher_stays_what_the_bank_was(backend):
-    bank = trained(conv, SEEDS[:3], backend=backend)
-    teacher, before = bank.frozen(), bank.logits()
-    bank.fit(Stream(rows(bank.seeds)[1]), optimiser=SHORT, epochs=1, purpose="p")
-    for group in bank.engine.groups(3):
-        answer = teacher(bank.read(group, torch.tensor([[1, 2, 3]] * len(group))))
+def test_a_teacher_stays_what_the_stack_was(backend):
+    stack = trained(conv, SEEDS[:3], backend=backend)
+    teacher, before = stack.frozen(), stack.logits()
+    stack.fit(Stream(rows(stack.seeds)[1]), optimiser=SHORT, epochs=1, purpose="p")
+    for group in stack.engine.groups(3):
+        answer = teacher(stack.read(group, torch.tensor([[1, 2, 3]] * len(group))))
         assert not answer.requires_grad
         assert np.abs(answer.numpy() - before[group][:, 1:4]).max() < 1e-5
-    assert np.abs(bank.logits() - before).max() > 1e-3
+    assert np.abs(stack.logits() - before).max() > 1e-3
 
 
 def test_a_model_can_be_taken_out_and_put_back():
-    bank = trained(conv, SEEDS[:3])
-    before = bank.copy()
-    module = bank.extract(1)
+    stack = trained(conv, SEEDS[:3])
+    before = stack.copy()
+    module = stack.extract(1)
     with torch.no_grad():
         for value in module.state_dict().values():
             value.add_(1)
-    assert same(bank, before)
-    bank.insert(1, module)
-    for k, v in state(bank).items():
+    assert same(stack, before)
+    stack.insert(1, module)
+    for k, v in state(stack).items():
         assert torch.equal(v, state(before)[k] + torch.tensor([0, 1, 0]).view(-1, *[1] * (v.ndim - 1))), k
     with pytest.raises(ValueError, match=r"tensor '0\.weight' is new, missing or of another shape"):
-        bank.insert(1, mlp())
+        stack.insert(1, mlp())
 
 
 @pytest.mark.parametrize("backend", ["serial", "stacked"])
 def test_what_two_layers_share_is_one_tensor(backend, tmp_path):
-    bank = fresh(Tied, SEEDS[:2], backend=backend, dtype=torch.float64)
-    start = bank.copy()
-    assert set(state(bank)) == {"first.weight", "first.bias", "second.bias", "last.weight", "last.bias"}
-    bank.train(rows(bank.seeds)[1])
-    assert np.array_equal(bank.logits()[1], bank.extract(1)(bank.scaled(bank.x)).detach().float().numpy())
-    assert not same(cases.unlearned(bank, "classic"), bank)
-    bank.write(tmp_path / "models.safetensors")
+    stack = fresh(Tied, SEEDS[:2], backend=backend, dtype=torch.float64)
+    start = stack.copy()
+    assert set(state(stack)) == {"first.weight", "first.bias", "second.bias", "last.weight", "last.bias"}
+    stack.train(rows(stack.seeds)[1])
+    assert np.array_equal(stack.logits()[1], stack.extract(1)(stack.scaled(stack.x)).detach().float().numpy())
+    assert not same(cases.unlearned(stack, "classic"), stack)
+    stack.write(tmp_path / "models.safetensors")
     start.load(tmp_path / "models.safetensors")
-    assert same(start, bank)
-    module = bank.extract(0)
+    assert same(start, stack)
+    module = stack.extract(0)
     module.second.weight = nn.Parameter(2 * module.first.weight)
     with pytest.raises(ValueError, match=r"'first\.weight' and 'second\.weight' are one tensor of the model"):
-        bank.insert(0, module)
+        stack.insert(0, module)
 
 
 def test_half_precision_multiplies_in_half_and_keeps_the_rest():

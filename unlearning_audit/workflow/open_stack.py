@@ -1,4 +1,4 @@
-"""Open banks of models, and write models and logits: steps that training and unlearning share."""
+"""Open stacks of models, and write models and logits: steps that training and unlearning share."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,8 +14,8 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library
 from unlearning_audit.store.files import FailedError, Json
 from unlearning_audit.training import card
-from unlearning_audit.training.bank import Bank, Shelf, read_models
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack, Shelf, read_models
 from unlearning_audit.workflow.attempt import check_built, check_model
 
 # One thread per process: more would change the last bits of sums and slow small models down.
@@ -36,10 +36,10 @@ def opened(
     models: str | None = None,
     numbers: np.ndarray | None = None,
     finite: bool = True,
-) -> Iterator[tuple[np.ndarray, Membership, Bank]]:
-    """Yield banks of a job's models, each of as many as the card holds (`portions`); on a processor, one bank of all.
+) -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
+    """Yield stacks of a job's models, each of as many as the card holds (`portions`); on a processor, one stack of all.
 
-    With each bank come the positions of its models among ``numbers``, int64 [models], and their memberships.
+    With each stack come the positions of its models among ``numbers``, int64 [models], and their memberships.
     ``numbers`` int64: which models of the membership are opened, by default all. ``models``: the file of the
     membership's models from which weights are read; None for fresh models. ``finite``: whether weights must be finite.
     ``settings``: model, options and recipe; ``place``: the user's own files; ``base``: the file of the model that fresh
@@ -51,11 +51,11 @@ def opened(
     numbers = np.arange(len(membership.seed)) if numbers is None else numbers
     for part in portions(data, membership, len(numbers), settings, place, base):
         member = membership[numbers[part]]
-        bank = open_bank(data, member, settings, place, base, alike=models is not None)
+        stack = open_stack(data, member, settings, place, base, alike=models is not None)
         if models is not None:
             whole = np.array_equal(numbers[part], np.arange(len(membership.seed)))
-            bank.load(models, finite, None if whole else numbers[part])
-        yield part, member, bank
+            stack.load(models, finite, None if whole else numbers[part])
+        yield part, member, stack
 
 
 def portions(
@@ -69,7 +69,7 @@ def portions(
     """
     if card.use() == "cpu" or count < 2:
         return [np.arange(count)]
-    single = open_bank(data, membership[:1], settings, place, base)
+    single = open_stack(data, membership[:1], settings, place, base)
     weights = sum(value.nbytes for value in single.stored().values()) * (2 if single.recipe.record_updates else 1)
     free = torch.cuda.mem_get_info()[0]
     most = max(int(SHARE * free / (COPIES * weights)), 1)
@@ -81,10 +81,10 @@ def targets(membership: Membership) -> np.ndarray:
     return np.flatnonzero(~membership.shadow)
 
 
-def open_bank(
+def open_stack(
     data: Data, membership: Membership, settings: Json, place: Json, base: Sequence[str] = (), alike: bool = False
-) -> Bank:
-    """Return a bank (models that are computed at once) of fresh models for the given memberships, with the views of
+) -> ModelStack:
+    """Return a stack (models that are computed at once) of fresh models for the given memberships, with the views of
     samples. With ``base``, the file of one model, all start from that model.
 
     ``settings``: model, options and recipe; ``place``: the file of the user's own model. ``alike``: whether weights are
@@ -96,7 +96,7 @@ def open_bank(
     try:
         build, file = builder(data, settings, place, base)
         with guard(file):
-            bank = Bank.create(
+            stack = ModelStack.create(
                 build,
                 data.x,
                 membership.trained_labels(data.y),
@@ -106,14 +106,14 @@ def open_bank(
                 alike=alike,
             )
         if not in_library(file):
-            check_model(bank, data.classes, file)
+            check_model(stack, data.classes, file)
     except PluginError as error:
         raise FailedError("model", str(error)) from error
-    check_tokens(bank, data)
-    bank.memorised = membership.memorised
+    check_tokens(stack, data)
+    stack.memorised = membership.memorised
     tables = {kind: data.views(kind) for kind in VIEWS}
-    bank.views = {kind: torch.from_numpy(table).to(at) for kind, table in tables.items() if table.shape[1]}
-    return bank
+    stack.views = {kind: torch.from_numpy(table).to(at) for kind, table in tables.items() if table.shape[1]}
+    return stack
 
 
 def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -> tuple[Callable[[], nn.Module], str]:
@@ -137,10 +137,10 @@ def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -
     return build, architecture.__file__
 
 
-def check_tokens(bank: Bank, data: Data) -> None:
+def check_tokens(stack: ModelStack, data: Data) -> None:
     """Raise ValueError if the data hold tokens that the models do not know, or if the models read tokens and the data
     hold none."""
-    vocabulary = getattr(bank.model, "vocabulary", None)
+    vocabulary = getattr(stack.model, "vocabulary", None)
     if vocabulary is None:
         return
     if data.x.dtype.kind != "i":
@@ -151,7 +151,7 @@ def check_tokens(bank: Bank, data: Data) -> None:
 
 
 def dump(
-    banks: Iterable[tuple[np.ndarray, Membership, Bank]],
+    stacks: Iterable[tuple[np.ndarray, Membership, ModelStack]],
     data: Data,
     models: str | None,
     logits: str,
@@ -162,27 +162,27 @@ def dump(
     """Write the weights of models, unless ``models`` is None, and their logits for every sample; return facts for the
     job's spec.
 
-    ``banks``: positions, memberships and bank of each portion, as `opened` yields them. ``copies`` int64 [models]:
-    model i of the files is model ``copies[i]`` of the banks. ``first`` bool [samples]: the samples whose logits lie
+    ``stacks``: positions, memberships and stack of each portion, as `opened` yields them. ``copies`` int64 [models]:
+    model i of the files is model ``copies[i]`` of the stacks. ``first`` bool [samples]: the samples whose logits lie
     together in the file, because scoring reads them for every model. ``guarded``: returns the context in which models
     are queried.
     """
     facts: dict[str, Any] = {"models": len(copies)}
     answers = np.empty(0)
     with Shelf(models, len(copies)) if models is not None else nullcontext() as shelf:
-        for part, _, bank in banks:
+        for part, _, stack in stacks:
             with guarded():
-                answered = bank.logits()
+                answered = stack.logits()
             members = np.flatnonzero(np.isin(copies, part))
             places = np.searchsorted(part, copies[members])
             if shelf is not None:
-                same = np.array_equal(places, np.arange(len(bank)))
-                shelf.write(members, bank if same else bank.take(places))
+                same = np.array_equal(places, np.arange(len(stack)))
+                shelf.write(members, stack if same else stack.take(places))
             if not answers.size:
                 answers = np.empty((len(copies), *answered.shape[1:]), answered.dtype)
             answers[members] = answered[places]
-            facts |= {"device": bank.device, "engine": type(bank.engine).__name__.lower()}
-            facts |= {"privacy": bank.privacy} if bank.privacy else {}
+            facts |= {"device": stack.device, "engine": type(stack.engine).__name__.lower()}
+            facts |= {"privacy": stack.privacy} if stack.privacy else {}
     Logits(answers, np.arange(len(data.y)), data.y).write(logits, first)
     return facts | device_facts(facts["device"])
 

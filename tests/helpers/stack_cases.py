@@ -1,4 +1,4 @@
-"""Small banks for tests: networks whose sizes are no multiples of a vector, data that can be learned."""
+"""Small stacks for tests: networks whose sizes are no multiples of a vector, data that can be learned."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 from unlearning_audit.plugins import registry
-from unlearning_audit.training.bank import Bank
 from unlearning_audit.training.fitting import Fit
 from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Order, Rows, Stream
 
 SAMPLES, CLASSES, KEPT, LOST = 60, 4, 31, 13
@@ -21,7 +21,7 @@ SHORT = {"epochs": 1, "repair_epochs": 1, "refine_epochs": 1, "batch_size": 8}
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="asks a real NVIDIA GPU, and there is none here")
 
-#: Options under which a method does something in a few steps of a small bank.
+#: Options under which a method does something in a few steps of a small stack.
 OPTIONS = {
     "amnesiac": {"repair_epochs": 2},
     "classic": {"file": str(Path(__file__).parent / "classic_function.py")},
@@ -87,41 +87,41 @@ def rows(seeds) -> tuple[Rows, Rows]:
     return Rows.where(forget), Rows.where(retain)
 
 
-def fresh(build=mlp, seeds=SEEDS, **settings) -> Bank:
+def fresh(build=mlp, seeds=SEEDS, **settings) -> ModelStack:
     """Untrained models."""
-    return Bank.create(build, *samples(build), seeds, **{"recipe": RECIPE, "backend": "stacked", **settings})
+    return ModelStack.create(build, *samples(build), seeds, **{"recipe": RECIPE, "backend": "stacked", **settings})
 
 
-def trained(build=mlp, seeds=SEEDS, **settings) -> Bank:
+def trained(build=mlp, seeds=SEEDS, **settings) -> ModelStack:
     """Models trained on retain and forget that keep the updates which touched forget."""
-    bank = fresh(build, seeds, **settings)
+    stack = fresh(build, seeds, **settings)
     retain, forget = masks(seeds)
-    bank.train(Rows.where(retain | forget), record=forget)
-    return bank
+    stack.train(Rows.where(retain | forget), record=forget)
+    return stack
 
 
-def part(bank: Bank, models: list[int], **settings) -> Bank:
-    """A bank of some of the models, in that order, with its own settings, such as another device."""
-    subset = fresh(bank.build, [bank.seeds[m] for m in models], **{"dtype": bank.dtype, **settings})
+def part(stack: ModelStack, models: list[int], **settings) -> ModelStack:
+    """A stack of some of the models, in that order, with its own settings, such as another device."""
+    subset = fresh(stack.build, [stack.seeds[m] for m in models], **{"dtype": stack.dtype, **settings})
     for name in ("parameters", "buffers", "updates"):
-        tensors = getattr(bank, name)
+        tensors = getattr(stack, name)
         taken = {k: v[models].clone().to(subset.device) for k, v in (tensors or {}).items()}
         setattr(subset, name, None if tensors is None else taken)
     return subset
 
 
-def home(bank: Bank) -> Bank:
-    """The bank, with its weights and statistics in main memory."""
-    for tensors in (bank.parameters, bank.buffers):
+def home(stack: ModelStack) -> ModelStack:
+    """The stack, with its weights and statistics in main memory."""
+    for tensors in (stack.parameters, stack.buffers):
         tensors.update({name: value.cpu() for name, value in tensors.items()})
-    return bank
+    return stack
 
 
-def fit(bank: Bank, **changed) -> Fit:
-    """A fit of ``bank`` as `Bank.train` asks for it; 31 rows in batches of 8, so that the last batch is smaller."""
-    bank.model.train()
-    passes = ((Stream(rows(bank.seeds)[1]),),)
-    return Fit(bank, **({"optimiser": RECIPE, "epochs": 3, "purpose": "train", "passes": passes} | changed))
+def fit(stack: ModelStack, **changed) -> Fit:
+    """A fit of ``stack`` as its ``train`` asks for it; 31 rows in batches of 8, so that the last batch is smaller."""
+    stack.model.train()
+    passes = ((Stream(rows(stack.seeds)[1]),),)
+    return Fit(stack, **({"optimiser": RECIPE, "epochs": 3, "purpose": "train", "passes": passes} | changed))
 
 
 def short(name: str) -> dict:
@@ -130,42 +130,44 @@ def short(name: str) -> dict:
     return {option: value for option, value in SHORT.items() if option in fields}
 
 
-def unlearned(bank: Bank, name: str, forget: Rows | None = None, retain: Rows | None = None, **options) -> Bank:
+def unlearned(
+    stack: ModelStack, name: str, forget: Rows | None = None, retain: Rows | None = None, **options
+) -> ModelStack:
     """A copy after the method ``name``; rows as `rows` draws them unless given."""
-    lost, rest = rows(bank.seeds)
+    lost, rest = rows(stack.seeds)
     forget, retain = lost if forget is None else forget, rest if retain is None else retain
-    copy = bank.copy()
+    copy = stack.copy()
     method = registry.load("methods", name)
     method.unlearn(copy, forget, retain, method.Options(**{**OPTIONS.get(name, {}), **options}))
     return copy
 
 
-def state(bank: Bank) -> dict[str, Tensor]:
+def state(stack: ModelStack) -> dict[str, Tensor]:
     """Parameters and buffers."""
-    return bank.parameters | bank.buffers
+    return stack.parameters | stack.buffers
 
 
-def same(a: Bank, b: Bank, slots_a=slice(None), slots_b=slice(None)) -> bool:
+def same(a: ModelStack, b: ModelStack, slots_a=slice(None), slots_b=slice(None)) -> bool:
     """Whether all weights and buffers of these models agree bit by bit."""
     return all(torch.equal(v[slots_a], state(b)[k][slots_b]) for k, v in state(a).items())
 
 
-def largest_gap(a: Bank, b: Bank) -> float:
+def largest_gap(a: ModelStack, b: ModelStack) -> float:
     """The largest absolute difference of any weight or buffer."""
     return max(float((v.double() - state(b)[k].double()).abs().max()) for k, v in state(a).items())
 
 
-def plain_training(bank: Bank, model: int, selection: Rows) -> nn.Module:
-    """One model of an untrained bank as a module, after an ordinary loop by the bank's recipe of SGD over the batches
+def plain_training(stack: ModelStack, model: int, selection: Rows) -> nn.Module:
+    """One model of an untrained stack as a module, after an ordinary loop by the stack's recipe of SGD over the batches
     that its stream announces."""
-    module, recipe = bank.extract(model).train(), bank.recipe
+    module, recipe = stack.extract(model).train(), stack.recipe
     optimiser = torch.optim.SGD(
         module.parameters(), recipe.lr, momentum=recipe.momentum, weight_decay=recipe.weight_decay
     )
     jitter = recipe.augment == "crop_flip"
-    order = Order(selection[[model]], [bank.seeds[model]], "train/0.0", recipe.batch_size, jitter=jitter)
+    order = Order(selection[[model]], [stack.seeds[model]], "train/0.0", recipe.batch_size, jitter=jitter)
     for _, (index, shifts) in zip(range(order.steps * recipe.epochs), order, strict=False):
-        batch = bank.read([model], index, shifts)
+        batch = stack.read([model], index, shifts)
         optimiser.zero_grad()
         nn.functional.cross_entropy(module(batch.x[0]), batch.labels[0]).backward()
         optimiser.step()

@@ -24,7 +24,7 @@ OF_SAMPLES, OF_RETRAINED, OF_ITSELF = CHANCES = ("samples", "retrained", "itself
 
 
 @dataclass(frozen=True)
-class Standard:
+class DecisionRule:
     """How a number is compared with retraining.
 
     Parameters
@@ -39,7 +39,7 @@ class Standard:
         The scale of margins, one of `SCALES`.
     deciding
         Whether a verdict rests on the number; else it is a measure of utility that a method must keep.
-    far
+    two_sided
         Whether a number beyond retraining means that models know the samples less than if they had never seen them.
     units
         The name of the units that are independent of each other, except for common samples.
@@ -64,7 +64,7 @@ class Standard:
     ideal: float = np.nan
     scale: str = "difference"
     deciding: bool = True
-    far: bool = True
+    two_sided: bool = True
     units: str = "blocks"
     narrows: bool = True
     chance: str = OF_ITSELF
@@ -74,14 +74,14 @@ class Standard:
     coarse_margin: float = np.inf
     draw: bool = field(default=True, compare=False)
 
-    def without_draw(self) -> "Standard":
-        """Return the standard for samples that are not a random draw. If ``ideal`` depends on such a draw, it is
+    def without_draw(self) -> "DecisionRule":
+        """Return the rule for samples that are not a random draw. If ``ideal`` depends on such a draw, it is
         removed, so that retrained models replace it."""
         return replace(self, ideal=np.nan, chance=OF_ITSELF) if self.draw or self.chance == OF_SAMPLES else self
 
 
 @dataclass(frozen=True)
-class Contribution:
+class Effect:
     """K numbers of one metric on the same models and samples, as `unlearning_audit.stats.paired` reads them.
 
     ``names`` [K]: the attack of each number, "" without one; ``value`` float64 [K, models]; ``influence`` float [K,
@@ -101,13 +101,13 @@ class Contribution:
     unit: np.ndarray
     split: np.ndarray
     index: np.ndarray
-    standard: Standard
+    rule: DecisionRule
     p: np.ndarray | None = None
     latent: np.ndarray | None = None
     partners: bool = True
 
-    def without(self, models: Sequence[int]) -> "Contribution":
-        """Return the contribution without the models whose numbers are in ``models``, such as copies of another
+    def without(self, models: Sequence[int]) -> "Effect":
+        """Return the effect without the models whose numbers are in ``models``, such as copies of another
         model."""
         keep = np.setdiff1d(np.arange(len(self.unit)), models)
         columns = {name: getattr(self, name)[:, keep] for name in ("value", "influence", "imagined")}
@@ -124,19 +124,19 @@ class Contribution:
         """Return whether a split has more than one model."""
         return len(np.unique(np.stack([self.unit, self.split]), axis=1).T) < len(self.unit)
 
-    def alike(self, reference: "Contribution") -> bool:
-        """Return whether both contributions have the same attacks, models and samples in the same order."""
+    def alike(self, reference: "Effect") -> bool:
+        """Return whether both effects have the same attacks, models and samples in the same order."""
         return self.names == reference.names and all(
             np.array_equal(getattr(self, name), getattr(reference, name)) for name in ("unit", "split", "index")
         )
 
 
 def single(
-    *, value: np.ndarray, influence: np.ndarray | None = None, unit: np.ndarray, standard: Standard,
+    *, value: np.ndarray, influence: np.ndarray | None = None, unit: np.ndarray, rule: DecisionRule,
     split: np.ndarray | None = None, index: np.ndarray | None = None, imagined: np.ndarray | None = None,
     latent: np.ndarray | None = None,
-) -> Contribution:  # fmt: skip
-    """Return a contribution with one number per model.
+) -> Effect:  # fmt: skip
+    """Return an effect with one number per model.
 
     Parameters
     ----------
@@ -159,18 +159,18 @@ def single(
     """
     models = len(value)
     influence = np.zeros((models, 0)) if influence is None else influence
-    return Contribution(
+    return Effect(
         ("",), value[None], influence[None], np.zeros((1, models, 0)) if imagined is None else imagined[None],
         np.asarray(unit), np.zeros(models, np.int64) if split is None else np.asarray(split),
-        np.arange(influence.shape[1]) if index is None else np.asarray(index), standard, latent=latent,
+        np.arange(influence.shape[1]) if index is None else np.asarray(index), rule, latent=latent,
     )  # fmt: skip
 
 
 def several(
-    names: Sequence[str], parts: Sequence[PerModel], *, unit: np.ndarray, split: np.ndarray, standard: Standard,
+    names: Sequence[str], parts: Sequence[PerModel], *, unit: np.ndarray, split: np.ndarray, rule: DecisionRule,
     index: np.ndarray | None = None,
-) -> Contribution:  # fmt: skip
-    """Return a contribution with one number per model for each of several attacks.
+) -> Effect:  # fmt: skip
+    """Return an effect with one number per model for each of several attacks.
 
     ``names`` [K]: the attacks; ``parts`` [K]: the statistic of each, with value and influence per model; ``unit`` and
     ``split`` int64 [models]: models of different units share only samples, models of one unit and one split are
@@ -181,29 +181,29 @@ def several(
         np.stack([getattr(part, field) for part in parts]) for field in ("value", "influence", "imagined")
     )
     index = np.arange(influence.shape[2]) if index is None else index
-    return Contribution(tuple(names), value, influence, imagined, unit, split, index, standard)
+    return Effect(tuple(names), value, influence, imagined, unit, split, index, rule)
 
 
-#: Fields of a `Standard` that files contain under the same names, and the dtype kind of each.
-_KINDS = {"direction": "i", "margin": "U", "scale": "U", "deciding": "b", "far": "b", "units": "U", "narrows": "b",
-          "chance": "U", "coarse": "b"}  # fmt: skip
+#: Fields of a `DecisionRule` that files contain under the same names, and the dtype kind of each.
+_KINDS = {"direction": "i", "margin": "U", "scale": "U", "deciding": "b", "two_sided": "b", "units": "U",
+          "narrows": "b", "chance": "U", "coarse": "b"}  # fmt: skip
 
 
-def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
-    """Write ``contributions.npz`` atomically: metric → contribution. Influences are stored as float32."""
-    arrays: dict[str, Any] = {"metrics": np.array(list(contributions), "U")}
-    for name, part in contributions.items():
-        standard = part.standard
+def write(path: str | Path, effects: dict[str, Effect]) -> None:
+    """Write ``effects.npz`` atomically: metric → effect. Influences are stored as float32."""
+    arrays: dict[str, Any] = {"metrics": np.array(list(effects), "U")}
+    for name, part in effects.items():
+        rule = part.rule
         columns = {
             "names": np.array(part.names, "U"), "value": part.value.astype(np.float64),
             "influence": part.influence.astype(np.float32), "imagined": part.imagined.astype(np.float64),
             **{field: getattr(part, field).astype(np.int64) for field in ("unit", "split", "index")},
-            "ideal": np.array([] if np.isnan(standard.ideal) else [standard.ideal], np.float64),
-            **{field: np.array(getattr(standard, field)) for field in _KINDS},
+            "ideal": np.array([] if np.isnan(rule.ideal) else [rule.ideal], np.float64),
+            **{field: np.array(getattr(rule, field)) for field in _KINDS},
             **{field: np.zeros(0) if values is None else values.astype(np.float64)
                for field, values in (("p", part.p), ("latent", part.latent))},
             "ends": np.nan_to_num(
-                np.array([standard.lowest, standard.highest, standard.coarse_margin]), posinf=NO_END, neginf=-NO_END
+                np.array([rule.lowest, rule.highest, rule.coarse_margin]), posinf=NO_END, neginf=-NO_END
             ),
             "partners": np.array(part.partners),
         }  # fmt: skip
@@ -213,15 +213,15 @@ def write(path: str | Path, contributions: dict[str, Contribution]) -> None:
         np.savez_compressed(file, node=np.array(node_of(path)), **arrays)
 
 
-def read(path: str | Path) -> dict[str, Contribution]:
-    """Read and check ``contributions.npz``: metric → contribution. Raises ArtifactError that names the file and the
+def read(path: str | Path) -> dict[str, Effect]:
+    """Read and check ``effects.npz``: metric → effect. Raises ArtifactError that names the file and the
     field."""
     check = Check(path, read_arrays(path))
-    return {name: _contribution(check, name) for name in check.field("metrics", "U", (None,)).tolist()}
+    return {name: _effect(check, name) for name in check.field("metrics", "U", (None,)).tolist()}
 
 
-def _contribution(check: Check, name: str) -> Contribution:
-    """Return the contribution ``name`` of a file. Raises ArtifactError that names the field that is wrong."""
+def _effect(check: Check, name: str) -> Effect:
+    """Return the effect ``name`` of a file. Raises ArtifactError that names the field that is wrong."""
     names = check.field(f"{name}.names", "U", (None,))
     value = check.field(f"{name}.value", "f", (len(names), None))
     shape = value.shape
@@ -237,15 +237,15 @@ def _contribution(check: Check, name: str) -> Contribution:
     latent = check.field(f"{name}.latent", "f", (None,))
     if len(latent) not in (0, shape[1]):
         check.fail(f"{name}.latent", f"has {len(latent)} values for {shape[1]} models")
-    return Contribution(
+    return Effect(
         tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index,
         _standard(check, name), p if len(p) else None, latent if len(latent) else None,
         check.field(f"{name}.partners", "b", ()).item(),
     )  # fmt: skip
 
 
-def _standard(check: Check, name: str) -> Standard:
-    """Return the standard of the contribution ``name`` of a file. Raises ArtifactError that names the field that is
+def _standard(check: Check, name: str) -> DecisionRule:
+    """Return the standard of the effect ``name`` of a file. Raises ArtifactError that names the field that is
     wrong."""
     terms = {term: check.field(f"{name}.{term}", kind, ()).item() for term, kind in _KINDS.items()}
     for term, allowed in {"direction": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
@@ -255,4 +255,4 @@ def _standard(check: Check, name: str) -> Standard:
     ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (3,))]
     lowest, highest, coarse_margin = map(float, ends)
     limits: dict[str, Any] = {"lowest": lowest, "highest": highest, "coarse_margin": coarse_margin}
-    return Standard(**terms, ideal=float(ideal[0]) if len(ideal) else np.nan, **limits)
+    return DecisionRule(**terms, ideal=float(ideal[0]) if len(ideal) else np.nan, **limits)

@@ -1,4 +1,4 @@
-"""A bank: N models of one architecture, with different memberships and seeds, trained and edited as one object."""
+"""A stack: N models of one architecture, with different memberships and seeds, trained and edited as one object."""
 
 import copy
 import json
@@ -37,9 +37,9 @@ UPDATE = "update/"
 FAILURE = {"part", "why"}
 
 
-class Bank(Models):
+class ModelStack(Models):
     """Models that can be trained, edited and written to a file. Every training and unlearning method works on a
-    bank."""
+    stack."""
 
     @classmethod
     def create(
@@ -54,8 +54,8 @@ class Bank(Models):
         device: str = "cpu",
         dtype: torch.dtype = torch.float32,
         alike: bool = False,
-    ) -> "Bank":
-        """Return a bank of freshly initialised models, one for each of ``seeds``, whose initial weights depend on that
+    ) -> "ModelStack":
+        """Return a stack of freshly initialised models, one for each of ``seeds``, whose initial weights depend on that
         seed alone.
 
         ``build`` returns an untrained model. ``x`` [samples, …] and ``labels`` int64 [samples] or [models, samples] are
@@ -85,7 +85,7 @@ class Bank(Models):
     # ------------------------------------------------------------------ training
 
     def train(self, rows: Rows, record: np.ndarray | None = None) -> State | None:
-        """Train every model by the bank's recipe on its ``rows``, as originals, retrained and shadow models are.
+        """Train every model by the stack's recipe on its ``rows``, as originals, retrained and shadow models are.
 
         ``record`` bool [models, samples] marks samples. The sum of the updates of the steps whose batch had a marked
         sample is kept as ``updates`` and returned, name → [models, …]; None without ``record``. Raises ValueError for a
@@ -209,7 +209,7 @@ class Bank(Models):
         if purpose is not None:
             self.seeds = self.initial_seeds = [seed_of(seed, purpose) for seed in self.seeds]
         seeds, first = self.initial_seeds, self.x[:1].cpu().numpy()
-        fresh = Bank.create(self.build, first, np.zeros(1, np.int64), seeds, dtype=self.dtype)
+        fresh = ModelStack.create(self.build, first, np.zeros(1, np.int64), seeds, dtype=self.dtype)
         self.updates, self.privacy = None, None
         self.parameters = {k: v.to(self.device) for k, v in fresh.parameters.items()}
         self.buffers = {k: v.to(self.device) for k, v in fresh.buffers.items()}
@@ -228,8 +228,8 @@ class Bank(Models):
         """Replace every parameter by ``change(name, value)``, where ``value`` and the result are [models, …]."""
         self.parameters = {k: change(k, v) for k, v in self.parameters.items()}
 
-    def copy(self) -> "Bank":
-        """Return a bank with copies of all weights and recorded updates; data and labels are shared."""
+    def copy(self) -> "ModelStack":
+        """Return a stack with copies of all weights and recorded updates; data and labels are shared."""
         duplicate = copy.copy(self)
         duplicate.checkpoints = None
         duplicate.parameters = {k: v.clone() for k, v in self.parameters.items()}
@@ -237,8 +237,8 @@ class Bank(Models):
         duplicate.updates = self.updates and {k: v.clone() for k, v in self.updates.items()}
         return duplicate
 
-    def take(self, models: np.ndarray) -> "Bank":
-        """Return a bank of some of the models: ``models`` int64 [any] are their numbers, in the order wanted. A number
+    def take(self, models: np.ndarray) -> "ModelStack":
+        """Return a stack of some of the models: ``models`` int64 [any] are their numbers, in the order wanted. A number
         may occur more than once."""
         subset, at = self.copy(), torch.from_numpy(models)
         subset.seeds, subset.initial_seeds = ([s[m] for m in models] for s in (self.seeds, self.initial_seeds))
@@ -272,9 +272,9 @@ class Bank(Models):
         """Read weights and recorded updates from the file ``path``, a ``models.safetensors``. All must be finite unless
         ``finite`` is False.
 
-        ``models`` int64: which models of the file this bank takes, by default all. Raises ArtifactError that names file
-        and tensor if tensors are missing or of another model, and NotFiniteError for NaN and infinite values; then the
-        bank is unchanged.
+        ``models`` int64: which models of the file this stack takes, by default all. Raises ArtifactError that names
+        file and tensor if tensors are missing or of another model, and NotFiniteError for NaN and infinite values; then
+        the stack is unchanged.
         """
         stored = read_models(path)
         if models is not None:
@@ -308,7 +308,7 @@ class Bank(Models):
 
 class Shelf:
     """A file ``models.safetensors`` of ``count`` models that is written in portions, so that they need not be in memory
-    together. It is complete when the context ends, with the same bytes as one `Bank.write` of all models."""
+    together. It is complete when the context ends, with the same bytes as one `ModelStack.write` of all models."""
 
     def __init__(self, path: str | Path, count: int) -> None:
         self.path, self.count = path, count
@@ -324,13 +324,13 @@ class Shelf:
         self._places = {}
         self._stack.__exit__(*error)
 
-    def write(self, models: np.ndarray, bank: Bank) -> None:
-        """Write the models of ``bank`` to their places in the file: ``models`` int64 [models of the bank] are their
+    def write(self, models: np.ndarray, stack: ModelStack) -> None:
+        """Write the models of ``stack`` to their places in the file: ``models`` int64 [models of the stack] are their
         numbers in it."""
         if np.array_equal(models, np.arange(self.count)):
-            bank.write(self.path)
+            stack.write(self.path)
             return
-        stored = bank.stored()
+        stored = stack.stored()
         self._places = self._places or self._layout(stored)
         for name, value in stored.items():
             numbers = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
@@ -403,15 +403,15 @@ def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = 
 
 
 class Teacher:
-    """A frozen copy of a bank that predicts for the models of a batch, in evaluation mode, without gradients."""
+    """A frozen copy of a stack that predicts for the models of a batch, in evaluation mode, without gradients."""
 
-    def __init__(self, bank: Bank) -> None:
-        self.parameters = {k: v.detach().clone() for k, v in bank.parameters.items()}
-        self.buffers = {k: v.detach().clone() for k, v in bank.buffers.items()}
-        self.engine = copy.copy(bank.engine)
+    def __init__(self, stack: ModelStack) -> None:
+        self.parameters = {k: v.detach().clone() for k, v in stack.parameters.items()}
+        self.buffers = {k: v.detach().clone() for k, v in stack.buffers.items()}
+        self.engine = copy.copy(stack.engine)
         # The copied module shares the tensors of the original, because the frozen weights replace them in every call.
-        memo = {id(tensor): tensor for tensor in (*bank.model.parameters(), *bank.model.buffers())}
-        self.engine.model = copy.deepcopy(bank.model, memo).eval()
+        memo = {id(tensor): tensor for tensor in (*stack.model.parameters(), *stack.model.buffers())}
+        self.engine.model = copy.deepcopy(stack.model, memo).eval()
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> Tensor:
