@@ -54,11 +54,12 @@ def test_an_outlier_by_accuracy_is_broken_if_it_is_one_without_the_ceiling(laten
 
 
 def test_what_is_unknown_of_models_does_not_speak_for_them():
-    """One against one, and numbers without such a scale: accuracy decides alone."""
+    """One against one, numbers without such a scale, and models with partners: accuracy decides alone."""
     side = sides([0.6], [1.0, 0.999, 1.0], ([2.0], [3.0, 4.0, 3.5]))
     lone = sides([0.6], [1.0], ([2.0], [3.0]))
     without = replace(side, audited=replace(side.audited, latent=None))
-    assert [read(one).outlying for one in (side, lone, without)] == [False, True, True]
+    paired = sides([0.6, 0.7], [1.0, 0.9], ([2.0, 2.0], [2.0, 2.1]))
+    assert [read(one).outlying for one in (side, lone, without, paired)] == [False, True, True, True]
 
 
 def test_more_than_two_utilities_share_the_level():

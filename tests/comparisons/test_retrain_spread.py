@@ -53,14 +53,14 @@ def test_a_distance_is_found_below_the_spread_that_would_make_it_chance(spread, 
 
 def test_a_p_value_of_ones_own_counts_only_where_there_is_nothing_to_hold_against():
     exact, held = (
-        replace(part(0.7, 0.003, DecisionRule(1, "auc", ideal=ideal, units="models")), p=np.array([0.0123]))
+        replace(part(0.7, 0.003, DecisionRule(1, "auc", ideal=ideal, units="models")), p=np.array([1.23e-5]))
         for ideal in (0.5, np.nan)
     )
     first, second = (
         verdicts.compare(cases, {}, margins=MARGINS, draws=100, seed=0, spreads={"auc": 0.05}).distances[0]["p"]
         for cases in ({"mine": {"auc": exact}}, {"mine": {"auc": held}, "retrain": {"auc": part(0.5, 0.003)}})
     )
-    assert first == pytest.approx(0.0123) != second
+    assert first == pytest.approx(1.23e-5) != second
 
 
 def test_two_numbers_at_the_same_end_are_saturated():

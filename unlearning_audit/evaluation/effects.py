@@ -146,7 +146,7 @@ def single(
         float64 [models, rows]: the influence of each sample on the value; None: no samples.
     unit
         int64 [models]: models of different units share nothing but samples.
-    standard
+    rule
         How the number is compared with retraining.
     split
         int64 [models]: models of one unit and one split are repetitions; None: all belong to split 0.
@@ -174,7 +174,7 @@ def several(
 
     ``names`` [K]: the attacks; ``parts`` [K]: the statistic of each, with value and influence per model; ``unit`` and
     ``split`` int64 [models]: models of different units share only samples, models of one unit and one split are
-    repetitions; ``standard``: how the numbers are compared with retraining; ``index`` int64 [rows]: the samples (None:
+    repetitions; ``rule``: how the numbers are compared with retraining; ``index`` int64 [rows]: the samples (None:
     0, 1, 2 …).
     """
     value, influence, imagined = (
