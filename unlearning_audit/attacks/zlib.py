@@ -39,8 +39,8 @@ def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> 
     """Return Σ log p / bytes, float64 [models, samples], or with ``mean`` the mean log p / bytes. NaN for samples
     without tokens.
 
-    ``tokens`` float64 [models, samples, tokens, 4] and ``compressed`` float64 [models, samples], the bytes of a text
-    after zlib.
+    ``tokens`` float64 [models, samples, tokens, 4]: of these values of a token, log p is read. ``compressed`` float64
+    [models, samples]: the number of bytes of each text after zlib.
     """
     scored = ~np.isnan(tokens[..., LOGP])
     total = np.where(scored, tokens[..., LOGP], 0.0).sum(-1)

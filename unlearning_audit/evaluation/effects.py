@@ -172,7 +172,7 @@ def several(
 ) -> Effect:  # fmt: skip
     """Return an effect with one number per model for each of several attacks.
 
-    ``names`` [K]: the attacks; ``parts`` [K]: the statistic of each, with value and influence per model; ``unit`` and
+    ``names`` [K]: the attacks; ``parts`` [K]: the statistic of each, with what `Effect` needs per model; ``unit`` and
     ``split`` int64 [models]: models of different units share only samples, models of one unit and one split are
     repetitions; ``rule``: how the numbers are compared with retraining; ``index`` int64 [rows]: the samples (None:
     0, 1, 2 …).

@@ -51,14 +51,15 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def expanded(stack: ModelStack) -> ModelStack:
-    """Return a copy of the models whose last layer has one more class, with weights drawn by each model's seed."""
+    """Return a copy of the models with one more class in the last layer. Its weights are drawn by each model's seed;
+    all others are kept."""
     import torch
 
     from unlearning_audit.training.engine import Serial, Stacked
     from unlearning_audit.training.stack import ModelStack
 
     narrow = stack.head
-    assert stack.final_layer is not None  # else it has no head, either
+    assert stack.final_layer is not None  # `stack.head` raises otherwise
     wide = stack.copy()
     wide.build = _with_another_class(stack.build, stack.final_layer)
     wide.model = wide.build().to(stack.device, stack.dtype)

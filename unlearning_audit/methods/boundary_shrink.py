@@ -33,8 +33,8 @@ class Options(Optimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise cross-entropy with the class across the nearest boundary on forget. Raises ValueError for samples that
-    are tokens."""
+    """Train the forget samples towards the class on the other side of their nearest decision boundary. Raises
+    ValueError for samples that are tokens."""
     import torch
 
     _inputs.real(stack, "boundary_shrink")

@@ -71,7 +71,7 @@ def features(stack: ModelStack, model: int, index: Tensor) -> Tensor:
     from unlearning_audit.training.engine import forward_one
 
     names = stack.head
-    assert stack.final_layer is not None  # else it has no head, either
+    assert stack.final_layer is not None  # `stack.head` raises otherwise
     layer = stack.model.get_submodule(stack.final_layer)
     if not isinstance(layer, torch.nn.Linear):
         raise ValueError("newton needs a model whose final layer is linear; leave this method out")

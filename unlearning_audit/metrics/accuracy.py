@@ -104,11 +104,11 @@ FORGOTTEN = replace(UTILITY, direction=1, deciding=True)
 
 
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return "accuracy_retain" and "accuracy_test" → the accuracy of each target model on these samples, as
-    effects to utility.
+    """Return "accuracy_retain" and "accuracy_test" → the accuracy of each target model on its retained and on the test
+    samples, which decides as utility.
 
-    If the test part is empty, "accuracy_heldout" replaces it. A role of which some model has no sample is left out.
-    Models of one block that keep the same samples are one unit. For language models, the mean negative log-likelihood
+    If the test part is empty, "accuracy_heldout" replaces it. A role that is empty for some model is left out. Models
+    of one block that keep the same samples are one unit. For language models, the mean negative log-likelihood
     takes the place of accuracy ("nll_…").
     """
     return _by_role(case)

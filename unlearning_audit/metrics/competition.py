@@ -123,15 +123,17 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
 
 
 def _with_whole_originals(case: Evaluation, options: Options) -> Options:
-    """Return the options with a number of groups that leaves all copies of an original out together.
+    """Return the options with a number of groups that puts all models from one original into one group.
 
-    Otherwise what copies share would look like the spread of independent models. The options are unchanged if there is
-    one original, or one model of each.
+    Such models resemble each other. In different groups they would count as more independent than they are. The options
+    are unchanged if all models come from one original, or each from its own.
     """
     first, copies = case.membership.originals()
     if len(first) in (1, len(copies)):
         return options
     most = min(options.groups, len(first))
+    # Groups are consecutive models, so a divisor of the number of originals splits none. If there is no divisor above
+    # half of what was asked for, each original is a group.
     groups = next((count for count in range(most, most // 2, -1) if len(first) % count == 0), len(first))
     return options.model_copy(update={"groups": groups})
 

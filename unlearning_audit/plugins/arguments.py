@@ -113,7 +113,8 @@ def role(name: str, *, short: bool = False) -> str | None:
     # A name with an unknown word counts if its last word is a form, as in "cifar_forget_loader".
     if not {*words} <= {*side_of, *FORM_OF, "d"} and words[-1] not in ("data", "dataset", "set", "ds", "loader", "dl"):
         return None
-    # "retain_valid_dl" is a validation set, but "forget_valid_dl" holds the samples to forget.
+    # Of several sides the first of SIDES counts: "forget_valid_dl" holds samples to forget. But "retain_valid_dl" is a
+    # validation set.
     side = "val" if sides == {"retain", "val"} else min(sides, key=list(SIDES).index)
     return f"{side}_{'data' if forms == {'data'} else 'loader'}"
 

@@ -94,7 +94,8 @@ def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarra
 
 
 def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
-    """Read keep as bool. Numbers of the samples that one model was trained on become a mask over all samples."""
+    """Read keep as a mask, bool. Numbers of the samples that one model was trained on become a mask over all
+    samples."""
     try:
         return _arrays.load(path, "b")
     except ValueError:

@@ -16,7 +16,8 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
     """Write the table and the figure that show whether each metric can be trusted (power, separation, agreement, …).
 
     ``metrics``: the file with the numbers of all evaluations. ``settings["scenarios"]``: for each scenario, its
-    protocol and the files of memberships, from which its models are counted.
+    protocol and the files of memberships, from which its models are counted. ``settings["broken"]``: the loss of
+    utility above which a model counts as damaged. ``settings["own_metrics"]``: see `workflow.parameters.own_metrics`.
     """
     counts = {
         name: compared.model_counts(

@@ -28,15 +28,15 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
     significant : bool
         Whether none is significantly distinguishable.
     factor : float
-        At least 1: how much wider the interval of the method's distance must be towards 0 if it is the largest of
-        several distances that have a joint band. The largest of ten attacks that see nothing lies above 0 by chance.
-        Without the factor, the interval of ρ covered the truth, 1, in .64 of simulated audits.
+        At least 1. The method's distance may be the largest of several, and the largest of ten attacks that see nothing
+        lies above 0 by chance. The factor widens its interval on the side of 0 to that of a joint band. Without it, the
+        interval of ρ covered the truth, 1, in .64 of simulated audits.
 
     Returns
     -------
     Estimate
-        NaN with the reason where none is not significant. Where it is, but its interval contains 0, no λ is excluded on
-        one side: the limits are NaN, with the reason.
+        NaN with the reason where none is not significant. If it is, but the interval of its distance contains 0, ρ has
+        no finite limit on one side: the limits are NaN, with the reason.
     """
     method, none = distances.value
     n = distances.design.samples
@@ -49,9 +49,10 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
     def outside(angle: np.ndarray) -> np.ndarray:
         """Return whether cos(angle)·method − sin(angle)·none differs from 0, for each angle; λ is tan(angle)."""
         rows = distances.of(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
+        # The full factor where the method alone is tested (angle 0), none where none alone is (±π/2).
         wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)
-        outside: np.ndarray = np.abs(rows.value) > wider * rows.half_widths()
-        return outside
+        differs: np.ndarray = np.abs(rows.value) > wider * rows.half_widths()
+        return differs
 
     centre = np.arctan2(method, none)
     limits = []

@@ -76,7 +76,7 @@ def describe() -> dict[str, object]:
     """Return those properties of the card on which computed numbers depend, for spec.json: name → JSON value.
 
     They are its name, compute capability, memory in MiB, driver, CUDA, cuDNN, the precision of products, whether
-    kernels repeat their bits, and whether layers of long trainings are fused.
+    kernels are deterministic, and whether long trainings run compiled.
     """
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return {

@@ -302,11 +302,11 @@ class Serial:
                 value.grad = gradient if value.grad is None else value.grad + gradient
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [1, batch, …] to logits [1, batch, classes], or to the model's output ``reading``, if that is
-        given."""
-        if parameters is self._stacked:
+        """Map ``x`` [1, batch, …] to logits [1, batch, classes]. ``reading``: the name of another output of the model,
+        which replaces the logits."""
+        if parameters is self._stacked:  # the model's own tensors, under a leading axis of 1
             return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
-        # Views, so that running statistics are updated in place, and gradients are not copied into a stack.
+        # Views: running statistics are updated in place, and gradients reach the stack without a copy.
         weights = {name: v.squeeze(0) for name, v in (*parameters.items(), *buffers.items())}
         if self.fusion is not None and self.fusion.takes(x[0], reading):
             return self.fusion(weights, x[0]).unsqueeze(0)

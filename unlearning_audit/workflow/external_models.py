@@ -258,7 +258,8 @@ def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]
     for name, tensor in state.items():
         if list(shapes[name]) != list(tensor.shape):
             words = f"{list(shapes[name])}, the model's has {list(tensor.shape)}"
-            fewer = list(shapes[name])[1:] == list(tensor.shape)[1:] and shapes[name][0] < tensor.shape[0]
+            (ours, *rest), (theirs, *others) = ([*shape, 0] for shape in (tensor.shape, shapes[name]))
+            fewer = rest == others and theirs < ours
             advice = "; if a class was removed, put its row back: weights 0, bias -30" if fewer else ""
             raise ValueError(f"{path}: tensor {name!r} has shape {words}{advice}")
 

@@ -235,17 +235,18 @@ def described(case: CaseFiles) -> dict[str, Any]:
 
 
 def own_metrics(plan: Plan) -> dict[str, Any]:
-    """Return what jobs that read rows of metrics have to know of the study's own metrics: those that are a user's file,
-    or that the study calls by another name than the library.
+    """Return what jobs that read rows of metrics have to know of the study's own metrics, as a part of their settings.
 
-    It is a part of the settings of these jobs: ``own_metrics``, name in the study → (name in the library, a user's file
-    or None), {} if there are none; and, if there are some, ``declared``, name in the study → the metric's `QUANTITIES`
-    as text, so that an edit of these changes the settings.
+    Own metrics are a user's files, and metrics that the study calls by another name than the library. The part has:
+
+    * ``own_metrics``: name in the study → (name in the library, a user's file or None); {} if there are none.
+    * ``declared``, if there are some: name in the study → the metric's `QUANTITIES` as text, so that an edit of these
+      changes the settings.
     """
     items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
-    sources = {key: (metric.name, metric.file) for key, metric in items if metric.file or key != metric.name}
-    words = {key: repr(registry.quantities(*origin, key=key)) for key, origin in sources.items()}
-    return {"own_metrics": sources, **({"declared": words} if words else {})}
+    origins = {key: (metric.name, metric.file) for key, metric in items if metric.file or key != metric.name}
+    declared = {key: repr(registry.quantities(*origin, key=key)) for key, origin in origins.items()}
+    return {"own_metrics": origins, **({"declared": declared} if declared else {})}
 
 
 def caption(kind: str) -> str:

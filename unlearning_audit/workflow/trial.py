@@ -68,10 +68,10 @@ def functions(file: str) -> list[str]:
     for name in sorted(syntax.defined(Path(file)), key=lambda name: ("." in name, name)):
         if "." in name and fitting:
             break
-        parameters, more = syntax.signature(Path(file), name) or ([], False)
+        parameters, takes_more = syntax.signature(Path(file), name) or ([], False)
         try:
-            arguments.assigned(parameters, {}, {}, more=more)
-        except ValueError:
+            arguments.assigned(parameters, {}, {}, more=takes_more)
+        except ValueError:  # the names of some do not tell what they stand for
             continue
         fitting.append(name)
     return fitting
@@ -270,7 +270,8 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     """Let a method unlearn two models, and return the lines of a report on their accuracy and loss before, after and by
     retraining.
 
-    The report warns of a method that changed nothing, or that seems to forget the samples to keep. The training before
+    The report warns of a method that changed nothing, or that seems to have exchanged the samples to forget with those
+    to keep. The training before
     takes at most about `SECONDS`.
     """
     from unlearning_audit.training.streams import Rows
@@ -287,24 +288,26 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     module = registry.load("methods", plugin.name, plugin.file)
     options = module.Options(**plugin.options)
     rows = Rows(sides["forgotten"]), Rows(sides["kept"])
-    seconds = run_method(stack, lambda *models: module.unlearn(*models, options), *rows, file)
+    seconds = run_method(stack, lambda *of: module.unlearn(*of, options), *rows, file)
     try:
         after = setting.read(stack)
     except NoAnswerError as error:
         raise NoAnswerError(f"{file}: {error}") from None
-    models, one_label = (before, after, setting.read(retrained)), len(np.unique(setting.y[setting.rows])) == 1
+    readings = before, after, setting.read(retrained)
+    one_label = len(np.unique(setting.y[setting.rows])) == 1
 
     def numbers(accuracy: float, loss: float) -> str:
         return f"{'—' if one_label else format(accuracy, '.2f'):>6}{loss:>7.3g}"
 
     was, now = (expit(phi(logits=values, y=setting.y)) for values in (logits, stack.logits()))
     exchanged = mistakes.sides_exchanged(was, now, mask, setting.mask("kept"))
-    lost, all_ = sides["forgotten"].shape[1], len(setting.trained)
+    forgotten, trained = sides["forgotten"].shape[1], len(setting.trained)
     return [
-        f"{file} runs correctly. Two models of {all_} samples of {setting.about}, {lost} of them to be forgotten:",
+        f"{file} runs correctly. Two models of {trained} samples of {setting.about}, "
+        f"{forgotten} of them to be forgotten:",
         *setting.notes,
         f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
-        *(f"  {side:<20}" + "".join(numbers(*model[side]) for model in models) for side in sides),
+        *(f"  {side:<20}" + "".join(numbers(*reading[side]) for reading in readings) for side in sides),
         *(["  It changed nothing: the logits are identical."] * bool(np.array_equal(logits, stack.logits()))),
         *([f"  {exchanged[0].upper()}{exchanged[1:]}"] if exchanged else []),
         f"  {seconds:.2f} s for both models; {training:.2f} s to train them.",

@@ -52,10 +52,10 @@ def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> 
 
 
 def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, dict[str, Any] | None]]]:
-    """Return, for the panels of a figure, title → [(name of a row, its case)].
+    """Return, for the panels of a figure, title → [(label of a curve, its case)].
 
-    With an axis (``along``), a panel has one method and its rows are values of the axis. Without, a panel has one
-    scenario and its rows are methods; the case is None where the scenario does not have the method.
+    With an axis of the study (``along``), a panel has one method and a curve for each value of the axis. Without, it
+    has one scenario and a curve for each method; the case is None where the scenario does not have the method.
     """
     if along is None:
         return {

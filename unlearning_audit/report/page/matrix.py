@@ -71,13 +71,13 @@ class Square(Line):
 
     @property
     def rank(self) -> float:
-        """A number that sorts squares from the best verdict to the worst; equal verdicts by distance from retraining.
+        """A number that sorts squares from the best state to the worst; equal states by distance from retraining.
 
         References come last.
         """
-        missing = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
+        distance = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
         place = len(ORDER) if self.verdict == decide.FAILED else ORDER.index(self.state)
-        return round(100 * self.reference + 10 * place + missing, 4)
+        return round(100 * self.reference + 10 * place + distance, 4)
 
 
 @dataclass(frozen=True)

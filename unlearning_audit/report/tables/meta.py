@@ -35,11 +35,10 @@ def metrics(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the names of metrics that were evaluated on other models than most metrics, for all of their
-    properties."""
+    """Return the names of metrics none of whose properties comes from the scenario from which most metrics have it."""
     spoken = overview(rows)
-    main = {quality: common(rows, quality) for _, quality in spoken}
-    near = {metric for (metric, quality), row in spoken.items() if row["scenario"] == main[quality]}
+    usual = {label: common(rows, label) for _, label in spoken}
+    near = {metric for (metric, label), row in spoken.items() if row["scenario"] == usual[label]}
     return [metric for metric in dict.fromkeys(metric for metric, _ in spoken) if metric not in near]
 
 

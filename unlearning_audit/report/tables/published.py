@@ -140,11 +140,11 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
 
 
 def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[str, str]]:
-    """Return (in the paper, here), in words, for every setting that both experiments state and that differs.
+    """Return the settings that both experiments state differently, each as the words (in the paper, here).
 
     ``row``: a row of a printed table; ``fields``: the settings of our experiment, as `_fields` returns them.
     """
-    # A suffix of the printed name, as in resnet18_dp, describes a use of the model that our settings hold elsewhere.
+    # A paper's resnet18_dp is our resnet18: what such a suffix means stands in other settings.
     names = [name for name in ("dataset", "model") if not row[name].startswith(f"{fields[name]}_")]
     pairs = [(row[name], fields[name], "") for name in names]
     settings = _settings(row["setting"])
