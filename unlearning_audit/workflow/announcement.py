@@ -12,8 +12,8 @@ from unlearning_audit.workflow.progress import Progress, spoken
 def small(plan: Plan) -> bool:
     """Return whether the shipped rates (seconds per job) hold for all models that a plan trains: their files have
     ``SMALL = True``. Imported models are not considered."""
-    kinds = {scenario.model.name for scenario in plan.study.scenarios if scenario.model is not None}
-    return kinds <= set(registry.defining("models", "SMALL"))
+    trained = (made.model for made in plan.study.scenarios if not registry.offers(made.protocol, "imported"))
+    return {model.name for model in trained if model is not None} <= set(registry.defining("models", "SMALL"))
 
 
 def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:
