@@ -4,7 +4,7 @@
     uv run python tools/rename.py FILE…   writes the new names into files of your own: plug-ins, notebooks, branches
 
 A line of `renames.csv` is a module or a room: old, new. A module without a line of its own moves with its room. A line
-of `renamed_words.csv` is a name in code: old, new. With ``where`` = text it is a word of sentences, too.
+of `renamed_names.csv` is a name in the code of Python files that use the library: old, new.
 """
 
 import csv
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_name("renames.csv")
-WORDS = Path(__file__).with_name("renamed_words.csv")
+NAMES = Path(__file__).with_name("renamed_names.csv")
 PACKAGE = "unlearning_audit"
 
 #: Files that may name modules, and kept results and texts, which are left unchanged.
@@ -32,9 +32,9 @@ KEPT = (
 )
 
 
-def renames() -> dict[str, str]:
-    """Return old → new name, each "room" or "room.module"; modules come before the rooms that hold them."""
-    with TABLE.open(newline="", encoding="utf-8") as file:
+def renames(path: Path = TABLE) -> dict[str, str]:
+    """Return old → new name. A module is "room" or "room.module"; modules come before the rooms that hold them."""
+    with path.open(newline="", encoding="utf-8") as file:
         table = {row["old"]: row["new"] for row in csv.DictReader(file)}
     return dict(sorted(table.items(), key=lambda item: -item[0].count(".")))
 
@@ -87,28 +87,17 @@ def _split(found: re.Match[str], table: dict[str, str]) -> str:
     return "\n".join(line + comment for line in lines)
 
 
-def words() -> tuple[dict[str, str], dict[str, str]]:
-    """Return old → new name: of words of sentences and code, and of names in code alone."""
-    with WORDS.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    text, code = ({row["old"]: row["new"] for row in rows if row["where"] == where} for where in ("text", "code"))
-    return text, code
-
-
-def reworded(text: str, everywhere: dict[str, str], in_code: dict[str, str], python: bool) -> str:
-    """Return a text with new names: ``everywhere`` as words and parts of names, ``in_code`` as names of Python and
-    between backticks of docstrings. A name that is a string in the same file is a value there."""
-    text = re.sub(r"[^\W\d_]+", lambda found: everywhere.get(found[0], found[0]), text)
-    if not python:
-        return text
-    marked = {old: new for old, new in in_code.items() if f'"{old}"' not in text}
+def reworded(text: str, names: dict[str, str]) -> str:
+    """Return the text of a Python file with new ``names`` in code and between backticks. Other texts and comments stay,
+    and so does what stands between backticks if it is a string in the same file: it is a value there."""
+    marked = {old: new for old, new in names.items() if f'"{old}"' not in text}
     text = re.sub(r"`[^`\n]*`", lambda found: _replaced(found[0], marked), text)
     lines = text.splitlines(keepends=True)
     for token in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
         if token.type == tokenize.NAME:
-            new = in_code.get(token.string, token.string)
+            new = names.get(token.string, token.string)
         elif token.type == tokenize.STRING and re.match(r"[rR]?[fF]", token.string) and token.start[0] == token.end[0]:
-            new = re.sub(r"\{[^{}]*\}", lambda found: _replaced(found[0], in_code), token.string)
+            new = re.sub(r"\{[^{}]*\}", lambda found: _replaced(found[0], names), token.string)
         else:
             continue
         line, (start, end) = token.start[0] - 1, (token.start[1], token.end[1])
@@ -152,7 +141,10 @@ def _move(path: Path, to: Path) -> None:
 def write(path: Path, table: dict[str, str]) -> None:
     """Rewrite a file if it has an old name."""
     text = path.read_text(encoding="utf-8")
-    if (new := reworded(rewritten(text, table), *words(), python=path.suffix == ".py")) != text:
+    new = rewritten(text, table)
+    if path.suffix == ".py" and PACKAGE in text:
+        new = reworded(new, renames(NAMES))
+    if new != text:
         path.write_text(new, encoding="utf-8")
 
 

@@ -17,7 +17,8 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
 
     ``metrics``: the file with the numbers of all evaluations. ``settings["scenarios"]``: for each scenario, its
     protocol and the files of memberships, from which its models are counted. ``settings["broken"]``: the loss of
-    utility above which a model counts as damaged. ``settings["own_metrics"]``: see `workflow.parameters.own_metrics`.
+    test accuracy from which a model counts as broken. ``settings["own_metrics"]``: what
+    `workflow.parameters.own_metrics` returns.
     """
     counts = {
         name: compared.model_counts(

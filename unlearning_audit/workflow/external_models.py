@@ -256,10 +256,10 @@ def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]
         question = "is it a state dict of the model that the study names?"
         raise ValueError(f"{path}: {' and '.join(problems)}; {question}")
     for name, tensor in state.items():
-        if list(shapes[name]) != list(tensor.shape):
-            words = f"{list(shapes[name])}, the model's has {list(tensor.shape)}"
-            (ours, *rest), (theirs, *others) = ([*shape, 0] for shape in (tensor.shape, shapes[name]))
-            fewer = rest == others and theirs < ours
+        ours, theirs = list(tensor.shape), list(shapes[name])
+        if theirs != ours:
+            words = f"{theirs}, the model's has {ours}"
+            fewer = len(theirs) == len(ours) and theirs[1:] == ours[1:] and theirs < ours
             advice = "; if a class was removed, put its row back: weights 0, bias -30" if fewer else ""
             raise ValueError(f"{path}: tensor {name!r} has shape {words}{advice}")
 
