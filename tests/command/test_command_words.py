@@ -28,10 +28,6 @@ def test_a_new_study_names_files_with_any_characters(workdir, name):
     assert [method["file"] for method in yaml.safe_load(line).values()] == [name]
 
 
-def test_text_is_a_scalar_within_braces():
-    assert yaml.safe_load(f"{{file: {new.scalar('a: b.py')}}}") == {"file": "a: b.py"}
-
-
 def test_places_where_nothing_can_be_written_are_told_first(workdir):
     (workdir / "dir.yaml").mkdir()
     with pytest.raises(SystemExit) as end:

@@ -365,14 +365,6 @@ def test_help_has_examples_and_a_wrong_command_is_told_the_nearest(capsys):
     assert "Did you mean 'check'?" in capsys.readouterr().err
 
 
-def test_a_folder_that_another_run_holds_is_told_at_once():
-    assert ended("new", "mine.yaml") == 0
-    lock = Path(".snakemake/locks/0.output.lock")
-    lock.parent.mkdir(parents=True)
-    lock.write_text("results/mine/report.html\n")
-    assert ended("run", "mine.yaml").startswith("audit: another run is writing results/mine in this folder; wait")
-
-
 def test_what_is_wrong_with_a_study_names_the_line():
     Path("mine.yaml").write_text("study: mine\nscenarios:\n  a:\n    methodes: [none]\n")
     assert ended("check", "mine.yaml").endswith("(line 4)")

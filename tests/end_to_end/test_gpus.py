@@ -103,47 +103,6 @@ sys.meta_path.insert(0, Claims())
 """
 
 
-#: Finds its card busy in the first attempts.
-BUSY = '''"""Busy: the card cannot be had for some attempts; then nothing is changed."""
-
-from pathlib import Path
-
-import torch
-from unlearning_audit.plugins.settings import Settings
-
-
-class Options(Settings):
-    """How many ``attempts`` fail."""
-
-    attempts: int
-
-
-def unlearn(stack, forget, retain, options):
-    """Fail as torch does."""
-    with open(f"tried{options.attempts}", "a") as file:
-        file.write("once\\n")
-    if len(Path(f"tried{options.attempts}").read_text().splitlines()) <= options.attempts:
-        raise torch.AcceleratorError("CUDA error: CUDA-capable device(s) is/are busy or unavailable", 46)
-'''
-
-
-def test_a_job_whose_card_is_busy_is_tried_twice_more_and_then_fails_by_name(finished, tmp_path):
-    place = finished.copy(tmp_path / "work")
-    (place.folder / "busy.py").write_text(BUSY)
-    study = copy.deepcopy(TINY)
-    for attempts in (2, 3):
-        study["defaults"]["methods"][f"busy{attempts}"] = {"file": "busy.py", "attempts": attempts}
-    place.write(study)
-    process = run(place, "--cores", "2", "--keep-going", "--until", "unlearn")
-    assert process.returncode == 1
-    methods = {path.parent.name.split("-")[-2] for path in (place.folder / "results" / "unlearn").glob("*/spec.json")}
-    assert "busy2" in methods
-    assert "busy3" not in methods
-    assert (place.folder / "tried3").read_text().split() == ["once"] * 3
-    assert "CUDA-capable device(s) is/are busy or unavailable" in process.stdout
-    assert "-busy3-" in process.stdout.partition("a fault of the machine; more in ")[2]
-
-
 def run(place: Workplace, *arguments: str) -> subprocess.CompletedProcess:
     """Run the study on a machine that seems to have two GPUs, numbers 7 and 8."""
     (place.folder / "claim").mkdir()

@@ -14,7 +14,7 @@ from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.workflow import open_stack
 
 from pretended_card import pretended
-from stack_cases import SEEDS, fresh, trained
+from stack_cases import SEEDS, fresh
 
 RULES = Path(__file__).parents[2] / "rules"
 
@@ -140,12 +140,3 @@ def test_a_card_holds_a_few_times_the_weights_of_a_portion(job, monkeypatch, fre
     weight_bytes = sum(value.nbytes for value in fresh(seeds=SEEDS[:1]).stored().values())
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (weight_bytes * 2 * open_stack.COPIES * 4, 0))
     assert [len(part) for part in open_stack.portions(data, membership, 6, SETTINGS, {})] == [3, 3]
-
-
-def test_some_models_of_a_file_are_those_models(tmp_path):
-    stack = trained(seeds=SEEDS[:4])
-    stack.write(tmp_path / "models.safetensors")
-    subset = fresh(seeds=[SEEDS[3], SEEDS[1]])
-    subset.load(tmp_path / "models.safetensors", models=np.array([3, 1]))
-    for name, value in stack.parameters.items():
-        assert torch.equal(subset.parameters[name], value[[3, 1]])

@@ -1,7 +1,6 @@
 """When a measured number agrees with a printed one, differs from it, or says too little."""
 
 import csv
-from collections import Counter
 
 import pytest
 
@@ -66,21 +65,6 @@ def test_every_number_that_differs_has_a_reason_or_is_called_unknown():
     assert {line["reason"] for line in lines if line["state"] == "paper"} == {"unknown"}
 
 
-def test_the_page_counts_what_the_table_holds():
-    """Three sums with their verdicts, and why numbers differ."""
-    with printed_numbers.KEPT.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
-    page = printed_numbers.SUMS.read_text(encoding="utf-8")
-    assert page == printed_numbers.share(lines)
-    of = {state: [line for line in lines if line["state"] == state] for state in ("paper", "small", "planned")}
-    assert sum(map(len, of.values())) == len(lines)
-    for state, part in of.items():
-        verdicts = set() if state == "planned" else set(printed_numbers.VERDICTS)
-        assert {line["verdict"] for line in part} <= (verdicts or {""})
-    differ = [int(line.split("|")[-2]) for line in page.split("| why ")[1].split("\n\n")[0].splitlines()[2:]]
-    assert sum(differ) == sum(line["verdict"] == "differs" for line in lines)
-
-
 def test_a_difference_that_nothing_is_said_of_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(printed_numbers, "MEASURED", tmp_path)
     (tmp_path / "printed.csv").write_text("file,printed,size,study,differs\nt.csv,swap/table_1,paper,s,\n")
@@ -88,16 +72,3 @@ def test_a_difference_that_nothing_is_said_of_is_refused(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,q,0.9,0.89,0.91,0.972,\n")
     with pytest.raises(ValueError, match=r"t\.csv: nothing says why unlearning_quality of none differs"):
         printed_numbers.agreement()
-
-
-def test_the_page_says_what_every_planned_number_would_take():
-    """They are counted by the data set that they lack."""
-    with printed_numbers.KEPT.open(newline="", encoding="utf-8") as file:
-        planned = [line for line in csv.DictReader(file) if line["state"] == "planned"]
-    counts = Counter(line["dataset"] for line in planned)
-    page = (printed_numbers.ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
-    words = {"tinyimagenet": "of a vision transformer", "cifar100": "on CIFAR-100", "cifar10": "on CIFAR-10",
-             "faces": "of faces", "": "of Pythia-70m"}  # fmt: skip
-    assert counts.keys() == words.keys()
-    assert all(f"{counts[name]} {text}" in " ".join(page.split()) for name, text in words.items())
-    assert f"| planned | {len(planned)} " in printed_numbers.SUMS.read_text(encoding="utf-8")

@@ -1,28 +1,20 @@
 """The numbers on the page of evidence are those that were measured."""
 
 import csv
-import math
 import re
 
-import numpy as np
 import pytest
-from scipy.stats import binomtest, kendalltau
+from scipy.stats import binomtest
 
 from printed_numbers import MEASURED, ROOT
 
 PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
 METHODS = ("none", "neggrad", "retrfinal", "ftfinal", "fisher", "salun", "ssd")
-PRINTED = METHODS[:5]
 
 
 def lines(name):
     with (MEASURED / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def only(name, **columns):
-    (line,) = [line for line in lines(name) if all(line[column] == value for column, value in columns.items())]
-    return line
 
 
 #: Intervals of the page that are rounded otherwise.
@@ -57,69 +49,6 @@ def test_the_mia_scores_on_photographs_are_those_measured(name, words):
     others = [scores[method] for method in METHODS if method != "salun"]
     span = [f"{value:.2f}".removeprefix("0") for value in (min(others), max(others), scores["salun"])]
     assert words + "from {} to {} but for SalUn ({})".format(*span) in PAGE
-
-
-def quality(scenario, setting):
-    """Q over the paper's adversaries of every method at one place."""
-    rows = [
-        r for r in lines("swap_dp/q.csv") if (r["scenario"], r["setting"], r["attack"]) == (scenario, setting, "paper")
-    ]
-    return {row["method"]: float(row["value"]) for row in rows}
-
-
-def agreement(first, second, methods):
-    return kendalltau([first[m] for m in methods], [second[m] for m in methods]).statistic
-
-
-def test_rankings_hold_over_sizes_and_not_over_budgets_as_the_page_says():
-    sizes = [quality("mnist_size", f"size={size};epsilon=inf") for size in (800, 1600, 2400, 3200, 4000)]
-    budgets = [quality("mnist", f"epsilon={epsilon}") for epsilon in ("50", "150", "600", "inf")]
-    spans = [
-        sorted(agreement(a, b, methods) for i, a in enumerate(places) for b in places[:i])
-        for places, methods in ((sizes, METHODS), (budgets, METHODS), (budgets, PRINTED))
-    ]
-    assert [(f"{low:.2f}", f"{high:.2f}") for low, *_, high in spans] == [
-        ("0.81", "1.00"), ("0.05", "0.68"), ("0.20", "0.95"),
-    ]  # fmt: skip
-    for words in ("τ from .81 to 1.00", "τ from .05 (50 against ∞) to .68", "from .20 to .95"):
-        assert words in PAGE
-
-
-def test_q_of_retraining_is_one_within_its_interval_and_of_ssd_not_the_best_at_any_budget():
-    for epsilon in ("50", "150", "600", "inf"):
-        place = f"epsilon={epsilon}"
-        line = only("swap_dp/q.csv", setting=place, method="retrain", attack="paper", scenario="mnist")
-        assert float(line["ci_high"]) == 1.0
-        scores = quality("mnist", place)
-        assert max(scores[m] for m in METHODS if m != "ssd") > scores["ssd"]
-
-
-def test_a_method_that_changed_nothing_is_no_evidence_about_it():
-    """SSD has every number of none on CIFAR-10 there, so the claim is open."""
-    for name in ("swap_dp/table1_cifar10.csv", "swap_inf/q.csv", "swap_inf/table4.csv"):
-        of_method = {
-            method: [line["value"] for line in lines(name) if (line["method"], line["metric"]) == (method, metric)]
-            for method, metric in (("ssd", "q"), ("none", "q"), ("ssd", "mia_score"), ("none", "mia_score"))
-        }
-        assert of_method["ssd"] == of_method["none"], name
-    (row,) = [line for line in PAGE.splitlines() if line.startswith('| SSD "consistently')]
-    assert row.split(" | ")[1] == "open"
-    assert "*unchanged*" in row
-
-
-def test_how_many_images_would_give_the_printed_accuracy_is_read_from_those_measured():
-    rows = {line["images"]: line for line in lines("swap_inf/accuracy.csv") if line["changed"] == "as in swap_inf"}
-    assert "the accuracy is .501 and .568" in PAGE
-    assert [f"{float(rows[images]['test_accuracy']):.3f}" for images in ("2272", "4545")] == ["0.501", "0.568"]
-    assert [f"{float(rows[images]['train_accuracy']):.2f}" for images in ("2272", "4545")] == ["0.99", "1.00"]
-    whole = float(only("swap_inf/q.csv", method="none", metric="accuracy")["value"])
-    share = (0.66 - float(rows["4545"]["test_accuracy"])) / (whole - float(rows["4545"]["test_accuracy"]))
-    assert round(4545 * (22_728 / 4545) ** share, -2) == 9500  # accuracy rises with the logarithm of their number
-    half = np.interp(math.log(22_728 / 2), [math.log(4545), math.log(22_728)], [0.5681, whole])
-    assert f"the 22,728 would give {half:.2f}".replace("0.", ".") in " ".join(PAGE.split())
-    assert "about 9,500 images" in PAGE
-    slow = float(only("swap_inf/accuracy.csv", changed="group norm")["train_accuracy"])
-    assert f"({slow:.2f} of its own 2,272".replace("0.", ".") in PAGE
 
 
 def test_ssd_damages_what_is_kept_with_what_it_forgets_at_every_strength():

@@ -41,16 +41,6 @@ def test_a_printed_number_stands_beside_the_same_experiment_or_the_remark_says_h
         assert remark.endswith(ending) if ending else remark == "", (row, case["scenario"], remark)
 
 
-def test_the_number_of_ranked_batches_stands_beside_ranked_batches_alone(printed_cells):
-    ranked = {
-        printed_numbers.name_of(row)
-        for row, _, case, _ in printed_cells
-        if case["facts"].get("forget_order") == "memorisation"
-    }
-    plain = {case["method"] for row, _, case, _ in printed_cells if printed_numbers.name_of(row) == "ruli/appendix_c1"}
-    assert (ranked, plain) == ({"ruli/appendix_c1"}, {"scrub_ranked"})
-
-
 def test_what_is_forgotten_and_what_is_asked_are_those_of_the_scenario(printed_cells):
     sets = {"random": "random", "class": "class", "vulnerable": "vulnerable", "mixed": "vulnerable+protected",
             "compat": "vulnerable+protected", "canary": "canary"}  # fmt: skip
@@ -97,30 +87,6 @@ def test_a_kept_table_is_held_against_the_numbers_that_were_printed(tmp_path, mo
         (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,{metric},0.9,{number}\n")
         with pytest.raises(ValueError, match=rf"swap/table_1 has no number {number}"):
             printed_numbers.regenerated()
-
-
-def test_kept_tables_name_a_printed_number_once_or_beside_every_method_that_it_is_of(tmp_path, monkeypatch):
-    """A size stands beside both signs; what is printed of all methods stands beside each that unlearns."""
-    monkeypatch.setattr(printed_numbers, "MEASURED", tmp_path)
-    (tmp_path / "printed.csv").write_text(
-        "file,printed,size,study,differs\ngap.csv,ruli/table_2,small,s,\nany.csv,ruli/section_6_2_2,small,s,\n"
-    )
-    head = "scenario,setting,method,metric,role,value,published\n"
-    gap = "random,,l1_sparse,accuracy_gap,forget,-0.3,-0.025\n"
-    over = [
-        f"canary,,{name},privacy_accuracy_over_population,,0.01,0.1863\n" for name in ("scrub", "ga_plus", "retrain")
-    ]
-    (tmp_path / "gap.csv").write_text(head + gap)
-    (tmp_path / "any.csv").write_text(head + "".join(over[:2]))
-    rows = [one.row for one in printed_numbers.regenerated()]
-    assert [row["metric"] for row in rows] == ["forget_accuracy_gap", *["privacy_accuracy_over_population"] * 2]
-    assert rows[1] is rows[2]
-    for name, text in (("gap.csv", head + gap + gap), ("any.csv", head + over[2])):
-        kept = (tmp_path / name).read_text()
-        (tmp_path / name).write_text(text)
-        with pytest.raises(ValueError, match=f"{name}: ruli/"):
-            printed_numbers.regenerated()
-        (tmp_path / name).write_text(kept)
 
 
 def test_what_was_measured_agrees_with_what_was_printed_as_the_page_says():

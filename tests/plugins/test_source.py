@@ -1,10 +1,7 @@
 """A digest of code that sees what code does, and not how it is written; a fingerprint of a user's data."""
 
-import hashlib
 import io
 import os
-import subprocess
-import sys
 import tokenize
 from pathlib import Path
 
@@ -86,12 +83,6 @@ def test_the_place_of_a_file_does_not_count(tmp_path):
 
 
 # ---------------------------------------------------------------- fingerprints
-
-
-def test_the_fingerprint_of_a_file_is_that_of_its_content(tmp_path):
-    for name in "ab":
-        (tmp_path / name).write_bytes(b"abc")
-        assert source.fingerprint(tmp_path / name) == hashlib.sha256(b"abc").hexdigest()
 
 
 def test_the_fingerprint_of_a_folder_is_that_of_names_and_contents(tmp_path):
@@ -182,29 +173,3 @@ def test_folders_are_known_by_content_and_read_once(workdir, monkeypatch):
     assert len(read) == 2
     (workdir / "results/.contents.json").write_text("[]")
     assert source.fingerprint(folder) != before
-
-
-def test_a_job_whose_files_have_changed_since_it_was_planned_makes_nothing(tmp_path):
-    """A job is run as Snakemake does, with its own description in the script."""
-    mine, log = tmp_path / "mine.py", tmp_path / "log.txt"
-    mine.write_text("RATE = 1")
-    job = f"""
-import sys
-from types import SimpleNamespace
-sys.path.insert(0, {str(source.SCRIPTS)!r})
-class Inputs(list):
-    def items(self): return ()
-params = {{"place": {{"contents": {source.contents(mine, ())!r}}}}}
-snakemake = SimpleNamespace(rule="unlearn", log=[{str(log)!r}], wildcards={{}}, params=params)
-snakemake.input, snakemake.output = Inputs(), {{}}
-from job import script
-@script
-def unlearn(): print("it ran")
-"""
-    program = [sys.executable, "-c", job]
-    assert subprocess.run(program, capture_output=True, text=True).returncode == 0
-    assert log.read_text().startswith("it ran\n")
-    mine.write_text("RATE = 2")
-    ended = subprocess.run(program, capture_output=True, text=True)
-    assert (ended.returncode, "it ran" in log.read_text()) == (1, False)
-    assert ended.stderr.strip() == f"unlearn: {mine}: this file has changed since the run began; start the run again"

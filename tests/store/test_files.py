@@ -220,21 +220,6 @@ def test_a_file_that_is_not_as_it_was_made_is_told(tmp_path, record):
     assert "\n" not in str(error.value)
 
 
-def test_a_file_of_ones_own_takes_a_spec_that_says_nothing(tmp_path):
-    path = tmp_path / "a.npz"
-    write_arrays(path, x=np.zeros(2))
-    write_record(path)
-    np.savez(path, x=np.ones(2))
-    with pytest.raises(ArtifactError, match=r"or, if the file is your own, write {} into .*spec\.json"):
-        read_arrays(path)
-    assert files.by_hand(tmp_path / "beside/none.npz") == ""
-    (tmp_path / "spec.json").write_text("{}")
-    assert read_arrays(path)["x"].tolist() == [1, 1]
-    assert f"{path} was put there by hand" in files.by_hand(path)
-    write_record(path)
-    assert files.by_hand(path) == ""
-
-
 @pytest.mark.parametrize(
     "change",
     [

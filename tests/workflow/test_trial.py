@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 from unlearning_audit import ROOT
-from unlearning_audit.data import Source
 from unlearning_audit.workflow import trial
 
 MODEL = """
@@ -101,14 +100,6 @@ def test_data_that_change_from_call_to_call_or_are_far_too_bright_are_refused(tm
     path.write_text(DATA.format(seed=seed, x=x))
     with pytest.raises(ValueError, match=problem):
         trial.attempt(str(path))
-
-
-def test_sources_are_the_same_by_samples_labels_and_parts():
-    x, y, part = np.eye(4, dtype=np.float32), np.array([0, 1, 0, 1]), np.array([0, 0, 0, 1], np.uint8)
-    others = [
-        Source(*arrays, 2) for arrays in ((x.copy(), y, part), (x[::-1], y, part), (x, 1 - y, part), (x, y, 0 * part))
-    ]
-    assert [trial._same(Source(x, y, part, 2), other) for other in others] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(("low", "high", "line"), [(0, 1, ""), (-3, 3, "  Its images range from -3 to 3; models and"),

@@ -59,8 +59,6 @@ def run(words: Words = None) -> None:
     """Run a study. What follows the study goes to Snakemake."""
     file, further = study_of(words)
     plan = planned(file)
-    if not {"-n", "--dry-run", "--dryrun", "--unlock", "--nolock"} & set(further):
-        _free(plan.study.name, file)
     from unlearning_audit.report import ending
     from unlearning_audit.workflow import trial
 
@@ -346,17 +344,6 @@ def snakemake(file: str, further: list[str]) -> int:
     targets = [word for word in further[:1] if not word.startswith("-")]
     rest = ["--printshellcmds" if word == "--verbose" else word for word in further[len(targets) :]]
     return child.run([*targets, *study, *cores, *rest], child.environment())
-
-
-def _free(study: str, file: str) -> None:
-    """Raise ValueError if the lock of another run, which is still writing or was killed, covers the results of
-    ``study``. ``file``: the study's file, for the advice in the sentence."""
-    for lock in Path(".snakemake", "locks").glob("*.output.lock"):
-        if f"results/{study}/" in lock.read_text(encoding="utf-8"):
-            raise ValueError(
-                f"another run is writing results/{study} in this folder; wait until it ends, or type audit unlock "
-                f"{file} if it was killed"
-            )
 
 
 def _by_stage(counts: dict[str, int]) -> str:

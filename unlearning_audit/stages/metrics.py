@@ -17,7 +17,7 @@ from unlearning_audit.evaluation.opening import case_of
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.evaluation.scoring import score
 from unlearning_audit.store import parts, tables
-from unlearning_audit.store.files import ArtifactError, NoAnswerError, by_hand, record_of
+from unlearning_audit.store.files import ArtifactError, NoAnswerError, record_of
 
 
 def metrics(
@@ -119,10 +119,5 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
 
 
 def remarks(paths: list[str]) -> list[str]:
-    """Return the remarks in the specs of the jobs that made the files ``paths``, and a sentence for each file that was
-    put in place by hand, each once. Files without a spec beside them are skipped."""
-    sentences: dict[str, None] = {}
-    for path in paths:
-        if Path(path).with_name("spec.json").exists():
-            sentences |= dict.fromkeys([*record_of(path).get("remarks", []), *filter(None, [by_hand(path)])])
-    return [*sentences]
+    """Return the remarks in the specs of the jobs that made the files ``paths``, each once."""
+    return list(dict.fromkeys(remark for path in paths for remark in record_of(path).get("remarks", [])))

@@ -206,8 +206,7 @@ def verify(path: str | Path) -> None:
     """Raise ArtifactError if a file differs from what its job wrote. The checksum is in the ``spec.json`` beside the
     file, or in its seal.
 
-    A file without either passes, and so does one with ``{}`` as its ``spec.json``: it is the user's own, and only its
-    reader can check it.
+    A file without either passes: only its reader can check it.
     """
     path = Path(path)
     spec, seal = path.with_name("spec.json"), _seal_of(path)
@@ -216,12 +215,10 @@ def verify(path: str | Path) -> None:
     else:
         expected = reading_errors(seal, seal.read_bytes).decode("latin-1") if seal.exists() else None
     if expected is not None and expected != reading_errors(path, lambda: _checksum(path, _stamp(path))):
-        record, remedy = seal, ""
-        if spec.exists():
-            record, remedy = spec, f", or, if the file is your own, write {{}} into {spec}"
+        record = spec if spec.exists() else seal
         raise ArtifactError(
             f"{path}: this file is not as it was made (its checksum in {record.name} differs); put it back, or delete "
-            f"it and run again{remedy}"
+            "it and run again"
         )
 
 
@@ -249,24 +246,11 @@ def record_of(path: str | Path) -> dict[str, Any]:
         return {}
     text = reading_errors(path, lambda: path.read_text(encoding="utf-8"))
     value: dict[str, Any] = reading_errors(path, lambda: json.loads(text))
-    if value == {}:
-        return value
     unsigned = {key: item for key, item in value.items() if key != "checksum"} if isinstance(value, dict) else {}
     if unsigned == value or text != _as_json({**unsigned, "checksum": _checksum_of(_as_json(unsigned))}):
-        raise ArtifactError(
-            f"{path}: this file is not as it was made; put it back, or delete it and run again, or, if what lies "
-            "beside it is your own, write {} into it"
-        )
+        raise ArtifactError(f"{path}: this file is not as it was made; put it back, or delete it and run again")
     same_node(path, value.get("node"))
     return value
-
-
-def by_hand(path: str | Path) -> str:
-    """Return a sentence about a file whose ``spec.json`` is empty, because a user put it among the results; "" for
-    others. Raises ArtifactError."""
-    if not Path(path).with_name("spec.json").exists() or record_of(path):
-        return ""
-    return f"{path} was put there by hand: its spec.json is empty, so that nothing is known about it"
 
 
 def reading_errors(path: str | Path, read: Callable[[], T]) -> T:

@@ -98,22 +98,11 @@ def _read(path: Path) -> dict[str, Any]:
     read, is not YAML, is empty or holds anything but a mapping."""
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _SafeLoader)
-    except OSError as error:
-        raise StudyError((), f"cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise StudyError((), "is not text in UTF-8; give a YAML file, saved as UTF-8") from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        raise StudyError(
-            (), f"is not valid YAML in line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
-        ) from None
     except StudyError:
         raise
-    except Exception as error:  # yaml raises various errors for unknown tags and invalid dates
-        raise StudyError((), f"is not valid YAML: {' '.join(str(error).split())}") from None
-    if content is None:
-        raise StudyError((), "is empty; a study needs at least the fields study and scenarios")
+    except Exception as error:  # of the system, of the encoding, and several kinds of PyYAML
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise StudyError((), f"cannot be read ({reason})") from None
     if not isinstance(content, dict):
-        description = "a list" if isinstance(content, list) else as_yaml(content)
-        raise StudyError((), f"must hold a mapping of fields such as study and scenarios, found {description}")
+        raise StudyError((), f"must hold a mapping of fields such as study and scenarios, found {as_yaml(content)}")
     return content

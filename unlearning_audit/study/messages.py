@@ -73,10 +73,6 @@ def plain(value: Any, path: Path = ()) -> Any:
     NaN is never accepted. Infinity is accepted only as a privacy budget, where it means no budget.
     """
     if isinstance(value, dict):
-        for key in value:
-            if isinstance(key, bool) or not isinstance(key, (str, int, float)):
-                why = "YAML reads yes, no, on, off as true, false; quote it" if isinstance(key, bool) else "use text"
-                raise StudyError(path, f"the key {as_yaml(key) if key is not None else 'null'} is not text ({why})")
         return {_text(key): plain(item, (*path, _text(key))) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item, (*path, i)) for i, item in enumerate(value)]

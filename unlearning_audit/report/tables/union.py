@@ -5,20 +5,18 @@ from typing import Any
 
 from unlearning_audit.evaluation import rows as files
 from unlearning_audit.evaluation.rows import Failure, Record, Row
-from unlearning_audit.store.files import by_hand
 
 
 def records(cases: list[dict[str, Any]]) -> list[Record]:
     """Return the rows of all cases, read from their files in the order of ``cases``, which list scenario, protocol,
     method, axes and paths (see `workflow.parameters.collect`).
 
-    The row "unchanged" of the method none is left out, because none is meant to change nothing. A case whose file of
-    numbers somebody edited gets a row "doubt". If models diverged, the row names the user's file that made them.
+    The row "unchanged" of the method none is left out, because none is meant to change nothing. If models diverged, the
+    row names the user's file that made them.
     """
     found = []
     for case in cases:
-        doubts = [Row("doubt", note=note) for note in filter(None, [by_hand(case["metrics"])])]
-        for row in (*files.read(case["metrics"]), *doubts):
+        for row in files.read(case["metrics"]):
             if isinstance(row, Failure) and row.kind == "diverged" and (file := case.get("file")):
                 sentence = f"{file}: its models answer NaN or infinite logits; {row.sentence}"
                 row = replace(row, sentence=sentence, file=file)
