@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 from unlearning_audit.workflow import nodes, parameters
 
 from external_cases import save
-from plan_cases import BASE, changed, described, label, planned
+from plan_cases import BASE, changed, described, planned
 from snapshots import matches
 
 STUDY = changed(BASE, {
@@ -68,20 +67,3 @@ def test_the_key_tells_settings_parents_and_code_apart():
     assert all(re.fullmatch("[0-9a-f]{10}", key) for key in keys)
     same = nodes.key("code", {"a": 1}, {"splits": ["s-2", "s-3"], "none": [], "data": ["d-1"]})
     assert same == keys[0], "the order of roles, and roles without a parent, say nothing"
-
-
-@pytest.mark.parametrize("source", ["digits", "arrays"])
-def test_checkpoints_are_imported_with_their_data_and_model(source):
-    for folder in map(Path, ("logits/one/target", "logits/retrain")):
-        for name in ("logits", "labels"):
-            (folder / f"{name}.npy").unlink()
-        for number in (1, 2):
-            save_file({"weight": np.full(1, float(number), np.float32)}, folder / f"m{number}.safetensors")
-    np.savez("mine.npz", x=np.zeros((3, 2), np.float32), y=np.arange(3), part=np.zeros(3, int))
-    data = {"name": source, **({"path": "mine.npz"} if source == "arrays" else {})}
-    plan = planned(changed(EXTERNAL, {"defaults/protocol/data": data, "defaults/protocol/model": {"name": "mlp"}}))
-    read = [node for node in plan.nodes["external"].values() if "checkpoint_0" in node.place["files"]]
-    assert {label(node.name) for node in read} == {"external-one-target", "external-retrain"}
-    assert all({"checkpoint_1", "train", "forget"} <= set(node.place["files"]) for node in read)
-    assert ["source" in node.settings for node in read] == [source == "arrays"] * 2
-    assert not any("data" in node.settings for node in plan.nodes["external"].values() if node not in read)

@@ -34,13 +34,6 @@ def test_a_recipe_is_the_cause_where_it_is_read_and_all_below_follows():
     assert {stage for stage, _ in before.keys() & after.keys()} == {"data", "splits"}
 
 
-def test_an_option_of_a_method_is_a_cause_of_its_own_nodes_only():
-    (_, line), (cause,), _, _ = told({"defaults/methods/finetune/lr": 0.012345})
-    assert cause.startswith("unlearn: method_options.lr: ")
-    assert cause.endswith(" → 0.012345")
-    assert line.startswith(f"{cause}: 2 unlearn; what follows: 1 metrics, 1 comparisons")
-
-
 @pytest.mark.slow
 def test_the_code_of_a_commit_is_compared(tmp_path):
     copy = tmp_path / "project"

@@ -66,12 +66,6 @@ def test_a_metric_is_possible_where_all_that_it_needs_is_offered():
     assert registry.lacking((), "privleak") == ("fair_draw",), "tokens are read from models, not offered"
 
 
-@pytest.mark.parametrize("name", registry.names("metrics"))
-def test_a_plan_reads_the_options_that_a_metric_has(name):
-    full = getattr(registry.load("metrics", name), "Options", Settings)
-    assert set(registry.options("metrics", name).model_fields) == set(full.model_fields)
-
-
 @pytest.mark.parametrize("kind", ["protocols", "methods", "attacks", "metrics", "models", "data"])
 def test_options_that_nobody_sets_lie_where_a_study_may_set_them(kind):
     for name in registry.names(kind):
