@@ -8,7 +8,7 @@ Networks are tiny; images are random numbers. Prints a line for each cell: the l
 numbers are larger than 1 in shares of the largest of its tensor; replays, uploads, the two most frequent waits and
 their lines, and seconds. A cell that cannot be computed on the processor either says why. Ends with 1 if a cell failed
 or differs by more than `TOLERANCE` (`SCHEDULED` and `HALF` where rates or numbers are rounded). The suite runs a part
-of this, `tests/training/test_pretended_card.py`. Cells that stand in the file ``--keep`` are not run again: stop it
+of this, `tests/training/test_on_a_card.py`. Cells that stand in the file ``--keep`` are not run again: stop it
 whenever, the next call goes on. Of a ResNet-18 the allocator keeps gigabytes after each cell, unless
 MALLOC_MMAP_THRESHOLD_=1000000 stands in the environment.
 """

@@ -12,9 +12,8 @@ import collections
 import contextlib
 import functools
 import sys
-import weakref
 from collections.abc import Iterator
-from typing import Any
+from unittest import mock
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -45,9 +44,6 @@ UNREPEATABLE = {
 
 _device_of = torch.Tensor.device
 _tags: dict[int, StorageWeakRef] = {}
-
-#: The cards that are pretended now, those whose memory is counted.
-_cards: list["Card"] = []
 
 
 def tensors(values: object) -> list[torch.Tensor]:
@@ -91,12 +87,9 @@ def on_card(tensor: torch.Tensor) -> bool:
 
 
 def to_card(tensor: torch.Tensor) -> torch.Tensor:
-    """Tag the tensor's storage as lying on the card. Raises OutOfMemoryError where that has no room left."""
+    """Tag the tensor's storage as lying on the card."""
     storage = _plain(tensor).untyped_storage()
-    fresh = not on_card(tensor)
     _tags[storage._cdata] = StorageWeakRef(storage)
-    for card in _cards if fresh else ():
-        card.memory.take(storage, card.graph)
     return tensor
 
 
@@ -116,70 +109,15 @@ def line() -> str:
     return "elsewhere"
 
 
-class Memory:
-    """Bytes of what lies on the card, now (``bound``, at most) and at its ``peak``, of a ``capacity``.
-
-    ``cached``: what ordinary operations have taken at most since the allocator's cache was emptied, which it keeps from
-    recordings. Recordings of one pool share its memory, as their graphs never run at once; within a recording nothing
-    is used again, so that it takes more here than on a real card.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        self.capacity, self.peak, self.cached, self.bound, self.pooled = capacity, 0, 0, 0, 0
-        self._sizes: dict[int, tuple[StorageWeakRef, int]] = {}
-        self._pools: dict[object, tuple[int, weakref.WeakSet]] = {}
-
-    def take(self, storage: torch.UntypedStorage, graph: "Graph | None") -> None:
-        size = storage.nbytes()
-        if graph is None:
-            self._sizes[storage._cdata] = StorageWeakRef(storage), size
-        else:
-            graph.bytes += size
-            before, graphs = self._pools.setdefault(graph.pool, (0, weakref.WeakSet()))
-            graphs.add(graph)
-            self._pools[graph.pool] = max(before, graph.bytes), graphs
-            size = max(graph.bytes - before, 0)
-        self.bound += size  # what has gone meanwhile is counted only where it may matter
-        if self.bound > min(self.cached + self.pooled, self.capacity):
-            self.peak = max(self.peak, self.used())
-        if self.bound > self.capacity:
-            raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {storage.nbytes()} bytes.")
-
-    def used(self) -> int:
-        self._sizes = {key: entry for key, entry in self._sizes.items() if not entry[0].expired()}
-        ordinary = sum(size for _, size in self._sizes.values())
-        self.cached = max(self.cached, ordinary)
-        self.pooled = self._recorded()
-        self.bound = ordinary + self.pooled
-        return self.bound
-
-    def _recorded(self) -> int:
-        self._pools = {pool: entry for pool, entry in self._pools.items() if len(entry[1])}
-        return sum(size for size, _ in self._pools.values())
-
-    def empty(self) -> None:
-        self.cached = 0
-        self.used()
-
-    def forget_peak(self) -> None:
-        self.peak = self.used()
-
-    def free(self) -> int:
-        self.used()
-        return max(self.capacity - self.cached - self._recorded(), 0)
-
-
 class Card(TorchDispatchMode):
     """``waits``: synchronisations by what waited and where; ``uploads``: copies from main memory, likewise.
 
     ``graph``: the one that is being captured, or None. ``goal``: where the tensors that are made now belong, as Python
-    asked for it (True = on the card), or None where the operands decide. ``replays`` of recorded graphs. ``memory`` is
-    counted where a ``capacity`` in bytes is given.
+    asked for it (True = on the card), or None where the operands decide. ``replays`` of recorded graphs.
     """
 
-    def __init__(self, capacity: int | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.memory = Memory(1 << 33 if capacity is None else capacity)
         self.waits: collections.Counter = collections.Counter()
         self.uploads: collections.Counter = collections.Counter()
         self.graph: Graph | None = None
@@ -364,7 +302,7 @@ class Graph:
     ``saved``: storages that it writes, with what they held before, since a capture runs nothing."""
 
     def __init__(self, card: Card) -> None:
-        self.card, self.pool, self.bytes = card, object(), 0
+        self.card = card
         self.operations: list[tuple] = []
         self.fresh: set[int] = set()
         self.saved: dict[int, tuple] = {}
@@ -417,16 +355,9 @@ class Stream:
 
 
 @contextlib.contextmanager
-def pretended(capacity: int | None = None) -> Iterator[Card]:
-    """The pretended card, with those parts of torch.cuda that the engine uses; with so many bytes of memory, which are
-    not counted if that is None."""
-    card = Card(capacity)
-    originals: list[tuple[Any, str, Any]] = []
-
-    def patch(owner: Any, name: str, value: Any) -> None:
-        originals.append((owner, name, owner.__dict__.get(name, KeyError)))
-        setattr(owner, name, value)
-
+def pretended() -> Iterator[Card]:
+    """The pretended card, with those parts of torch.cuda that the engine uses. Memory is never used up."""
+    card = Card()
     streams = [Stream(card)]
 
     @contextlib.contextmanager
@@ -438,9 +369,9 @@ def pretended(capacity: int | None = None) -> Iterator[Card]:
             streams.pop()
 
     @contextlib.contextmanager
-    def capture(graph: Graph, pool=None, stream=None, **keywords):
+    def capture(graph: Graph, **keywords):
         assert card.graph is None, "a capture within a capture"
-        card.graph, graph.pool = graph, graph.pool if pool is None else pool
+        card.graph = graph
         try:
             yield
         finally:
@@ -460,12 +391,16 @@ def pretended(capacity: int | None = None) -> Iterator[Card]:
             raise TypeError("can't convert cuda:0 device type tensor to numpy")
         return to_numpy(self, *arguments, **keywords)
 
-    patch(torch.Tensor, "device", property(lambda self: CUDA if on_card(self) else _device_of.__get__(self)))
-    patch(torch.Tensor, "is_cuda", property(on_card))
-    patch(torch.Tensor, "numpy", numpy)
-    patch(torch, "Generator", Generator)
-    patch(torch, "autocast", lambda kind, *a, **k: autocast("cpu" if kind == "cuda" else kind, *a, **k))
-    for name, value in {  # classes stay classes, for libraries name them in annotations
+    tensors_of = {
+        "device": property(lambda self: CUDA if on_card(self) else _device_of.__get__(self)),
+        "is_cuda": property(on_card),
+        "numpy": numpy,
+    }
+    tools = {
+        "Generator": Generator,
+        "autocast": lambda kind, *a, **k: autocast("cpu" if kind == "cuda" else kind, *a, **k),
+    }
+    cuda = {  # classes stay classes, for libraries name them in annotations
         "_lazy_init": lambda: None,
         "Stream": type("Stream", (Stream,), {"__init__": lambda self, *arguments: Stream.__init__(self, card)}),
         "stream": stream,
@@ -474,23 +409,12 @@ def pretended(capacity: int | None = None) -> Iterator[Card]:
         "graph": capture,
         "is_current_stream_capturing": lambda: card.graph is not None,
         "synchronize": lambda *arguments: card.wait("torch.cuda.synchronize"),
-        "memory_allocated": lambda *arguments: card.memory.used(),
-        "max_memory_allocated": lambda *arguments: card.memory.peak,
-        "reset_peak_memory_stats": card.memory.forget_peak,
         "graph_pool_handle": object,
-        "empty_cache": card.memory.empty,
-        "mem_get_info": lambda *arguments: (card.memory.free(), card.memory.capacity),
-    }.items():
-        patch(torch.cuda, name, value)
-    if capacity is not None:
-        _cards.append(card)
-    try:
-        with card, Route(card):
-            yield card
-    finally:
-        _cards[:] = [active for active in _cards if active is not card]
-        for owner, name, value in reversed(originals):
-            if value is KeyError:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)
+        "empty_cache": lambda: None,
+        "mem_get_info": lambda *arguments: (1 << 33, 1 << 33),
+    }
+    with (
+        mock.patch.multiple(torch.Tensor, **tensors_of), mock.patch.multiple(torch, **tools),
+        mock.patch.multiple(torch.cuda, **cuda), card, Route(card),
+    ):  # fmt: skip
+        yield card

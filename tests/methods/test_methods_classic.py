@@ -135,7 +135,7 @@ def test_global_generators_are_seeded_for_it_and_put_back(user):
         assert torch.equal(draws[m], torch.tensor([*uniforms, random.Random(key).random()]))
 
 
-SHAPES = "must not change the architecture: tensor"
+SHAPES = "the architecture must stay as it is: tensor"
 MORE = "return torch.nn.Sequential(*model, torch.nn.Linear(7, 7))"
 OTHER = "return torch.nn.Sequential(*model[:2], torch.nn.Linear(9, 2))"
 
@@ -145,7 +145,7 @@ OTHER = "return torch.nn.Sequential(*model[:2], torch.nn.Linear(9, 2))"
     [
         ("unlearn(model, retain, forget)", "return model[0]", rf"{SHAPES} '0\.weight' of shape \(9, 6\) is missing"),
         ("unlearn(model, retain, forget)", OTHER, rf"{SHAPES} '2\.weight' has shape \(2, 9\), expected \(7, 9\)"),
-        ("unlearn(model, retain, forget)", MORE, rf"{SHAPES} '5\.weight' of shape \(7, 7\) is new"),
+        ("unlearn(model, retain, forget)", MORE, rf"{SHAPES} '5\.weight' of shape \(7, 7\) belongs to another model"),
         ("unlearn(model)", "return model", r"must take \(model, retain_loader, forget_loader\)"),
         ("unlearn(model, a, b)", "return model", "the parameter 'a' is not known; set options.a, or say with"),
         ("other(model, retain, forget)", "return model", "there is no function 'unlearn'"),

@@ -35,9 +35,9 @@ def test_all_that_is_made_of_gradients_is_what_a_loop_over_samples_and_labels_ma
     p, size = model(x).detach().softmax(-1), len(x)
     actual = {
         "mean": curvature.mean_gradient(*network),
-        "observed": curvature.squares("observed")(*network),
-        "model": curvature.squares("model")(*network),
-        "batches": curvature.squares(per_sample=False, batch_size=10)(*network),
+        "observed": curvature.squares(*network),
+        "model": curvature.squares(*network, labels="model"),
+        "batches": curvature.squares(*network, per_sample=False, batch_size=10),
     }
     norms = torch.zeros(size, dtype=torch.float64)
     for number, name in enumerate(parameters):
@@ -56,11 +56,6 @@ def test_all_that_is_made_of_gradients_is_what_a_loop_over_samples_and_labels_ma
     assert (curvature.squared_norms(*network) - norms).abs().max() < 1e-10
 
 
-def test_squares_of_batch_means_have_no_model_labels():
-    with pytest.raises(ValueError, match="observed labels only"):
-        curvature.squares("model", per_sample=False)(*case(mlp))
-
-
 def test_logistic_regression_in_closed_form():
     """Softmax regression: ∂CE/∂W_c = (p_c − 1[y = c])·x, so F_c = mean p_c(1 − p_c)·x² under model labels, and
     ‖∇‖² = ‖p − e_y‖²·(‖x‖² + 1)."""
@@ -74,7 +69,7 @@ def test_logistic_regression_in_closed_form():
     network = model, weights, {}, torch.from_numpy(x), torch.from_numpy(y)
     spread, error = p * (1 - p), (p - np.eye(4)[y]) ** 2
     for labels, factor in (("model", spread), ("observed", error)):
-        fisher = curvature.squares(labels)(*network)
+        fisher = curvature.squares(*network, labels=labels)
         assert np.abs(fisher["0.weight"].numpy() - factor.T @ x**2 / 20).max() < 1e-12
         assert np.abs(fisher["0.bias"].numpy() - factor.mean(0)).max() < 1e-12
     norms = curvature.squared_norms(*network).numpy()

@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import nn
 from unlearning_audit.training import card, fusion, lanes
-from unlearning_audit.training.streams import Stream
 
 from stack_cases import GPU, KEPT, RECIPE, SEEDS, conv, fit, fresh, largest_gap, mlp, rows
 
@@ -108,16 +107,6 @@ def frozen():
 def test_only_long_training_of_networks_for_images_is_compiled(requested, request_of):
     assert fusion.suitable(fit(fresh(conv, backend="serial")))
     assert not fusion.suitable(request_of())
-
-
-def test_steps_are_those_that_the_fit_takes():
-    stack = fresh(conv, backend="serial")
-    forget, retain = rows(stack.seeds)
-    request = fit(stack, passes=((Stream(retain), Stream(forget)), (Stream(forget, batch_size=2),)), epochs=2)
-    request.begin()
-    groups = stack.engine.groups(len(stack))
-    taken = sum(1 for group in groups for _ in request.course(group, *request.copy_state(group)))
-    assert fusion.steps(request) == taken
 
 
 @pytest.mark.parametrize(

@@ -47,11 +47,11 @@ def renamed(path):
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
-        (changed(**{"0.weight": None}), r"tensor '0\.weight' is missing"),
-        (changed(**{"update/5.bias": None}), r"tensor 'update/5\.bias' is missing"),
+        (changed(**{"0.weight": None}), r"tensor '0\.weight' of shape \(3, 5, 2, 3, 3\) is missing \(models first\)"),
+        (changed(**{"update/5.bias": None}), r"tensor 'update/5\.bias' of shape \(3, 4\) is missing"),
         (changed(**{"1.running_var": torch.ones(3, 7)}), r"'1\.running_var' has shape \(3, 7\), expected \(3, 5\)"),
         (changed(**{"5.weight": torch.ones(2, 4, 5)}), r"'5\.weight' has shape \(2, 4, 5\), expected \(3, 4, 5\)"),
-        (changed(**{"9.weight": torch.ones(3)}), r"tensor '9\.weight' belongs to another model"),
+        (changed(**{"9.weight": torch.ones(3)}), r"tensor '9\.weight' of shape \(3,\) belongs to another model"),
         (lambda path: path.write_bytes(path.read_bytes()[:-99]), "this file is damaged"),
         (lambda path: path.unlink(), "this file does not exist"),
         (renamed, "made for 'other', not for 'node'"),

@@ -169,13 +169,6 @@ def test_time_between_checkpoints_is_kept_for_each_group(monkeypatch, tmp_path):
     assert (tmp_path / "node" / "checkpoint-4.safetensors").exists()
 
 
-@pytest.mark.parametrize("text", ["-1", "ten", "nan"])
-def test_an_interval_that_is_none_is_refused(monkeypatch, tmp_path, text):
-    monkeypatch.setenv("UNLEARNING_CHECKPOINT_SECONDS", text)
-    with pytest.raises(ValueError, match=f"UNLEARNING_CHECKPOINT_SECONDS={text}: set a number of seconds from 0 on"):
-        Checkpoints(tmp_path, [0])
-
-
 def test_a_full_disk_costs_the_checkpoint_and_not_the_training(monkeypatch, train, caplog):
     def full(path):
         raise ArtifactError(f"{path} cannot be written: No space left on device")

@@ -16,7 +16,6 @@ from unlearning_audit.methods import _processor, _published
 from unlearning_audit.plugins import arguments
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.training.engine import aliases
 from unlearning_audit.training.stack import ModelStack, initialised
 from unlearning_audit.training.streams import Rows
 
@@ -47,36 +46,10 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: "Options") -
                     returned = call(things)
                 except ModuleNotFoundError as error:
                     raise _published.not_installed(options.file, error) from error
-            name = f"{options.file}: {options.function}"
-            if isinstance(returned, (str, bytes, PathLike)):  # a model in such a file would be ignored silently
-                raise PluginError(
-                    f"{name} returned {type(returned).__name__} {str(returned)[:40]!r}, which is not a model; return "
-                    "the model, its state dict, or nothing if it was changed in place"
-                )
             try:
-                state = weights(returned, things.model)
-            except PluginError as error:
-                raise PluginError(f"{name}: {error}") from None
-            try:
-                stack.insert(m, state)
+                stack.insert(m, weights(returned, things.model))
             except ValueError as error:
-                change = _change(state, stack) or error
-                raise PluginError(f"{name} must not change the architecture: {change}") from None
-
-
-def _change(state: Mapping[str, torch.Tensor], stack: ModelStack) -> str:
-    """Return a sentence on the first tensor of ``state``, name → tensor of one model, that is missing, new or of
-    another shape than in the stack; "" if there is none."""
-    before = {name: tuple(value.shape[1:]) for name, value in (stack.parameters | stack.buffers).items()}
-    after = {name: tuple(value.shape) for name, value in state.items() if name not in aliases(stack.model)}
-    for name in before | after:
-        if name not in after:
-            return f"tensor {name!r} of shape {before[name]} is missing"
-        if name not in before:
-            return f"tensor {name!r} of shape {after[name]} is new"
-        if after[name] != before[name]:
-            return f"tensor {name!r} has shape {after[name]}, expected {before[name]}"
-    return ""
+                raise PluginError(f"{options.file}: {options.function}: {error}") from None
 
 
 def caller(function: Callable[..., Any], options: "Options") -> Callable[["Things"], Any]:
@@ -233,15 +206,20 @@ def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
 
     They are those of the model or state dict that it returned, alone or in a tuple, list or mapping. If it returned
     neither, they are those of the ``model`` that it changed in place. A mapping without any of the model's tensors,
-    such as one of losses, does not count as a state dict. Raises PluginError if the function returned several models
-    that differ, because their order does not say which one forgot.
+    such as one of losses, does not count as a state dict. Raises ValueError if the function returned several models
+    that differ, because their order does not say which one forgot, or the name of a file.
     """
+    if isinstance(returned, (str, bytes, PathLike)):  # a model in such a file would be ignored silently
+        raise ValueError(
+            f"it returned {type(returned).__name__} {str(returned)[:40]!r}, which is not a model; return the model, "
+            "its state dict, or nothing if it was changed in place"
+        )
     outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     inside = [value for output in outputs if isinstance(output, Mapping) for value in output.values()]
     states = [state for output in (*outputs, *inside) if (state := _state(output, model)) is not None]
     first = states[0] if states else model.state_dict()
     if any(not _equal(state, first) for state in states[1:]):
-        raise PluginError(f"it returned {len(states)} different models; return only the one that forgot")
+        raise ValueError(f"it returned {len(states)} different models; return only the one that forgot")
     return first
 
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from unlearning_audit.training.lazy import ModelStack, State, Tensor
-from unlearning_audit.training.streams import Rows
+from unlearning_audit.methods import ModelStack, Rows, State, Tensor
 
 
 def forget_by(

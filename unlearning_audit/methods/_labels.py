@@ -4,10 +4,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from unlearning_audit.methods import Batch, ModelStack, Tensor, cross_entropy
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.losses import cross_entropy
-from unlearning_audit.training.streams import Batch
 
 
 class RandomLabels:

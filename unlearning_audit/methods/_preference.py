@@ -4,10 +4,7 @@ forgotten."""
 import dataclasses
 from collections.abc import Callable
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.losses import cross_entropy
-from unlearning_audit.training.streams import Batch, Rows, Stream
+from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _tokens, cross_entropy
 
 #: A batch and the original's logits for it → the NLL of another label under the batch's logits, [n, b].
 Relabelled = Callable[[Batch, Tensor], Tensor]

@@ -5,24 +5,29 @@ its scored tokens. Any other model gives the logits of its classes, and its labe
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Rate
-from unlearning_audit.training.lazy import ModelStack, Tensor
+from unlearning_audit.methods import Batch, Kind, ModelStack, Optimiser, Passes, Rate, Rows, Stream, Tensor
 from unlearning_audit.training.losses import cross_entropy, distillation
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Batch, Rows, Stream, fit_labels
 
 
 class TextOptimiser(Optimiser):
     """The optimiser of methods for language models, with the defaults of OpenUnlearning."""
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adamw"
+    optimiser: Kind = "adamw"
     lr: Rate = 1e-5
     weight_decay: float = Field(0.01, ge=0)
     batch_size: int = Field(32, ge=1)
+
+
+class Held(TextOptimiser):
+    """The optimiser of a method whose loss counts R(retain), ``retain_loss``, ``alpha`` times (`descend`)."""
+
+    epochs: Passes = 5
+    alpha: float = Field(1.0, ge=0)
+    retain_loss: Literal["nll", "kl"] = "nll"
 
 
 def reading(stack: ModelStack) -> str | None:
@@ -62,7 +67,7 @@ def hold(stack: ModelStack, retain: Rows, loss: str, weight: float) -> Stream:
     mean over tokens. The original is the stack as it is now.
     """
     if loss == "nll":
-        return Stream(retain, loss=fit_labels, weight=weight)
+        return Stream(retain, weight=weight)
     original: Callable[[Batch], Tensor] = stack.frozen()
 
     def divergence(batch: Batch) -> Tensor:
@@ -71,11 +76,10 @@ def hold(stack: ModelStack, retain: Rows, loss: str, weight: float) -> Stream:
     return Stream(retain, loss=divergence, weight=weight, reading=reading(stack))
 
 
-def descend(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options: Any) -> None:
+def descend(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options: Held) -> None:
     """Minimise the losses of a ``step`` and, ``options.alpha`` times, ``options.retain_loss`` on retain (`hold`).
 
-    Each step takes one batch of each stream; an epoch is one pass over the first. ``options``: those of a method, which
-    is a `TextOptimiser`.
+    Each step takes one batch of each stream; an epoch is one pass over the first. ``options``: those of a method.
     """
     if options.alpha:
         step += (hold(stack, retain, options.retain_loss, options.alpha),)

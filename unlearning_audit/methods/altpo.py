@@ -1,15 +1,9 @@
 """AltPO: prefer alternate answers to the forgotten answer, by preference optimisation (Mekala et al. 2025)."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens, cross_entropy
 from unlearning_audit.methods._preference import over_label, over_view, views
-from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.losses import cross_entropy
-from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -20,7 +14,7 @@ TUNE = {
 }
 
 
-class Options(_tokens.TextOptimiser):
+class Options(_tokens.Held):
     """Loss: the mean over a sample's alternates of −(2/``beta``)·log σ(``beta``·(Δ(alternate) − Δ(answer))) on forget,
     + ``alpha``·R(retain), with Δ = log p − log p_original.
 
@@ -33,8 +27,6 @@ class Options(_tokens.TextOptimiser):
 
     epochs: Passes = 2
     beta: float = Field(0.1, gt=0)
-    alpha: float = Field(1.0, ge=0)
-    retain_loss: Literal["nll", "kl"] = "nll"
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:

@@ -1,27 +1,18 @@
 """Amnesiac: subtract every training step whose batch held a forget sample (Graves et al. 2021)."""
 
-from pydantic import Field
-
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream
 
 #: What training must record: the summed updates of the steps whose batch held a forget sample.
 NEEDS = "record_updates"
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "repair_epochs": [0, 1, 2, 5, 10],
-    "lr": {"low": 0.001, "high": 0.2, "log": True},
-}
+TUNE = {"repair_epochs": [0, 1, 2, 5, 10], "lr": {"low": 0.001, "high": 0.2, "log": True}}
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """``repair_epochs`` of training on retain follow: 0 in Becker & Liebig 2022, 10 in Graves et al. (Adam .001)."""
 
     lr: Rate = 0.01
-    momentum: float = Field(0.9, ge=0, lt=1)
     repair_epochs: Passes = 0
 
 

@@ -1,15 +1,9 @@
 """Bad teacher: imitate an untrained network on forget, the original on retain (Chundawat et al. 2023)."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack, Tensor
+from unlearning_audit.methods import Batch, Kind, ModelStack, Optimiser, Passes, Rate, Rows, Stream, Tensor, _tokens
 from unlearning_audit.training.losses import distillation
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -26,7 +20,7 @@ class Options(Optimiser):
     over classes, a constant factor to which Adam is invariant. For a language model, KL is the mean over scored tokens.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
+    optimiser: Kind = "adam"
     lr: Rate = 5e-4
     epochs: Passes = 5
     retain_share: float = Field(0.3, gt=0, le=1)

@@ -2,22 +2,14 @@
 
 from collections.abc import Callable
 
-from pydantic import Field
-
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack, Module, Tensor
+from unlearning_audit.methods import Batch, ModelStack, Module, Momentum, Passes, Rate, Rows, Stream, Tensor
 from unlearning_audit.training.losses import cross_entropy
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-05, "high": 0.1, "log": True},
-    "epochs": {"low": 1, "high": 15},
-}
+TUNE = {"lr": {"low": 1e-05, "high": 0.1, "log": True}, "epochs": {"low": 1, "high": 15}}
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """The last layer gets one more class, whose weights are drawn by each model's seed as for a new layer. The model is
     trained on forget with this class as the label; then the class is removed. Retain is not read.
 
@@ -26,7 +18,6 @@ class Options(Optimiser):
     """
 
     lr: Rate = 1e-5
-    momentum: float = Field(0.9, ge=0, lt=1)
     epochs: Passes = 10
 
 

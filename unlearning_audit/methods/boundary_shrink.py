@@ -3,12 +3,8 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.methods import _inputs
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack, Tensor
+from unlearning_audit.methods import Batch, ModelStack, Momentum, Passes, Rate, Rows, Stream, Tensor, _inputs
 from unlearning_audit.training.losses import cross_entropy
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -18,7 +14,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """Each forget sample x moves to x + ``bound``·sign(∂CE/∂x); images stay within [0, 1]. The most probable class of
     the original model there, except the true one, is the sample's label in training. Retain is not read.
 
@@ -27,7 +23,6 @@ class Options(Optimiser):
     """
 
     lr: Rate = 1e-5
-    momentum: float = Field(0.9, ge=0, lt=1)
     epochs: Passes = 10
     bound: float = Field(0.1, ge=0)
 

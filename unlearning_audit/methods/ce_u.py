@@ -1,23 +1,14 @@
 """CE-U: cross-entropy to the model's own prediction without the observed token (Yang 2025)."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.streams import Batch, Rows, Stream
+from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _tokens
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-06, "high": 0.001, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "alpha": [0.0, 1.0, 2.0],
-}
+TUNE = {"lr": {"low": 1e-06, "high": 0.001, "log": True}, "epochs": {"low": 1, "high": 10}, "alpha": [0.0, 1.0, 2.0]}
 
 
-class Options(_tokens.TextOptimiser):
+class Options(_tokens.Held):
     """Loss: cross-entropy to softmax(z with the observed token's logit at −∞) on forget, + ``alpha``·R(retain).
 
     The target is not differentiated. So the gradient is p·(one-hot(observed) − target), with p the observed token's
@@ -28,9 +19,7 @@ class Options(_tokens.TextOptimiser):
     of the predictions.
     """
 
-    epochs: Passes = 5
     alpha: float = Field(0.0, ge=0)
-    retain_loss: Literal["nll", "kl"] = "nll"
     skip_first: int = Field(0, ge=0)
 
 

@@ -4,9 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.streams import Rows
+from unlearning_audit.methods import ModelStack, Rows, Settings
 
 #: A user's file without ``Options`` is run by this method.
 ADAPTER = True

@@ -5,40 +5,31 @@ By team fanchuan; described in Triantafillou et al. 2024, "Are we making progres
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Passes, Rate, Settings
-from unlearning_audit.training.lazy import ModelStack, Tensor
+from unlearning_audit.methods import Batch, ModelStack, Momentum, Passes, Rate, Rows, Schedule, Settings, Stream, Tensor
 from unlearning_audit.training.losses import distillation
-from unlearning_audit.training.optim import Optimiser, Schedule
-from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "epochs": {"low": 1, "high": 16},
-    "temperature": {"low": 0.1, "high": 5.0, "log": True},
-}
+TUNE = {"epochs": {"low": 1, "high": 16}, "temperature": {"low": 0.1, "high": 5.0, "log": True}}
 
 
-class Flatten(Optimiser):
+class Flatten(Momentum):
     """The optimiser of the first pass, over forget, as submitted."""
 
     lr: Rate = 0.005
-    momentum: float = Field(0.9, ge=0, lt=1)
 
 
-class Contrast(Optimiser):
+class Contrast(Momentum):
     """The optimiser of the forget rounds, as submitted. There the cosine schedule is updated at every step, down to
     1e-6."""
 
     lr: Rate = 3e-4
-    momentum: float = Field(0.9, ge=0, lt=1)
     schedule: Schedule = "cosine"
 
 
-class Repair(Optimiser):
+class Repair(Momentum):
     """The optimiser of the retain rounds, as submitted, with batches of 256: lr .001·256/64."""
 
     lr: Rate = 0.004
-    momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(0.01, ge=0)
     batch_size: int = Field(256, ge=1)
 

@@ -7,20 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream, Tensor
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 0.0001, "high": 0.1, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "restart": [0.1, 0.3, 0.5],
-}
+TUNE = {"lr": {"low": 0.0001, "high": 0.1, "log": True}, "epochs": {"low": 1, "high": 10}, "restart": [0.1, 0.3, 0.5]}
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """``restart``: the share of each convolution's weights that are reinitialised, those with the smallest |gradient|
     of CE(as many retain samples) − CE(forget). ``kept_rate`` scales the gradients of the other weights of these layers.
 
@@ -31,7 +24,6 @@ class Options(Optimiser):
     """
 
     lr: Rate = 0.001
-    momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-4, ge=0)
     schedule: Literal["triangle"] = "triangle"  # type: ignore[assignment]  # none of the others; `rate` is its own
     epochs: Passes = 5

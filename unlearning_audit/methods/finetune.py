@@ -1,24 +1,15 @@
 """Finetune: continue training on the retain set only (Warnecke et al. 2023)."""
 
-from pydantic import Field
-
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 0.001, "high": 0.2, "log": True},
-    "epochs": {"low": 1, "high": 20},
-}
+TUNE = {"lr": {"low": 0.001, "high": 0.2, "log": True}, "epochs": {"low": 1, "high": 20}}
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """The optimiser's settings, and the number of epochs. Jia et al. 2023: lr .01, 10 epochs."""
 
     lr: Rate = 0.01
-    momentum: float = Field(0.9, ge=0, lt=1)
     epochs: Passes = 5
 
 

@@ -4,14 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.streams import Rows
+from unlearning_audit.methods import ModelStack, Rows, Settings, Tensor
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "alpha": {"low": 1e-08, "high": 0.001, "log": True},
-}
+TUNE = {"alpha": {"low": 1e-08, "high": 0.001, "log": True}}
 
 
 class Options(Settings):

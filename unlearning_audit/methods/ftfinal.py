@@ -1,24 +1,15 @@
 """Ftfinal: finetune the last layer only (CF-k with k = 1, Goel et al. 2022; Tu et al. 2024)."""
 
-from pydantic import Field
-
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 0.001, "high": 0.5, "log": True},
-    "epochs": {"low": 1, "high": 30},
-}
+TUNE = {"lr": {"low": 0.001, "high": 0.5, "log": True}, "epochs": {"low": 1, "high": 30}}
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """The optimiser's settings, and the number of epochs. Kurmanji et al. 2023 run CF-k with lr .01 for 10 epochs."""
 
     lr: Rate = 0.01
-    momentum: float = Field(0.9, ge=0, lt=1)
     epochs: Passes = 10
 
 

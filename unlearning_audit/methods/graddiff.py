@@ -1,23 +1,14 @@
 """GradDiff, gradient difference (GA+GDR): ascend on forget and descend on retain at once (Liu et al. 2022)."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Passes, Rows, Stream, _tokens
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-06, "high": 0.001, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "alpha": [1.0, 2.0, 5.0],
-}
+TUNE = {"lr": {"low": 1e-06, "high": 0.001, "log": True}, "epochs": {"low": 1, "high": 10}, "alpha": [1.0, 2.0, 5.0]}
 
 
-class Options(_tokens.TextOptimiser):
+class Options(_tokens.Held):
     """Loss: −``gamma``·NLL(forget) + ``alpha``·R(retain). An epoch is one pass over forget.
 
     R (``retain_loss``) is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of
@@ -26,10 +17,7 @@ class Options(_tokens.TextOptimiser):
     ``refine_epochs`` of training on retain follow, with the same optimiser (Naderloui et al. 2025: 2).
     """
 
-    epochs: Passes = 5
     gamma: float = Field(1.0, ge=0)
-    alpha: float = Field(1.0, ge=0)
-    retain_loss: Literal["nll", "kl"] = "nll"
     refine_epochs: Passes = 0
 
 

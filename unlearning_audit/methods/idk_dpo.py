@@ -1,15 +1,10 @@
 """IdkDPO: prefer "I do not know" to the answer, by direct preference optimisation (Maini et al. 2024, TOFU)."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
+from unlearning_audit.methods import ModelStack, Passes, Rows, Stream, _tokens
 from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.methods._preference import over_label, over_view, views
-from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.streams import Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -20,7 +15,7 @@ TUNE = {
 }
 
 
-class Options(_tokens.TextOptimiser):
+class Options(_tokens.Held):
     """Loss: −(2/``beta``)·log σ(``beta``·(Δ(refusal) − Δ(answer))) on forget, + ``alpha``·R(retain), with Δ = log p −
     log p_original.
 
@@ -32,8 +27,6 @@ class Options(_tokens.TextOptimiser):
 
     epochs: Passes = 10
     beta: float = Field(0.1, gt=0)
-    alpha: float = Field(1.0, ge=0)
-    retain_loss: Literal["nll", "kl"] = "nll"
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:

@@ -1,8 +1,6 @@
 """Initial: the weights before any training, as a reference without learned information."""
 
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.streams import Rows
+from unlearning_audit.methods import ModelStack, Rows, Settings
 
 
 class Options(Settings):

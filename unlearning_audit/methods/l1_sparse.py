@@ -5,10 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack, State, Tensor
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, State, Stream, Tensor
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -20,7 +17,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """Loss: CE(retain) + α_e·‖θ‖₁ over all parameters. α_e comes from ``alpha`` by ``penalty_schedule``, in epoch e of
     E.
 
@@ -31,7 +28,6 @@ class Options(Optimiser):
     """
 
     lr: Rate = 0.01
-    momentum: float = Field(0.9, ge=0, lt=1)
     epochs: Passes = 5
     alpha: float = Field(5e-4, ge=0)
     penalty_schedule: Literal["decay", "increase", "constant"] = "decay"

@@ -1,15 +1,9 @@
 """NegGrad: gradient ascent on the loss of the forget set (Golatkar et al. 2020)."""
 
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Optimiser, Passes, Rate, Rows, Stream
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 0.0001, "high": 0.05, "log": True},
-    "epochs": {"low": 1, "high": 10},
-}
+TUNE = {"lr": {"low": 0.0001, "high": 0.05, "log": True}, "epochs": {"low": 1, "high": 10}}
 
 
 class Options(Optimiser):

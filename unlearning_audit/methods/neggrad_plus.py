@@ -4,10 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -19,7 +16,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """Loss: ``beta``·CE(retain) − (1 − ``beta``)·CE(forget).
 
     An epoch is one pass over the set ``pass_over``; the other set is cycled. The code of Kurmanji et al. passes over
@@ -28,7 +25,6 @@ class Options(Optimiser):
     """
 
     lr: Rate = 0.01
-    momentum: float = Field(0.9, ge=0, lt=1)
     epochs: Passes = 5
     beta: float = Field(0.95, ge=0, le=1)
     pass_over: Literal["retain", "forget"] = "retain"

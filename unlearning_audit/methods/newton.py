@@ -2,20 +2,13 @@
 2020)."""
 
 import logging
-import math
 
 from pydantic import Field
 
-from unlearning_audit.methods import _certified
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import ModelStack, Tensor, dtype
-from unlearning_audit.training.streams import Rows
+from unlearning_audit.methods import ModelStack, Rows, Settings, Tensor, _certified, dtype
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "l2": {"low": 1e-05, "high": 0.1, "log": True},
-    "steps": {"low": 1, "high": 5},
-}
+TUNE = {"l2": {"low": 1e-05, "high": 0.1, "log": True}, "steps": {"low": 1, "high": 5}}
 
 
 class Options(Settings):
@@ -131,9 +124,7 @@ def read(stack: ModelStack, model: int, kind: dtype) -> Tensor:
 
 def write(stack: ModelStack, model: int, w: Tensor) -> None:
     """Copy ``w`` [classes, width] into the last layer's weights and bias of one model."""
-    at = 0
-    for name in stack.head:
+    width = stack.parameters[stack.head[0]].shape[2]
+    for name, part in zip(stack.head, w.tensor_split([width], 1), strict=False):
         value = stack.parameters[name][model]
-        columns = math.prod(value.shape[1:])
-        value.copy_(w[:, at : at + columns].reshape(value.shape))
-        at += columns
+        value.copy_(part.reshape(value.shape))

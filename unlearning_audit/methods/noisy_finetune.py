@@ -5,11 +5,8 @@ import logging
 
 from pydantic import Field
 
-from unlearning_audit.methods import _certified
-from unlearning_audit.plugins.settings import Passes, Rate, Settings
-from unlearning_audit.training.lazy import ModelStack, State, Tensor
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Settings, Stream, Tensor, _certified
+from unlearning_audit.training.lazy import State
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -21,11 +18,10 @@ TUNE = {
 }
 
 
-class Refine(Optimiser):
+class Refine(Momentum):
     """The optimiser of the epochs after the last noise. Training after the noise does not weaken the guarantee."""
 
     lr: Rate = 0.05
-    momentum: float = Field(0.9, ge=0, lt=1)
 
 
 class Options(Settings):

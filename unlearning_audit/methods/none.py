@@ -1,8 +1,6 @@
 """None: the original model, unchanged; the control that every metric must distinguish from retraining."""
 
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.streams import Rows
+from unlearning_audit.methods import ModelStack, Rows, Settings
 
 
 class Options(Settings):

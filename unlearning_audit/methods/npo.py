@@ -4,19 +4,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack, Tensor
+from unlearning_audit.methods import Batch, ModelStack, Optimiser, Passes, Rate, Rows, Stream, Tensor, _tokens
 from unlearning_audit.training.losses import cross_entropy
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 0.0001, "high": 0.05, "log": True},
-    "epochs": {"low": 1, "high": 15},
-    "beta": [0.05, 0.1, 0.5],
-}
+TUNE = {"lr": {"low": 0.0001, "high": 0.05, "log": True}, "epochs": {"low": 1, "high": 15}, "beta": [0.05, 0.1, 0.5]}
 
 
 class Options(Optimiser):

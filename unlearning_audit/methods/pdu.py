@@ -2,10 +2,7 @@
 
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.streams import Batch, Rows, Stream
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens
 
 #: What may be tuned, and within which values.
 TUNE = {

@@ -2,22 +2,14 @@
 
 from typing import Literal
 
-from pydantic import Field
-
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream
 from unlearning_audit.methods._labels import RandomLabels
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 0.001, "high": 0.1, "log": True},
-    "epochs": {"low": 1, "high": 15},
-}
+TUNE = {"lr": {"low": 0.001, "high": 0.1, "log": True}, "epochs": {"low": 1, "high": 15}}
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """Each epoch is a pass over forget with random labels, then one over retain.
 
     ``relabel``: draw from ``any`` class, the true one included (Fan et al. 2024), or from any ``other`` (Graves et
@@ -25,7 +17,6 @@ class Options(Optimiser):
     """
 
     lr: Rate = 0.01
-    momentum: float = Field(0.9, ge=0, lt=1)
     epochs: Passes = 5
     relabel: Literal["any", "other"] = "any"
     redraw: bool = True

@@ -2,9 +2,7 @@
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.streams import Rows
+from unlearning_audit.methods import ModelStack, Rows, Settings
 
 
 class Options(Settings):

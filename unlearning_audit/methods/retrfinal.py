@@ -1,20 +1,12 @@
 """Retrfinal: reinitialise the last layer and train only it (EU-k with k = 1, Goel et al. 2022; Tu et al. 2024)."""
 
-from pydantic import Field
-
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 0.001, "high": 0.5, "log": True},
-    "epochs": {"low": 1, "high": 40},
-}
+TUNE = {"lr": {"low": 0.001, "high": 0.5, "log": True}, "epochs": {"low": 1, "high": 40}}
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """The optimiser's settings, and the number of epochs for the new layer.
 
     Goel et al. train EU-k by the schedule of the original training; set the recipe's schedule to do the same. If a
@@ -23,7 +15,6 @@ class Options(Optimiser):
     """
 
     lr: Rate = 0.05
-    momentum: float = Field(0.9, ge=0, lt=1)
     epochs: Passes = 20
 
 

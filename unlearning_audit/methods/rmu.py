@@ -4,11 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {

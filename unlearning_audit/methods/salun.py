@@ -4,11 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream, Tensor
 from unlearning_audit.methods._labels import RandomLabels
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -18,7 +15,7 @@ TUNE = {
 }
 
 
-class Options(Optimiser):
+class Options(Momentum):
     """``keep``: the share of weights that may change. Each epoch is a pass over forget with random labels, then one
     over retain.
 
@@ -29,7 +26,6 @@ class Options(Optimiser):
     """
 
     lr: Rate = 0.013
-    momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-4, ge=0)
     epochs: Passes = 5
     keep: float = Field(0.5, ge=0, le=1)

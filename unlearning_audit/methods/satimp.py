@@ -1,13 +1,8 @@
 """SatImp: gradient ascent with the weight p^β₁·(1 − p)^β₂ for a token of probability p (Yang et al. 2025)."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.streams import Batch, Rows, Stream
+from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _tokens
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -18,7 +13,7 @@ TUNE = {
 }
 
 
-class Options(_tokens.TextOptimiser):
+class Options(_tokens.Held):
     """Loss: −p^``beta1``·(1 − p)^``beta2``·NLL of each observed token of forget, mean over the scored tokens, times
     ``gamma``, + ``alpha``·R(retain). The weight is not differentiated; one label is one token.
 
@@ -27,12 +22,9 @@ class Options(_tokens.TextOptimiser):
     predictions.
     """
 
-    epochs: Passes = 5
     beta1: float = Field(5.0, ge=0)
     beta2: float = Field(1.0, ge=0)
     gamma: float = Field(0.1, ge=0)
-    alpha: float = Field(1.0, ge=0)
-    retain_loss: Literal["nll", "kl"] = "nll"
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:

@@ -4,12 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack, Tensor
+from unlearning_audit.methods import Batch, Kind, ModelStack, Optimiser, Passes, Rate, Rows, Stream, Tensor, _tokens
 from unlearning_audit.training.losses import distillation
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Batch, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -34,7 +30,7 @@ class Options(Optimiser):
     needs targets that were selected by memorisation. For a language model, CE and KL are means over the scored tokens.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
+    optimiser: Kind = "adam"
     lr: Rate = 5e-4
     weight_decay: float = Field(5e-4, ge=0)
     epochs: Passes = 5

@@ -5,9 +5,7 @@ What a method achieves beyond its sham comes from its information on the samples
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.streams import Rows
+from unlearning_audit.methods import ModelStack, Rows, Settings, Tensor
 
 
 class Options(Settings):

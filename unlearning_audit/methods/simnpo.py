@@ -1,14 +1,8 @@
 """SimNPO: NPO with a constant in place of the original model's loss, without a second model (Fan et al. 2024)."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.losses import cross_entropy
-from unlearning_audit.training.streams import Batch, Rows, Stream
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens, cross_entropy
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -19,7 +13,7 @@ TUNE = {
 }
 
 
-class Options(_tokens.TextOptimiser):
+class Options(_tokens.Held):
     """Loss: −``gamma``·(2/``beta``)·log σ(``beta``·(NLL − ``delta``)) on forget + ``alpha``·R(retain).
 
     NLL is a sample's cross-entropy; for a language model, the mean over tokens. Fan et al. on TOFU: β 4.5, δ 0, γ .125,
@@ -32,8 +26,6 @@ class Options(_tokens.TextOptimiser):
     beta: float = Field(4.5, gt=0)
     delta: float = 0.0
     gamma: float = Field(0.125, ge=0)
-    alpha: float = Field(1.0, ge=0)
-    retain_loss: Literal["nll", "kl"] = "nll"
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:

@@ -2,16 +2,11 @@
 
 from pydantic import Field
 
+from unlearning_audit.methods import ModelStack, Rows, Settings, Tensor
 from unlearning_audit.methods._dampening import forget_by
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.streams import Rows
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "a": {"low": 0.5, "high": 50, "log": True},
-    "lam": {"low": 0.1, "high": 5, "log": True},
-}
+TUNE = {"a": {"low": 0.5, "high": 50, "log": True}, "lam": {"low": 0.1, "high": 5, "log": True}}
 
 
 class Options(Settings):

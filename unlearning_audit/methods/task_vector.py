@@ -2,10 +2,7 @@
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
+from unlearning_audit.methods import ModelStack, Optimiser, Passes, Rate, Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {

@@ -1,13 +1,8 @@
 """UNDIAL: distil the original with the observed token's logit lowered (Dong et al. 2024)."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes, Rate
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.streams import Batch, Rows, Stream
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rate, Rows, Stream, Tensor, _tokens
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -18,7 +13,7 @@ TUNE = {
 }
 
 
-class Options(_tokens.TextOptimiser):
+class Options(_tokens.Held):
     """Loss: cross-entropy to softmax(z_original − ``beta``·one-hot(observed)) on forget, + ``alpha``·R(retain).
 
     The loss is the mean over the scored tokens; one label is one token. Dong et al.: β 10 (as configured by
@@ -31,7 +26,6 @@ class Options(_tokens.TextOptimiser):
     epochs: Passes = 10
     beta: float = Field(10.0, ge=0)
     alpha: float = Field(0.0, ge=0)
-    retain_loss: Literal["nll", "kl"] = "nll"
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:

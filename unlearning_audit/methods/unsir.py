@@ -1,16 +1,10 @@
 """UNSIR: train on noise that maximises the loss (impair), then on retain (repair) (Tarun et al. 2023)."""
 
-from typing import Literal
-
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.methods import _inputs
-from unlearning_audit.plugins.settings import Passes, Rate, Settings
+from unlearning_audit.methods import Kind, ModelStack, Optimiser, Passes, Rate, Rows, Settings, Stream, Tensor, _inputs
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Rows, Stream
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -23,7 +17,7 @@ TUNE = {
 class Impair(Optimiser):
     """The optimiser of the impair step, as published."""
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "adam"
+    optimiser: Kind = "adam"
     lr: Rate = 0.02
     batch_size: int = Field(256, ge=1)
 

@@ -1,13 +1,8 @@
 """WGA: gradient ascent that weighs each token by p^β, so that forgotten tokens count little (Wang et al. 2025)."""
 
-from typing import Literal
-
 from pydantic import Field
 
-from unlearning_audit.methods import _tokens
-from unlearning_audit.plugins.settings import Passes
-from unlearning_audit.training.lazy import ModelStack, Tensor
-from unlearning_audit.training.streams import Batch, Rows, Stream
+from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _tokens
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -18,7 +13,7 @@ TUNE = {
 }
 
 
-class Options(_tokens.TextOptimiser):
+class Options(_tokens.Held):
     """Loss: −p^``beta``·NLL of each observed token of forget, mean over the scored tokens, times ``gamma``, +
     ``alpha``·R(retain). The weight is not differentiated; one label is one token.
 
@@ -26,11 +21,8 @@ class Options(_tokens.TextOptimiser):
     is the ``nll`` of the observed labels or tokens, or the divergence ``kl``(original ‖ model) of the predictions.
     """
 
-    epochs: Passes = 5
     beta: float = Field(1.0, ge=0)
     gamma: float = Field(1.0, ge=0)
-    alpha: float = Field(1.0, ge=0)
-    retain_loss: Literal["nll", "kl"] = "nll"
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:

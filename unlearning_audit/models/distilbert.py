@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from unlearning_audit.models import _text
-from unlearning_audit.training.lazy import Module
+from unlearning_audit.models import Module, _text
 
 LIBRARIES = ("transformers.models.distilbert.modeling_distilbert",)
 

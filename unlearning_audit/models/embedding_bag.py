@@ -2,8 +2,7 @@
 
 from pydantic import Field
 
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Module
+from unlearning_audit.models import Module, Settings
 
 
 class Options(Settings):

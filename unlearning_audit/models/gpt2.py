@@ -1,7 +1,6 @@
 """GPT-2 (Radford et al. 2019), from transformers: learned positions, output weights tied to the tokens'."""
 
-from unlearning_audit.models import _text
-from unlearning_audit.training.lazy import Module
+from unlearning_audit.models import Module, _text
 
 LIBRARIES = ("transformers.models.gpt2.modeling_gpt2",)
 

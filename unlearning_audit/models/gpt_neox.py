@@ -1,7 +1,6 @@
 """GPT-NeoX (Black et al. 2022), the architecture of Pythia, from transformers: rotary positions, parallel layers."""
 
-from unlearning_audit.models import _text
-from unlearning_audit.training.lazy import Module
+from unlearning_audit.models import Module, _text
 
 LIBRARIES = ("transformers.models.gpt_neox.modeling_gpt_neox",)
 

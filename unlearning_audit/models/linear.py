@@ -2,8 +2,7 @@
 
 import math
 
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Module
+from unlearning_audit.models import Module, Settings
 
 #: `workflow.forecast.rates` predicts the time of jobs with such models.
 SMALL = True

@@ -1,7 +1,6 @@
 """Llama (Touvron et al. 2023), from transformers: rotary positions, gated layers, root-mean-square norms."""
 
-from unlearning_audit.models import _text
-from unlearning_audit.training.lazy import Module
+from unlearning_audit.models import Module, _text
 
 LIBRARIES = ("transformers.models.llama.modeling_llama",)
 

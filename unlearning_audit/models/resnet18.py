@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.models import ImageOptions
-from unlearning_audit.training.lazy import Module
+from unlearning_audit.models import ImageOptions, Module
 
 
 class Options(ImageOptions):

@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from unlearning_audit.models import ImageOptions
-from unlearning_audit.training.lazy import Module
+from unlearning_audit.models import ImageOptions, Module
 
 #: The name that reports print.
 PRINTED = "resnet{depth}"

@@ -4,8 +4,7 @@ from collections import OrderedDict
 
 from pydantic import Field, PositiveInt, model_validator
 
-from unlearning_audit.models import ImageOptions
-from unlearning_audit.training.lazy import Module, Tensor
+from unlearning_audit.models import ImageOptions, Module, Tensor
 
 #: The name that reports print.
 PRINTED = "swin_small"

@@ -6,7 +6,7 @@ per sample. torch.func.grad is not used: it imports torch's compiler, which take
 forward pass for every label.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import reduce
 
 import torch
@@ -43,39 +43,32 @@ def mean_gradient(model: nn.Module, parameters: State, buffers: State, x: Tensor
     return total
 
 
-def squares(labels: str = "observed", per_sample: bool = True, batch_size: int = 64) -> Callable[..., State]:
-    """Return a function that computes mean squared gradients of one model: (model, parameters, buffers, x, y) → name →
-    tensor.
+def squares(
+    model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor, *, labels: str = "observed",
+    per_sample: bool = True, batch_size: int = 64,
+) -> State:  # fmt: skip
+    """Return the mean squared gradients of one model over the samples ``x`` [rows, …] with labels ``y`` int64 [rows],
+    name → tensor.
 
     ``labels`` observed: the mean of (∂ CE(x, y)/∂θ)²; ``model``: the mean of Σ_y p(y|x)(∂ CE(x, y)/∂θ)². With
-    ``per_sample`` False, the gradients of means over batches of ``batch_size`` are squared instead.
+    ``per_sample`` False, the gradients of means over batches of ``batch_size`` with the observed labels are squared
+    instead.
     """
-
-    def compute(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> State:
-        """Return the mean squared gradients of one model over the samples ``x`` [rows, …] with labels ``y`` int64
-        [rows], by name.
-
-        Raises ValueError for batch means with other than observed labels.
-        """
-        if not per_sample:
-            if labels != "observed":
-                raise ValueError("squared gradients of batch means are defined for observed labels only")
-            return _batch_squares(model, parameters, buffers, x, y, batch_size)
-        total = {name: torch.zeros_like(value) for name, value in parameters.items()}
-        for inputs, values, logits, observed in _graphs(model, parameters, buffers, x, y):
-            for weight, label in _weighted_labels(logits, observed, labels):
-                gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
-                for name, g in gradients.items():
-                    if not inputs:
-                        total[name] += torch.einsum("n,n...->...", weight, g * g)
-                        continue
-                    square = weight[:, None] * g * g
-                    total[f"{name}.weight"] += square.T @ (inputs[name] ** 2)
-                    if f"{name}.bias" in total:
-                        total[f"{name}.bias"] += square.sum(0)
-        return {name: value / len(x) for name, value in total.items()}
-
-    return compute
+    if not per_sample:
+        return _batch_squares(model, parameters, buffers, x, y, batch_size)
+    total = {name: torch.zeros_like(value) for name, value in parameters.items()}
+    for inputs, values, logits, observed in _graphs(model, parameters, buffers, x, y):
+        for weight, label in _weighted_labels(logits, observed, labels):
+            gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
+            for name, g in gradients.items():
+                if not inputs:
+                    total[name] += torch.einsum("n,n...->...", weight, g * g)
+                    continue
+                square = weight[:, None] * g * g
+                total[f"{name}.weight"] += square.T @ (inputs[name] ** 2)
+                if f"{name}.bias" in total:
+                    total[f"{name}.bias"] += square.sum(0)
+    return {name: value / len(x) for name, value in total.items()}
 
 
 def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor) -> Tensor:

@@ -53,6 +53,11 @@ class Fit:
         """The settings of each pass's optimiser."""
         return self.optimiser if isinstance(self.optimiser, tuple) else (self.optimiser,) * len(self.passes)
 
+    @property
+    def losses(self) -> list[Any]:
+        """The losses of all streams of all passes."""
+        return [stream.loss for streams in self.passes for stream in streams]
+
     def run(self) -> State | None:
         """Train all models group by group on a processor, and return the recorded updates, name → [models, …], or None
         if none are requested.
@@ -81,8 +86,7 @@ class Fit:
 
         A user's loss may run Python code in every step, which a recorded step would run only once.
         """
-        losses = [stream.loss for streams in self.passes for stream in streams]
-        modules = (getattr(loss, "__module__", "") or "" for loss in (*losses, self.penalty) if loss is not None)
+        modules = (getattr(of, "__module__", "") or "" for of in (*self.losses, self.penalty) if of is not None)
         return all(module.startswith("unlearning_audit.") for module in modules)
 
     def copy_state(self, group: list[int]) -> tuple[State, State]:
@@ -111,7 +115,7 @@ class Fit:
         steppers = self._steppers(leaves, recorder is not None)
         first = self._resume(group, leaves, buffers, steppers[0])
         state = GroupState(self, group, leaves, buffers, steppers, recorder is not None)
-        orders = self._orders(group, first)
+        orders = self.orders(group, first)
         readers = [[iter(order) for order in row] for row in orders]
         count = 0
         for epoch in range(first, self.epochs + 1):
@@ -195,7 +199,7 @@ class Fit:
         print(f"{self.purpose}: models {[model + 1 for model in group]} go on after {epoch} epochs", flush=True)
         return epoch
 
-    def _orders(self, group: list[int], first: int) -> list[list[Order]]:
+    def orders(self, group: list[int], first: int = 0) -> list[list[Order]]:
         """Return the order of the rows, from the ``first`` epoch on, of every stream of every pass: [pass][stream]."""
         seeds = [self.stack.seeds[model] for model in group]
         return [
@@ -274,12 +278,8 @@ class Fit:
         """Return whether a batch may be processed in pieces: no sample affects another sample's loss, neither by batch
         normalisation nor by a loss with the attribute ``whole``. A user's loss is never divided."""
         norms = (m for m in self.stack.model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm))
-        losses = [stream.loss for streams in self.passes for stream in streams]
-        return (
-            self.recordable()
-            and not any(norm.training for norm in norms)
-            and not any(getattr(loss, "whole", False) for loss in losses)
-        )
+        whole = any(norm.training for norm in norms) or any(getattr(loss, "whole", False) for loss in self.losses)
+        return self.recordable() and not whole
 
     def divide(self) -> bool:
         """Process batches in twice as many pieces from now on. Return False if they cannot be divided further."""
@@ -350,7 +350,7 @@ class GroupState:
             self.epoch.fill_(epoch)
         else:
             self.epoch = epoch
-        for loss in (stream.loss for streams in self.fit.passes for stream in streams):
+        for loss in self.fit.losses:
             begin = getattr(loss, "begin", None)
             if begin is not None:
                 begin(epoch, self.group, self.loss_state, self.fit.stack.device)

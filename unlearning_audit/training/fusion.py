@@ -6,7 +6,6 @@ size, so that only long trainings gain.
 """
 
 import logging
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,16 +28,10 @@ def suitable(fit: Fit) -> bool:
     stack = fit.stack
     random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in stack.model.modules())
     plain = isinstance(stack.engine, Serial) and stack.x.ndim == 4 and stack.model.training and not random
-    return type(fit) is Fit and plain and steps(fit) >= LONG
-
-
-def steps(fit: Fit) -> int:
-    """Return the number of steps of all models of a fit together."""
-    batches = (
-        math.ceil(streams[0].rows.index.shape[1] / (streams[0].batch_size or optimiser.batch_size))
-        for streams, optimiser in zip(fit.passes, fit.optimisers, strict=True)
-    )
-    return int(sum(batches) * fit.epochs * len(fit.stack))
+    if type(fit) is not Fit or not plain:
+        return False
+    steps = sum(order.steps for order, *_ in fit.orders([0]))
+    return steps * fit.epochs * len(stack) >= LONG
 
 
 @contextmanager

@@ -26,14 +26,7 @@ def greedy(stack: Models, rows: np.ndarray) -> np.ndarray:
     are processed in order and for each model alone, so that the result does not depend on other models. Raises
     ValueError for models that do not predict tokens.
     """
-    _check(stack)
-    answers = np.full((*rows.shape, stack.x.shape[1] - 1), -1, np.int32)
-    for model, samples in enumerate(rows):
-        weights = stack.state(model)  # copied once, not for every token
-        for at in np.split(np.flatnonzero(samples >= 0), range(CHUNK, int((samples >= 0).sum()), CHUNK)):
-            x = stack.x[torch.from_numpy(samples[at]).to(stack.device)]
-            answers[model, at] = continued(stack, weights, x).cpu().numpy()
-    return answers
+    return _said(stack, rows, 1, lambda *_: likeliest)[:, :, 0]
 
 
 def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
@@ -45,29 +38,36 @@ def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     is the quantile of its distribution at a uniform number from a stream keyed by the model's seed and the sample. So
     further answers, samples or models change none of them. Raises ValueError for models that do not predict tokens.
     """
-    _check(stack)
-    length = stack.x.shape[1]
-    tokens = np.full((*rows.shape, answers, length - 1), -1, np.int32)
+
+    def choice(model: int, samples: np.ndarray, answer: np.ndarray) -> Choice:
+        uniform = {
+            sample: generator("sampled", stack.seeds[model], sample).random((answers, stack.x.shape[1]))
+            for sample in np.unique(samples).tolist()
+        }
+        quantiles = np.stack([uniform[s][a] for s, a in zip(samples.tolist(), answer.tolist(), strict=True)])
+        return at_quantiles(torch.from_numpy(quantiles).to(stack.device))
+
+    return _said(stack, rows, answers, choice)
+
+
+def _said(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..., Choice]) -> np.ndarray:
+    """Return ``answers`` texts of each model for each of its samples ``rows`` int64 [models, rows], as `sampled` does.
+
+    ``choice`` maps a model, its samples int64 [n] and the numbers of their answers int64 [n] to the `Choice` of tokens.
+    Raises ValueError for models that do not predict tokens.
+    """
+    if "next" not in stack.readings:
+        raise ValueError("a metric reads generated text, which only language models say; leave it out")
+    tokens = np.full((*rows.shape, answers, stack.x.shape[1] - 1), -1, np.int32)
     for model, samples in enumerate(rows):
-        weights = stack.state(model)
+        weights = stack.state(model)  # copied once, not for every token
         pairs = np.argwhere(np.broadcast_to(samples[:, None] >= 0, (len(samples), answers)))
         for first in range(0, len(pairs), CHUNK):
             at, answer = pairs[first : first + CHUNK].T
-            uniform = {
-                sample: generator("sampled", stack.seeds[model], sample).random((answers, length))
-                for sample in np.unique(samples[at]).tolist()
-            }
-            quantiles = np.stack([uniform[s][a] for s, a in zip(samples[at].tolist(), answer.tolist(), strict=True)])
-            choice = at_quantiles(torch.from_numpy(quantiles).to(stack.device))
             x = stack.x[torch.from_numpy(samples[at]).to(stack.device)]
-            tokens[model, at, answer] = continued(stack, weights, x, choice).cpu().numpy()
+            said = continued(stack, weights, x, choice(model, samples[at], answer))
+            tokens[model, at, answer] = said.cpu().numpy()
     return tokens
-
-
-def _check(stack: Models) -> None:
-    """Raise ValueError for models that do not predict tokens."""
-    if "next" not in stack.readings:
-        raise ValueError("a metric reads generated text, which only language models say; leave it out")
 
 
 def likeliest(logits: Tensor, place: int) -> Tensor:
@@ -87,7 +87,7 @@ def at_quantiles(uniform: Tensor) -> Choice:
     return choice
 
 
-def continued(stack: Models, weights: tuple[State, State], x: Tensor, choice: Choice = likeliest) -> Tensor:
+def continued(stack: Models, weights: tuple[State, State], x: Tensor, choice: Choice) -> Tensor:
     """Generate text for the samples ``x`` int [n, length] by one model, choosing tokens by ``choice``: int [n, length −
     1].
 

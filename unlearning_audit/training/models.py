@@ -210,7 +210,7 @@ class Models:
         published code does. If ``information`` is a dict, results are kept there: a second call with the same weights,
         labels and arguments returns the first result and adds the seconds saved to ``spared``.
         """
-        compute = curvature.squares(labels, per_sample, batch_size)
+        compute = partial(curvature.squares, labels=labels, per_sample=per_sample, batch_size=batch_size)
         if self.information is None:
             return self.per_model(rows, compute)
         content = hashlib.sha256(repr((labels, per_sample, batch_size)).encode() + rows.index.tobytes())
@@ -255,9 +255,22 @@ class Models:
             again = state.pop(name, None)
             if again is not None and not torch.equal(again.nan_to_num(), state.setdefault(first, again).nan_to_num()):
                 raise ValueError(f"tensors {first!r} and {name!r} are one tensor of the model, and differ now")
-        shapes = {k: v.shape[1:] for k, v in (self.parameters | self.buffers).items()}
-        for name in shapes | state:
-            if name not in state or name not in shapes or state[name].shape != shapes[name]:
-                raise ValueError(f"tensor {name!r} is new, missing or of another shape")
-        for name, value in (self.parameters | self.buffers).items():
-            value[model] = state[name].detach()
+        places = {name: value[model] for name, value in (self.parameters | self.buffers).items()}
+        problem = mismatch(state, places)
+        if problem:
+            raise ValueError(f"the architecture must stay as it is: {problem}")
+        for name, place in places.items():
+            place.copy_(state[name].detach())
+
+
+def mismatch(state: State, expected: State) -> str:
+    """Return a sentence on the first tensor of ``state`` that is missing, or is none of the ``expected`` ones, or has
+    another shape than it; "" if there is none."""
+    for name in expected | state:
+        if name not in state:
+            return f"tensor {name!r} of shape {tuple(expected[name].shape)} is missing"
+        if name not in expected:
+            return f"tensor {name!r} of shape {tuple(state[name].shape)} belongs to another model"
+        if state[name].shape != expected[name].shape:
+            return f"tensor {name!r} has shape {tuple(state[name].shape)}, expected {tuple(expected[name].shape)}"
+    return ""

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from unlearning_audit.plugins.settings import Rate, Settings
 
+Kind = Literal["sgd", "adam", "adamw", "rmsprop"]
 Schedule = Literal["constant", "cosine", "multistep", "one_cycle"]
 
 
@@ -19,7 +20,7 @@ class Optimiser(Settings):
     mirrors half of them, drawn anew for every pass, in all batches of a step.
     """
 
-    optimiser: Literal["sgd", "adam", "adamw", "rmsprop"] = "sgd"
+    optimiser: Kind = "sgd"
     lr: Rate = 0.1
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0)

@@ -178,7 +178,7 @@ class PrivateFit(Fit):
         optimiser and of the generators of noise."""
         return super().remembered(state) | {"noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]}
 
-    def _orders(self, group: list[int], first: int) -> list[Any]:
+    def orders(self, group: list[int], first: int = 0) -> list[Any]:
         size = -(-self.size // self.pieces) if self.filled else 1
         return [[Poisson(self.stack, group, self.passes[0][0].rows, size, first)]]
 

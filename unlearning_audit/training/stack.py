@@ -22,12 +22,9 @@ from unlearning_audit.store.files import (
     same_node,
 )
 from unlearning_audit.training import lanes
-from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.engine import State, aliases
-from unlearning_audit.training.fitting import Fit, Penalty
-from unlearning_audit.training.models import Models
-from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.fitting import Fit
+from unlearning_audit.training.models import Models, mismatch
 from unlearning_audit.training.streams import Batch, Rows, Stream, balanced_labels
 
 #: Prefix of the names of recorded updates in models.safetensors.
@@ -49,19 +46,17 @@ class ModelStack(Models):
         labels: np.ndarray,
         seeds: Collection[int],
         *,
-        recipe: Recipe | None = None,
-        backend: str = "auto",
-        device: str = "cpu",
         dtype: torch.dtype = torch.float32,
         alike: bool = False,
+        **settings: Any,
     ) -> "ModelStack":
         """Return a stack of freshly initialised models, one for each of ``seeds``, whose initial weights depend on that
         seed alone.
 
         ``build`` returns an untrained model. ``x`` [samples, …] and ``labels`` int64 [samples] or [models, samples] are
-        the data; ``recipe``: how `train` trains; ``backend``: "stacked", "serial" or "auto", which takes the faster
-        engine. With ``alike`` all models start from the first seed, which saves time if their weights will be loaded
-        afterwards.
+        the data. With ``alike`` all models start from the first seed, which saves time if their weights will be loaded
+        afterwards. ``settings``: ``recipe``, how `train` trains; ``backend``, "stacked", "serial" or "auto", which
+        takes the faster engine; and the ``device``, "cpu" or "cuda".
         """
         parameters: dict[str, Tensor] = {}
         buffers: dict[str, Tensor] = {}
@@ -77,10 +72,7 @@ class ModelStack(Models):
                 if not number:
                     stacked[name] = value.new_empty((len(seeds), *value.shape))
                 stacked[name][number] = value
-        return cls(
-            build, x, labels, seeds, recipe=recipe, backend=backend, device=device, parameters=parameters,
-            buffers=buffers,
-        )  # fmt: skip
+        return cls(build, x, labels, seeds, parameters=parameters, buffers=buffers, **settings)
 
     # ------------------------------------------------------------------ training
 
@@ -108,21 +100,7 @@ class ModelStack(Models):
         )  # fmt: skip
         return self.updates
 
-    def fit(
-        self,
-        *passes: Stream | tuple[Stream, ...],
-        optimiser: Optimiser | tuple[Optimiser, ...],
-        epochs: int,
-        purpose: str,
-        training: bool = True,
-        only: Collection[str] | None = None,
-        mask: State | None = None,
-        scale: State | None = None,
-        penalty: Penalty | None = None,
-        record: np.ndarray | None = None,
-        steps: int | None = None,
-        checkpoints: Checkpoints | None = None,
-    ) -> State | None:
+    def fit(self, *passes: Stream | tuple[Stream, ...], training: bool = True, **settings: Any) -> State | None:
         """Train every model by an optimiser on streams of batches.
 
         An epoch runs the ``passes`` in order. All passes share one ``optimiser``, or have one each. If a pass has
@@ -133,14 +111,14 @@ class ModelStack(Models):
         ----------
         passes : Stream or tuple of Stream
             The streams of each pass.
+        training : bool
+            If False, batch-norm statistics are frozen.
         optimiser : Optimiser or tuple of Optimiser
             The settings for all passes, or one for each.
         epochs : int
             How often the passes are run.
         purpose : str
             The key of the sample order, beside each model's seed.
-        training : bool
-            If False, batch-norm statistics are frozen.
         only : collection of str, optional
             The names of the parameters that are trained; by default all.
         mask : dict, optional
@@ -168,7 +146,7 @@ class ModelStack(Models):
         """
         self.model.train(training)
         streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
-        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, record, steps, checkpoints)
+        fit = Fit(self, streams, **settings)
         return lanes.run(fit) if torch.device(self.device).type == "cuda" else fit.run()
 
     # ------------------------------------------------------------------ editing
@@ -279,20 +257,12 @@ class ModelStack(Models):
         stored = read_models(path)
         if models is not None:
             stored = {name: value[torch.from_numpy(models)] for name, value in stored.items()}
-        shapes = {k: v.shape for k, v in (self.parameters | self.buffers).items()}
+        expected = self.parameters | self.buffers
         if any(name.startswith(UPDATE) for name in stored):
-            shapes |= {UPDATE + k: v.shape for k, v in self.parameters.items()}
-        for name in shapes | stored:
-            problem = ""
-            if name not in stored:
-                problem = "is missing"
-            elif name not in shapes:
-                problem = "belongs to another model"
-            elif stored[name].shape != shapes[name]:
-                found, expected = tuple(stored[name].shape), tuple(shapes[name])
-                problem = f"has shape {found}, expected {expected} (models first)"
-            if problem:
-                raise ArtifactError(f"{path}: tensor {name!r} {problem}; delete the file and run again")
+            expected |= {UPDATE + k: v for k, v in self.parameters.items()}
+        problem = mismatch(stored, expected)
+        if problem:
+            raise ArtifactError(f"{path}: {problem} (models first); delete the file and run again")
         for name, value in stored.items():
             wrong = int((~value.isfinite()).sum()) if finite else 0
             if wrong:
