@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from torch import nn
-from unlearning_audit.methods._call import Things
 from unlearning_audit.methods.classic import Options
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.training.streams import Rows
 
-from stack_cases import SEEDS, conv, largest_gap, masks, mlp, part, same, state, trained, unlearned
+from stack_cases import SEEDS, conv, masks, mlp, part, same, state, trained, unlearned
 
 
 @pytest.fixture
@@ -89,25 +86,6 @@ def test_the_loaders_hold_the_rows_of_the_model_and_nothing_else(user, extra):
         assert len(validation) == (10 if extra else 1)
     # The order is the model's own.
     assert same(unlearned(part(stack, [2, 0]), "classic", **options), after, slots_b=[2, 0])
-
-
-def test_it_equals_a_loop_of_one_s_own():
-    """`classic_function.py` by hand, on the batches of torch's DataLoader seeded the same way."""
-    stack = trained(seeds=SEEDS[:2])
-    retain, forget = masks(stack.seeds)
-    after, options = unlearned(stack, "classic"), Options(file="")
-    for m, seed in enumerate(stack.seeds):
-        model = stack.extract(m).train()
-        optimiser = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-        key = seed_of(seed, "classic")
-        for sign, name in ((-1, "forget"), (1, "retain")):
-            things = Things(stack, m, {"retain": Rows.where(retain), "forget": Rows.where(forget)}, options, key)
-            for x, y in things.loader(name):
-                optimiser.zero_grad()
-                (sign * nn.functional.cross_entropy(model(x), y)).backward()
-                optimiser.step()
-        assert all(torch.equal(after.parameters[k][m], v) for k, v in model.state_dict().items())
-    assert largest_gap(after, stack) > 1e-3
 
 
 def test_global_generators_are_seeded_for_it_and_put_back(user):

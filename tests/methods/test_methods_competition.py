@@ -7,7 +7,7 @@ from torch.nn.functional import log_softmax
 from unlearning_audit.methods import competition_second
 
 from plain_loop import assert_plain
-from stack_cases import SEEDS, conv, fresh, mlp, rows, same, trained, unlearned
+from stack_cases import SEEDS, conv, fresh, mlp, rows, trained, unlearned
 
 
 @pytest.fixture(scope="module")
@@ -114,12 +114,6 @@ def test_second_by_a_plain_loop(stack):
 
     options = {"lr": 0.1, "weight_decay": 0.01, "batch_size": 8, "epochs": 4, "restart": 0.4, "kept_rate": 0.2}
     assert_plain(stack, "competition_second", loop, options)
-
-
-def test_second_without_restart_and_with_full_rate_only_finetunes(stack):
-    schedule = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "epochs": 1}
-    plain = unlearned(stack, "finetune", **schedule)
-    assert same(unlearned(stack, "competition_second", **schedule, restart=0, kept_rate=1), plain)
 
 
 @pytest.mark.parametrize(("epochs", "rates"), [(1, [1]), (2, [1, 1 / 2]), (5, [1 / 3, 2 / 3, 1, 2 / 3, 1 / 3])])

@@ -5,7 +5,7 @@ import torch
 from unlearning_audit.methods import l1_sparse
 
 from plain_loop import assert_plain
-from stack_cases import SEEDS, part, same, trained, unlearned
+from stack_cases import SEEDS, same, trained, unlearned
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +51,6 @@ def ga_plus(plain):
         plain.step(plain.loss(index))
 
 
-def npo(plain):
-    keeping = plain.all("retain", "unlearn/0.1", 8, 2)
-    for lose, keep in zip(plain.all("forget", "unlearn/0.0", 8, 3), keeping, strict=False):
-        samples = range(len(lose))
-        now, then = (-z.log_softmax(-1)[samples, plain.y[lose]] for z in (plain.logits(lose), plain.taught(lose)))
-        preference = -2 / 0.7 * torch.log(1 / (1 + torch.exp(-0.7 * (now - then))))
-        plain.step(preference.mean() + 0.5 * plain.loss(keep))
-
-
 @pytest.mark.parametrize(
     ("name", "loop", "options"),
     [
@@ -68,7 +59,6 @@ def npo(plain):
         ("neggrad_plus", neggrad_plus_over_retain, {**NEGGRAD_PLUS, "pass_over": "retain"}),
         ("neggrad_plus", neggrad_plus_over_forget, {**NEGGRAD_PLUS, "pass_over": "forget"}),
         ("ga_plus", ga_plus, {**SGD, "epochs": 2, "refine_lr": 0.02, "refine_batch_size": 16, "refine_epochs": 2}),
-        ("npo", npo, {"lr": 0.05, "batch_size": 8, "epochs": 3, "beta": 0.7, "retain_weight": 0.5}),
     ],
 )
 def test_it_is_a_plain_loop(stack, name, loop, options):
@@ -104,30 +94,6 @@ def test_l1_sparse_prunes_the_smallest_weights_of_each_model_before_it_finetunes
         assert not share or before[gone].abs().max() < before[~gone].abs().min()
         assert not torch.equal(before[~gone], left[~gone])
     assert not any(torch.equal(v, after.parameters[k]) for k, v in stack.parameters.items() if v.ndim == 2)
-
-
-# ---------------------------------------------------------------- identities
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("neggrad_plus", {"beta": 1}),
-        ("l1_sparse", {"alpha": 0}),
-        ("ga_plus", {"epochs": 0, "refine_epochs": 3, "refine_lr": 0.05, "refine_batch_size": 8}),
-    ],
-)
-def test_what_is_finetuning_in_disguise_is_it_bit_by_bit(stack, name, options):
-    single = part(stack, [0, 1], dtype=torch.float32)
-    single.parameters = {k: v.float() for k, v in single.parameters.items()}
-    shared = {**SGD, "epochs": 3}
-    assert same(unlearned(single, name, **{**shared, **options}), unlearned(single, "finetune", **shared))
-
-
-def test_neggrad_plus_without_retain_is_neggrad(stack):
-    shared = {**SGD, "epochs": 2}
-    only = unlearned(stack, "neggrad_plus", **shared, beta=0, pass_over="forget")
-    assert same(only, unlearned(stack, "neggrad", **shared))
 
 
 @pytest.mark.parametrize("name", ["finetune", "neggrad", "neggrad_plus", "ga_plus", "l1_sparse", "npo", "ftfinal"])

@@ -7,10 +7,9 @@ import torch
 from tokenizers import Tokenizer
 from torch.func import functional_call
 from unlearning_audit.data import prepare, question_answer
-from unlearning_audit.methods import _tokens
 from unlearning_audit.randomness.keyed import seed_of
 from unlearning_audit.training.optim import Optimiser
-from unlearning_audit.training.streams import Batch, Stream
+from unlearning_audit.training.streams import Stream
 
 import written_losses as by_hand
 from stack_cases import largest_gap, same
@@ -61,30 +60,6 @@ def test_a_step_is_the_gradient_of_the_published_loss(case, original):
     assert_step(original, after, written.gradient(loss))
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "other", "same_options"),
-    [
-        # A step of gradient difference is twice that of neggrad_plus at one half.
-        ("graddiff", PLAIN, "neggrad_plus", {"lr": 2.0, "momentum": 0.0, "beta": 0.5, "pass_over": "forget"}),
-        ("wga", {**PLAIN, "beta": 0.0}, "graddiff", PLAIN),
-        ("satimp", {**PLAIN, "beta1": 0.0, "beta2": 0.0, "gamma": 1.0}, "graddiff", PLAIN),
-    ],
-)
-def test_some_are_others_in_disguise(original, name, options, other, same_options):
-    assert largest_gap(unlearned(original, name, **options), unlearned(original, other, **same_options)) < 1e-12
-
-
-def test_undial_at_zero_does_not_move(original):
-    assert largest_gap(unlearned(original, "undial", **PLAIN, beta=0.0), original) < 1e-12
-
-
-def test_the_sum_is_a_mean_at_a_larger_beta_for_passages_of_one_length(original):
-    whole = original.copy()
-    whole.x = torch.where(whole.x < 0, ~whole.x, whole.x)  # eight scored tokens in each
-    a = unlearned(whole, "npo", beta=0.1, over="sum", optimiser="sgd", lr=1.0)
-    assert largest_gap(a, unlearned(whole, "npo", beta=0.8, optimiser="sgd", lr=8.0)) < 1e-9
-
-
 @pytest.mark.parametrize(("limit", "step"), [(1.0, 0.3), (100.0, 1.0)])
 def test_the_multipliers_of_pdu_follow_what_retain_has_above_its_limit(original, limit, step):
     """Of two full-batch steps the second weighs retain by max(0, α + step·(NLL − limit)), each model by its own."""
@@ -131,17 +106,6 @@ def test_scrub_distils_the_vocabulary(original):
 
 
 # ---------------------------------------------------------------- CE-U
-
-
-def test_ce_u_has_the_gradient_of_ascent_times_the_probability():
-    """∂/∂z of −Σ_v q_v log p_v, with q the prediction without token y, is p_y·(onehot(y) − q)."""
-    z = torch.randn(7, dtype=torch.float64, requires_grad=True)
-    (gradient,) = torch.autograd.grad(ce_u(z[None], None, torch.tensor([3])), z)
-    p = z.detach().softmax(-1)
-    q = p.clone()
-    q[3] = 0
-    expected = p[3] * (torch.eye(7, dtype=torch.float64)[3] - q / q.sum())
-    torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("skip", [1, 4, 20])
@@ -253,15 +217,3 @@ def test_alternates_of_questions_are_read_from_their_column(tmp_path):
         )
         number = int(answer.split()[1])
         assert others == [f"Ann {number}.", f"Bob {number}."][: 1 + number % 2]
-
-
-def test_tokens_count_where_they_are_scored():
-    """Token 0 is a token like any other; what is negative is a question or padding, and is not scored."""
-    x = torch.tensor([[[5, 0, 3, -1], [4, ~7, 0, 2]]], dtype=torch.int32)
-    batch = Batch(x, torch.zeros(1, 2), torch.zeros(1, 2), [0], reading="tokens")
-    assert _tokens.labels(batch).tolist() == [[[0, 3, 0], [0, 0, 2]]]
-    values = torch.tensor([[[1.0, 2.0, 100.0], [100.0, 4.0, 7.0]]])
-    assert _tokens.averaged(values, batch).tolist() == [[1.5, 5.5]]
-    plain = Batch(x, torch.tensor([[3, 1]]), torch.zeros(1, 2), [0])
-    assert _tokens.labels(plain) is plain.labels
-    assert _tokens.averaged(values, plain) is values

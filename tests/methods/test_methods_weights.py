@@ -149,24 +149,6 @@ def test_ssd_by_a_plain_loop(name, importance, size, options):
     assert dampened > 20
 
 
-def test_lfssd_reads_no_labels():
-    stack = trained(seeds=SEEDS[:2])
-    second = stack.copy()
-    second.labels = (stack.labels + 1) % 4
-    assert same(unlearned(stack, "lfssd"), unlearned(second, "lfssd"))
-    assert not same(unlearned(stack, "ssd", a=1.2), unlearned(second, "ssd", a=1.2))
-
-
-def test_ssd_is_the_identity_where_its_formula_says_so():
-    stack = trained(seeds=SEEDS[:3])
-    forget, retain = rows(stack.seeds)
-    assert not same(unlearned(stack, "ssd", a=0.5), stack)
-    assert same(unlearned(stack, "ssd", a=0.5, lam=math.inf), stack)
-    # Forgetting everything: importances agree, so nothing matters more to forget than to all.
-    everything, nothing = retain + forget, Rows(np.empty((3, 0), np.int64))
-    assert same(unlearned(stack, "ssd", forget=everything, retain=nothing, a=1.001), stack)
-
-
 # ---------------------------------------------------------------- amnesiac unlearning
 
 

@@ -1,8 +1,6 @@
 """Updates equal those of torch.optim; schedules follow their formulas."""
 
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -36,17 +34,6 @@ def test_updates_are_those_of_torch_optim(name, momentum, weight_decay, recorded
     assert not torch.equal(computed[0], start[0])
     for a, b in zip(computed, reference, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-14, atol=1e-15)
-
-
-@pytest.mark.slow
-def test_training_does_not_import_the_compiler():
-    """It would cost every training process several seconds."""
-    code = (
-        "import sys, torch; sys.path.insert(0, 'scripts'); from unlearning_audit.training.optim import Optimiser;"
-        "p = [torch.ones(2, requires_grad=True)]; o = Optimiser().build(p); p[0].sum().backward(); o.step();"
-        "assert 'torch._dynamo' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_parameter_without_gradient_stays():

@@ -180,47 +180,31 @@ def test_a_models_bits_do_not_depend_on_its_neighbours_or_their_order(build, sha
 
 
 class Network(nn.Module):
-    """A network of 5 inputs whose forward pass ``way`` a subclass has."""
+    """A network of 5 inputs whose forward pass is given; its two layers share their weights if it is ``tied``."""
 
-    def __init__(self):
+    def __init__(self, way, tied=False):
         super().__init__()
-        self.first, self.second, self.out = nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3)
+        self.first, self.second, self.out, self.way = nn.Linear(5, 5), nn.Linear(5, 5), nn.Linear(5, 3), way
         self.places, self.drop = nn.Embedding(5, 1), nn.Dropout(0.5)
+        if tied:
+            self.second.weight = self.first.weight
 
     def forward(self, x):
-        return self.out(self.way(x))
+        return self.out(self.way(self, x))
 
 
-class Shared(Network):
-    """Two layers with the same weights: each use adds to a sample's gradient, and the last is seen."""
-
-    def __init__(self):
-        super().__init__()
-        self.second.weight = self.first.weight
-
-    def way(self, x):
-        return torch.tanh(self.second(torch.tanh(self.first(x))))
+#: Networks of which a part of a sample's gradient is not seen: two layers with the same weights, a function that reads
+#: those of a layer once more, and a table of positions that is read once for all samples.
+UNSEEN = [
+    lambda: Network(lambda net, x: net.second(torch.tanh(net.first(x))), tied=True),
+    lambda: Network(lambda net, x: nn.functional.linear(torch.tanh(net.first(x)), net.first.weight)),
+    lambda: Network(lambda net, x: x * net.places(torch.arange(5)[None]).squeeze(-1)),
+]
 
 
-class Functional(Network):
-    """A layer whose weights a function reads once more, as output weights that are those of tokens."""
-
-    def way(self, x):
-        return torch.tanh(nn.functional.linear(torch.tanh(self.first(x)), self.first.weight))
-
-
-class Positions(Network):
-    """A table of positions, read once for all samples."""
-
-    def way(self, x):
-        return x * self.places(torch.arange(5)[None]).squeeze(-1)
-
-
-class Dropped(Network):
+def dropped():
     """A network whose answers are random."""
-
-    def way(self, x):
-        return self.drop(torch.tanh(self.first(x)))
+    return Network(lambda net, x: net.drop(torch.tanh(net.first(x))))
 
 
 class Biased(nn.Linear):
@@ -237,7 +221,7 @@ class Biased(nn.Linear):
         (lambda: convolutional("batch"), IMAGE, r"batch normalisation mixes the samples .* norm: group"),
         (lambda: nn.Sequential(Biased()), (5,), "dp: Opacus cannot train this model .*buffers.* choose another model"),
         *((kind, (5,), r"^dp: the gradients of this network cannot be clipped sample by sample \(")
-          for kind in (Shared, Functional, Positions)),
+          for kind in UNSEEN),
     ],
 )  # fmt: skip
 def test_what_cannot_be_clipped_sample_by_sample_is_refused_before_anything_moves(network, shape, message):
@@ -248,7 +232,7 @@ def test_what_cannot_be_clipped_sample_by_sample_is_refused_before_anything_move
     assert all(torch.equal(value, before[name]) for name, value in stack.parameters.items())
 
 
-@pytest.mark.parametrize("network", [perceptron, Dropped])
+@pytest.mark.parametrize("network", [perceptron, dropped])
 def test_the_norms_are_confirmed_without_drawing_from_a_stream(network):
     stack, rows = make(network, dp={"epsilon": 8})
     stack.model.train()

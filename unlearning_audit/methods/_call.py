@@ -99,15 +99,18 @@ class Things:
 
     def __init__(self, stack: ModelStack, number: int, rows: Mapping[str, Rows], options: "Options", key: int) -> None:
         self.stack, self.number, self.rows, self.options, self.key = stack, number, rows, options, key
-        self.model = stack.extract(number).train()
+        self.model, self.criterion = stack.extract(number).train(), nn.CrossEntropyLoss()
+        self.device, self.seed, self.num_workers = str(stack.device), key % 2**31, 0
+        self.batch_size, self.logger = options.batch_size, logging.getLogger(options.function)
 
     def give(self, role: str) -> Any:
-        """Return the argument for ``role``, a name of `arguments.ROLES`: a set or its loader, the model, or what the
-        method of that name makes."""
+        """Return the argument for ``role``, a name of `arguments.ROLES`: a set or its loader, the attribute of that
+        name, or what the method of that name makes."""
         part, _, form = role.rpartition("_")
         if part in self.rows:
             return self.loader(part) if form == "loader" else self.data(part)
-        return getattr(self, role)() if role != "model" else self.model
+        thing = getattr(self, role)
+        return thing() if inspect.ismethod(thing) else thing
 
     def data(self, part: str) -> "Samples":
         """Return the samples of the set ``part``: "retain", "forget", "val" or "train"."""
@@ -138,10 +141,7 @@ class Things:
     def args(self) -> SimpleNamespace:
         """Return a namespace of the function's options, with the number of classes, the device, the seed and the batch
         size, which options of these names replace."""
-        return _published.Args(**{**{name: getattr(self, name)() for name in ABOUT}, **self.options.options})
-
-    def criterion(self) -> nn.Module:
-        return nn.CrossEntropyLoss()
+        return _published.Args(**{**{name: self.give(name) for name in ABOUT}, **self.options.options})
 
     def optimizer(self) -> torch.optim.Optimizer:
         """Return the optimiser of the model's parameters that options.optimizer describes: its ``name`` in torch.optim,
@@ -156,21 +156,6 @@ class Things:
     def num_classes(self) -> int:
         with torch.no_grad():
             return int(self.stack.logits(np.arange(1)).shape[-1])
-
-    def device(self) -> str:
-        return str(self.stack.device)
-
-    def seed(self) -> int:
-        return self.key % 2**31
-
-    def batch_size(self) -> int:
-        return self.options.batch_size
-
-    def num_workers(self) -> int:
-        return 0
-
-    def logger(self) -> logging.Logger:
-        return logging.getLogger(self.options.function)
 
 
 class Batch(list[Any]):

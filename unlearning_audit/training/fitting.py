@@ -244,10 +244,7 @@ class Fit:
             for k, (mask, start) in state.masked.items():
                 torch.where(mask, leaves[k], start, out=leaves[k])
             if state.marks is not None:
-                marks, first = state.marks, inputs[0][0]
-                reads = [rows if stream.follows is None else stream.follows[first]
-                         for stream, (rows, _) in zip(streams, inputs, strict=True)]  # fmt: skip
-                state.add(before, torch.stack([marks.gather(1, rows).any(1) for rows in reads]).any(0))
+                state.add(before, state.marks.gather(1, inputs[0][0]).any(1))
 
     def _losses(self, number: int, state: "GroupState", inputs: Inputs, piece: int, pieces: int) -> list[Tensor]:
         """Return the losses, [n] each, of one of the ``pieces`` of every batch of a pass. The sum over pieces is the

@@ -128,7 +128,7 @@ class ModelStack(Models):
         penalty : callable, optional
             ``penalty(parameters, epoch)`` returns one value per model, which is added to the loss.
         record : bool [models, samples], optional
-            The samples whose steps are recorded.
+            The samples whose steps are recorded; for passes of one stream.
         steps : int, optional
             The number of steps in all after which training ends.
         checkpoints : Checkpoints, optional
