@@ -116,11 +116,8 @@ def test_a_training_loop_becomes_a_report(folder):
     follow(DOCS / "models.md", folder)
     metrics = rows(folder, "tutorial")
     assert list(dict.fromkeys(row["method"] for row in metrics)) == ["none", "finetune_a_little", "retrain"]
-    # A few epochs on the rest forget little of what was memorised; retraining never saw it.
     none, tuned, retrain = (number(metrics, name, "auc", "phi") for name in ("none", "finetune_a_little", "retrain"))
-    assert none > 0.6
-    assert retrain < tuned <= none
-    assert number(metrics, "retrain", "q", "adaptive") > number(metrics, "none", "q", "adaptive")
+    assert 0.6 < none >= tuned > retrain, "a few epochs on the rest forget little of what was memorised"
     texts = {name: text for _, name, text in blocks(DOCS / "models.md")}
     assert len(texts["my_study.yaml"].splitlines()) == 6
 
@@ -165,15 +162,9 @@ def test_one_model_is_audited_by_its_coins_alone(folder):
         assert number(metrics, method, "one_run_p", "phi") < 1e-6
     assert 0.55 < number(metrics, "finetune", "right_guesses", "phi") <= number(metrics, "none", "right_guesses", "phi")
     assert 0 < number(metrics, "none", "epsilon_request", "phi") <= 100 * math.log(2)
-    p = number(metrics, "finetune", "one_run_p", "extended")
-    (distances,) = (folder / "results/comparisons").glob("*/distances.csv")
-    for path, metric, column in (
-        (distances, "right_guesses", "p"), (folder / "results/my_audit/tables/headline.csv", "one_run_p", "value")
-    ):  # fmt: skip
-        (line,) = [line for line in table(path) if (line["method"], line["metric"]) == ("finetune", metric)]
-        assert float(line[column]) == pytest.approx(p, rel=1e-9)
-    (verdict,) = [line for line in table(distances.with_name("verdicts.csv")) if line["method"] == "finetune"]
-    assert f"p = {p:.2g}" in verdict["note"]
+    (path,) = (folder / "results/comparisons").glob("*/verdicts.csv")
+    (verdict,) = [line for line in table(path) if line["method"] == "finetune"]
+    assert f"p = {number(metrics, 'finetune', 'one_run_p', 'extended'):.2g}" in verdict["note"]
 
 
 def test_as_many_pairs_are_needed_as_the_page_says():
@@ -186,30 +177,6 @@ def test_as_many_pairs_are_needed_as_the_page_says():
             return binom.sf(least - 1, n, share)
 
         assert power(count) >= 0.8 > max(power(n) for n in range(1, count))
-
-
-TEMPLATE = """
-from pathlib import Path
-
-import numpy as np
-from unlearning_audit.study import reading
-from unlearning_audit.workflow import plan
-
-for name, shape, kind in (("logits", (2, 9, 3), "f4"), ("labels", 9, int), ("train", 9, bool), ("forget", 9, bool)):
-    Path("my_logits/target").mkdir(parents=True, exist_ok=True)
-    np.save(f"my_logits/target/{name}.npy", np.zeros(shape, kind))
-made = plan.make(reading.read(*reading.load(["studies/external.yaml"])))
-print([len(made.nodes[stage]) for stage in ("external", "metrics")])
-"""
-
-
-def test_the_template_is_a_study(folder):
-    shutil.copytree(DOCS.parent / "studies", folder / "studies")
-    process = subprocess.run(
-        [sys.executable, "-c", TEMPLATE], cwd=folder, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(folder / "scripts")},
-    )  # fmt: skip
-    assert process.stdout == "[1, 1]\n", process.stderr
 
 
 @pytest.mark.slow
@@ -246,14 +213,10 @@ def test_files_of_every_kind_are_used_in_one_study(folder):
     }
     assert len(list(folder.glob("results/data/my_data-*/data.npz"))) == 1
     assert len(list(folder.glob("results/train/*-my_model-*/models.safetensors"))) == 2
-    swap, own = ([row for row in metrics if row["scenario"] == name] for name in ("swap", "own"))
+    swap = [row for row in metrics if row["scenario"] == "swap"]
     for metric in ("my_metric", "phi_gap"):
         assert number(swap, "none", metric) > number(swap, "retrain", metric)
-    (distances,) = [
-        path for path in folder.glob("results/comparisons/*/distances.csv") if ",phi_gap," in path.read_text()
-    ]
-    assert {row["metric"] for row in table(distances) if float(row["deciding"])} >= {"phi_gap", "advantage"}
-    assert {row["pair"] for row in own if row["metric"] == "accuracy_gap" and row["role"] == "forget"} == {"", "0", "1"}
+    assert any(",phi_gap," in path.read_text() for path in folder.glob("results/comparisons/*/distances.csv"))
     assert (folder / "results/mine/figures/sides.svg").is_file()
 
 
@@ -264,15 +227,9 @@ def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     assert number(metrics, "none", "auc", "confidence/unlearned") > 0.8
     (low,) = [float(r["ci_low"]) for r in metrics if (r["method"], r["metric"]) == ("none", "privleak")]
     assert low < -50
-    retrain = next(r for r in metrics if (r["method"], r["metric"]) == ("retrain", "privleak"))
-    assert float(retrain["ci_low"]) <= 0 <= float(retrain["ci_high"])
-    assert not [r for r in metrics if r["metric"] == "accuracy"], "all passages have one label"
     answers = rows(folder, "my_questions")
     nll = {
         r["method"]: float(r["value"]) for r in answers if (r["metric"], r["role"], r["pair"]) == ("nll", "forget", "")
     }
     assert min(nll, key=nll.get) == "none", "all methods forget"
     assert nll["idk_dpo"] > 1.2 * nll["none"]
-    quality = [float(r["value"]) for r in answers if r["metric"] == "forget_quality"]
-    assert len(quality) == 6
-    assert all(0 < value <= 1 for value in quality)

@@ -6,6 +6,7 @@ import pytest
 from unlearning_audit.study import checks, reading
 from unlearning_audit.workflow import plan
 
+from external_cases import GOOD, save
 from plan_cases import BASE, changed
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +23,12 @@ def test_a_shipped_study_plans_every_method_of_every_scenario(path):
     assert study.tables
     for kind in ("tables", "figures"):
         assert not any(checks.without_numbers(kind, *item, study.scenarios) for item in getattr(study, kind).items())
+
+
+def test_the_template_of_imported_logits_is_a_study(workdir):
+    save("my_logits/target", **GOOD)
+    whole = plan.make(reading.read(*reading.load([ROOT / "studies/external.yaml"])))
+    assert [len(whole.nodes[stage]) for stage in ("external", "metrics")] == [1, 1]
 
 
 PRIVATE = {"recipe": {"epochs": 3, "lr": 0.1, "dp": {"epsilon": 8, "delta": 1.0e-3}}}
