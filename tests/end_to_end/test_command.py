@@ -209,19 +209,11 @@ def test_rows_of_a_metric_with_a_star_in_its_name_are_printed():
     assert [row.metric for _, row in tiny.matching(records, ["share_*"])] == ["share_a"]
 
 
-CLASS = "class Ascent:\n    def __init__(self, net): ...\n    def unlearn(self, forget): ...\n"
-
-
 def test_words_that_are_none_are_told(capsys):
     assert ended("new", "mine.txt").startswith("audit: mine.txt: give the name of a study")
     assert ended("try", "mine.py").startswith("audit: mine.py: there is no such file")
-    for text, said in (
-        ("x = 1\n", "it defines none of unlearn (a method)"),
-        ("def accuracy(net, loader): ...\ndef forget_some(net, retain_loader, forget): ...\n", "function=forget_some"),
-        (CLASS, "name the function that unlearns, function=Ascent.unlearn"),
-    ):
-        Path("mine.py").write_text(text)
-        assert said in ended("try", "mine.py")
+    Path("mine.py").write_text("def accuracy(net, loader): ...\ndef forget_some(net, retain, forget): ...\n")
+    assert "it defines none of unlearn (a method)" in ended("try", "mine.py")
     assert ended("check", "mine.yaml", "--fast") == 2
     assert "No such option: --fast" in capsys.readouterr().err
     assert ended("new", "mine.yaml", "--with", "nowhere.py").startswith("audit: nowhere.py: there is no such file")

@@ -216,15 +216,10 @@ def _expected(error: Mapping[str, Any]) -> str:
 
 
 def _hint(expected: str, value: Any) -> str:
-    """Return words to append to a message: why YAML read another type than the user meant, and how to write the value;
-    "" if unknown.
+    """Return words to append to a message: that YAML took a number for text, and how to write it; "" for other values.
 
     ``expected``: what the field must be, such as "be a whole number".
     """
-    if isinstance(value, bool) and expected != "be true or false":
-        return " (YAML reads yes, on and true alike, and no, off and false)"
-    if "text" in expected and isinstance(value, (int, float)):
-        return "; put it in quotes"
     if "number" not in expected or not isinstance(value, (str, float)):
         return ""
     try:

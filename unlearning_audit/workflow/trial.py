@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, log_softmax
 
 from unlearning_audit.evaluation import mistakes
-from unlearning_audit.plugins import arguments, registry, syntax
+from unlearning_audit.plugins import registry, syntax
 from unlearning_audit.plugins.guard import PluginError, guard
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.names import LONGEST
@@ -54,27 +54,9 @@ def kind(file: str, function: str = "") -> str:
     plugin_kind = "methods" if function else next((name for name, kind in known if kind.mark in names), None)
     if plugin_kind is None:
         parts = ", ".join(f"{kind.mark} ({kind.with_article})" for _, kind in known)
-        fitting = functions(file)
-        unlearns = f"name the function that unlearns, function={' or '.join(fitting)}"
-        advice = unlearns if fitting else "audit new writes one to start from"
+        advice = "name the function that unlearns, such as --set function=forget, or let audit new write a file"
         raise ValueError(f"{file}: it defines none of {parts}; {advice}")
     return plugin_kind
-
-
-def functions(file: str) -> list[str]:
-    """Return the functions of a file, or else the methods of its classes, that can be called as unlearning functions,
-    judged by the names of their parameters."""
-    fitting: list[str] = []
-    for name in sorted(syntax.defined(Path(file)), key=lambda name: ("." in name, name)):
-        if "." in name and fitting:
-            break
-        parameters, takes_more = syntax.signature(Path(file), name) or ([], False)
-        try:
-            arguments.assigned(parameters, {}, {}, more=takes_more)
-        except ValueError:  # the names of some do not tell what they stand for
-            continue
-        fitting.append(name)
-    return fitting
 
 
 def name_of(file: str | Path, kind: str = "") -> str:
