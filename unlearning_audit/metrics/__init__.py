@@ -1,13 +1,25 @@
 """Metrics: they compute rows with intervals from scores, logits and memberships."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from unlearning_audit import stats
+from unlearning_audit.evaluation.arrays import Membership, NoAnswerError
 from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate
+
+Read = TypeVar("Read")
+
+#: Why a number that compares with retrained models is missing.
+NO_RETRAINED = "there are no other retrained models: add retrain to the methods, with controls: true"
+
+
+class NoOptions(Settings):
+    """No options."""
 
 
 def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: Any) -> Row:
@@ -37,9 +49,35 @@ def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: Any)
     return Row(metric, estimate.value, estimate.low, estimate.high, estimate.n, estimate.note, attack, **place)
 
 
-def nothing(metric: str, why: str, attack: str = "", role: str = "") -> Row:
-    """Return a row without a number, whose note is the reason ``why``."""
-    return row(metric=metric, attack=attack, role=role, estimate=stats.empty(n=0, note=why))
+def table(estimates: Mapping[str, Estimate], **place: Any) -> list[Row]:
+    """Return a row for each of ``estimates`` (name of the number → estimate), all with the same fields ``place``."""
+    return [row(metric=name, estimate=estimate, **place) for name, estimate in estimates.items()]
+
+
+def noted(estimate: Estimate, *notes: str, after: str = "") -> Estimate:
+    """Return the estimate with ``notes`` before its own note, and another ``after`` it."""
+    return replace(estimate, note="; ".join(filter(None, (*notes, estimate.note, after))))
+
+
+def nothing(metric: str, why: str, **place: Any) -> Row:
+    """Return a row without a number, whose note is the reason ``why``; ``place``: its other fields."""
+    return row(metric=metric, estimate=stats.empty(n=0, note=why), **place)
+
+
+def groups(member: Membership) -> dict[str, Any]:
+    """Return split and block of each model, int64 [models] each: models that share both are repeats of one another."""
+    return {"split": member.split, "block": member.block}
+
+
+def or_none(read: Callable[[list[str]], Read], files: list[str] | None) -> Read | None:
+    """Return what ``read`` returns for the ``files`` of retrained models.
+
+    None if there are no files, or if retraining failed or diverged, because that is not a fault of the method.
+    """
+    try:
+        return read(files) if files else None
+    except NoAnswerError:
+        return None
 
 
 def or_reason(case: Evaluation, compute: Callable[[], list[Row]], metric: str, attack: str = "") -> list[Row]:
@@ -52,7 +90,7 @@ def or_reason(case: Evaluation, compute: Callable[[], list[Row]], metric: str, a
     except ValueError as error:
         if not case.imported:
             raise
-        return [nothing(metric, str(error), attack)]
+        return [nothing(metric, str(error), attack=attack)]
 
 
 def or_nothing(case: Evaluation, compute: Callable[[], dict[str, Effect]]) -> dict[str, Effect]:

@@ -9,21 +9,6 @@ import numpy as np
 from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.generations import Generations, Sampled
-from unlearning_audit.store.files import NoAnswerError
-
-
-def with_retrained(case: Evaluation, read: Callable[[list[str]], np.ndarray]) -> tuple[np.ndarray, np.ndarray | None]:
-    """Apply ``read`` to the files of generated answers of the audited models and of retrained ones; return both
-    results.
-
-    The second is None where retrained models have no answers. Raises NoAnswerError where a method left no models.
-    """
-    audited = read(case.generated_files)
-    try:
-        files = case.compared_generated_files
-        return audited, read(files) if files else None
-    except NoAnswerError:
-        return audited, None
 
 
 def overlap(case: Evaluation, files: list[str]) -> np.ndarray:

@@ -6,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from unlearning_audit import stats
+
 Rule = Literal["exact", "grid"]
 
 SPREAD_RATIO = 0.01  # ranges that differ by more than this factor count as separated (published rule)
@@ -58,7 +60,7 @@ def epsilons(
     scores that any thresholds of the same box select; it is never below the grid and costs less. Both give ``cap``
     where one range is below a hundredth of the other, and 0 where every attack is discarded.
 
-    Raises ValueError for shapes that do not match, fewer than two models on a side, or phi that is not finite.
+    Raises ValueError for fewer than two models on a side, or phi that is not finite.
     """
     check_phi(unlearned, retrained)
     u, r = (np.asarray(x, np.float64).T for x in (unlearned, retrained))
@@ -79,12 +81,7 @@ def epsilons(
 
 
 def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
-    """Raise ValueError unless both are finite [models ≥ 2, samples ≥ 1] over the same samples."""
-    if unlearned.ndim != 2 or retrained.ndim != 2 or unlearned.shape[1] != retrained.shape[1]:
-        raise ValueError(
-            "phi of unlearned and retrained models must be [models, samples] over the same samples, "
-            f"not {unlearned.shape} and {retrained.shape}"
-        )
+    """Raise ValueError unless both are finite, float [models ≥ 2, samples ≥ 1]."""
     if min(len(unlearned), len(retrained)) < 2 or not unlearned.shape[1]:
         raise ValueError("ε needs at least two unlearned and two retrained models and one forget sample")
     if not (np.isfinite(unlearned).all() and np.isfinite(retrained).all()):
@@ -161,3 +158,75 @@ def points(epsilon: np.ndarray, *, models: int, width: float = 0.5) -> np.ndarra
     bins = np.floor(np.ceil(np.log(models - 1)) / width)
     n = np.floor(epsilon / width)
     return np.where(n < bins, 2.0**-n, 0.0)
+
+
+# ---------------------------------------------------------------- lower bounds (competition document, equation 2)
+
+
+@lru_cache(maxsize=16)
+def bound_table(positives: int, negatives: int, delta: float, confidence: float) -> np.ndarray:
+    """Tabulate the lower bound on ε for every pair of counts: float64 [positives + 1, negatives + 1], read-only, at
+    least 0.
+
+    Entry [tp, fp]: ε ≥ max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR)) decreases in both rates. So both are set to
+    their Clopper–Pearson upper limits, each at half of 1 − ``confidence``; then both bounds hold together. (The printed
+    equation puts a lower limit in the denominator, which would bound nothing.)
+    """
+    fnr, fpr = (
+        np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
+        for n in (positives, negatives)
+    )
+    value = strongest(fpr, fnr[::-1, None], delta)
+    value.setflags(write=False)
+    return value
+
+
+def epsilon_bounds(
+    unlearned: tuple[np.ndarray, np.ndarray], retrained: tuple[np.ndarray, np.ndarray], confidence: float, delta: float
+) -> np.ndarray:
+    """Return a lower bound on each forget sample's ε, float64 [samples]; each holds with probability ≥ ``confidence``.
+
+    ``unlearned`` and ``retrained`` are two disjoint halves of a population each, phi float64 [models, samples]. The
+    rule (single or double threshold, and which population it calls positive) is chosen on the first halves. Its rates
+    are bounded on the second halves, so the choice needs no correction. The largest bound of S samples does need one:
+    pass 1 − (1 − confidence)/S (Bonferroni).
+    """
+    samples = zip(*(half.T for half in (*unlearned, *retrained)), strict=True)
+    return np.array([_bound(u, u_test, r, r_test, delta, confidence) for u, u_test, r, r_test in samples])
+
+
+def _bound(
+    u: np.ndarray, u_test: np.ndarray, r: np.ndarray, r_test: np.ndarray, delta: float, confidence: float
+) -> float:
+    """Return the lower bound on ε of one sample; the arrays are phi [models] of the choosing and testing halves."""
+    value, low, high, *test = max(
+        (*_best_interval(u, r, delta, confidence), u_test, r_test),
+        (*_best_interval(r, u, delta, confidence), r_test, u_test),
+        key=lambda rule: rule[0],
+    )
+    if not value:
+        return 0.0
+    tp, fp = (int(((low <= side) & (side <= high)).sum()) for side in test)
+    return float(bound_table(*map(len, test), delta, confidence)[tp, fp])
+
+
+def _best_interval(
+    positive: np.ndarray, negative: np.ndarray, delta: float, confidence: float
+) -> tuple[float, float, float]:
+    """Return the largest lower bound on ε over all rules "phi lies in an interval", and the ends of the best interval,
+    midway between scores.
+
+    ``positive`` and ``negative`` float [models]: phi of the models that the rule should and should not accept. An
+    interval may be open on a side, so single thresholds are included. An interval that begins and ends at positives is
+    never worse than the same interval widened to negatives, so only those are compared.
+    """
+    t = np.unique(np.concatenate([positive, negative]))
+    edges = np.concatenate([[-np.inf], (t[:-1] + t[1:]) / 2, [np.inf]])
+    below_p, below_n = (np.searchsorted(np.sort(side), edges) for side in (positive, negative))
+    ends = np.flatnonzero(np.diff(below_p))
+    tp = below_p[ends + 1] - below_p[ends, None]
+    fp = below_n[ends + 1] - below_n[ends, None]
+    table = bound_table(len(positive), len(negative), delta, confidence)
+    value = table[np.maximum(tp, 0), np.maximum(fp, 0)]  # 0 without a positive
+    i, j = np.unravel_index(value.argmax(), value.shape)
+    return float(value[i, j]), float(edges[ends[i]]), float(edges[ends[j] + 1])

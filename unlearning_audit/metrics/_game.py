@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.stats import Estimate, crossed
+from unlearning_audit.stats import Estimate, crossed, separation
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,12 @@ def of_models(target: Membership) -> Game:
 def sided(target: Membership) -> bool:
     """Return whether every model has forgotten and held-out samples."""
     return bool(target.heldout.any(axis=1).all() and target.forget.any(axis=1).all())
+
+
+def auc(score: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> crossed.PerModel:
+    """Return the AUC of each model by ``score`` float64: of its ``positive`` against its ``negative`` samples, bool or
+    weights, all [models, samples]."""
+    return separation.auc(score=score, positive=positive * 1.0, negative=negative * 1.0)
 
 
 def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:

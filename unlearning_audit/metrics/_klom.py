@@ -1,7 +1,6 @@
 """KLOM of unlearned and of retrained models against other retrained models, with intervals from leaving out groups of
 models."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _null, row
+from unlearning_audit.metrics import _null, noted, table
 from unlearning_audit.stats import Estimate, jackknife, klom, pseudo
 
 #: The verdict uses few bins, none of them nearly empty, because the published twenty show little about thirty models.
@@ -22,12 +21,12 @@ FEWEST = 3
 CAPPED = 0.5
 
 #: phi of the models, of the retrained ones they are compared with, and of others; a note on how many there are.
-_Sides = tuple[np.ndarray, np.ndarray, np.ndarray, str]
+_Compared = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 
 STANDARD = DecisionRule(1, "klom", ideal=0.0, two_sided=False, units="groups of models", coarse=True, draw=False)
 
 
-def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: _null.Options) -> list[Row]:
+def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     """Return rows of KLOM with the published bins, then of the numbers on which the verdict rests.
 
     Published bins: mean ("klom") and 95th percentile ("klom_p95") over samples, and the mean of retrained against
@@ -35,7 +34,7 @@ def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: 
     percentile is over samples, because leaving models out moves single samples more than other models would. The
     verdict rests on "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null".
     """
-    halves, whole = _sides(u, r, independent, halves=True), _sides(u, r, independent)
+    halves, whole = compared(sides, halves=True), compared(sides)
     if halves is None or whole is None:
         return []
     audited, reference, control, note = halves
@@ -44,26 +43,20 @@ def rows(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, options: 
         per_sample = _left_out(side, reference, options)
         published[name] = mean(per_sample, note + _capped(side, reference, per_sample[0]))
     tail = stats.quantile_interval(values=klom.divergence(margin=audited, reference=reference), share=0.95)
-    published["klom_p95"] = replace(tail, note="; ".join(filter(None, (note, "interval over samples", tail.note))))
+    published["klom_p95"] = noted(tail, note, "interval over samples")
     pair, note = _deciding(whole, options), whole[-1]
     deciding = {"klom_coarse": mean(pair[:, 0], note), "klom_coarse_null": mean(pair[:, 1], note)}
     deciding["klom_over_null"] = jackknife.estimate(per_sample=pair, combine=np.subtract, n=pair.shape[-1], note=note)
-    return [
-        row(metric=name, models=len(sides[0]), estimate=estimate)
-        for sides, estimates in ((halves, published), (whole, deciding))
-        for name, estimate in estimates.items()
-    ]
+    return table(published, models=len(halves[0])) + table(deciding, models=len(whole[0]))
 
 
-def effects(
-    u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, index: np.ndarray, options: _null.Options
-) -> dict[str, Effect]:
+def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> dict[str, Effect]:
     """Return the effects of groups and samples to KLOM of unlearned models minus that of retrained ones, both
     against other retrained models.
 
     {} for fewer than three models on a side.
     """
-    both = _sides(u, r, independent)
+    both = compared(sides)
     if both is None:
         return {}
     pair = _deciding(both, options)
@@ -74,31 +67,29 @@ def effects(
     return {"klom": single(value=value, influence=influence, unit=unit, index=index, rule=STANDARD)}
 
 
-def _deciding(both: _Sides, options: _null.Options) -> np.ndarray:
+def _deciding(both: _Compared, options: _null.Options) -> np.ndarray:
     """Return the KLOM of unlearned and of retrained models in the few bins on which verdicts rest, from all models,
     then without each group of them: float64 [1 + groups, 2, samples]."""
     audited, reference, control, _ = both
     return np.stack([_left_out(side, reference, options, **DECIDING) for side in (audited, control)], axis=1)
 
 
-def _sides(u: np.ndarray, r: np.ndarray, independent: np.ndarray | None, *, halves: bool = False) -> _Sides | None:
+def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
     """Return phi of the unlearned models, of the retrained models they are compared with, and of other retrained ones,
     as many of each; and a note.
 
     None if they are too few. ``halves``: use at most half of the retrained models if these suffice, because retraining
     itself is evaluated with half of them.
     """
-    u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
+    u, r, independent = sides
     if independent is None:
         models = min(len(u), len(r) // 2)
         reference, control = r[:models], r[models : 2 * models]
         how = "halves of the retrained models"
     else:
-        population = np.asarray(independent, np.float64)
-        models = min(len(u), len(r), len(population))
-        half = min(len(r), len(population)) // 2
+        models, half = min(len(u), len(r), len(independent)), min(len(r), len(independent)) // 2
         models = min(models, half) if halves and half >= FEWEST else models
-        reference, control = r[:models], population[:models]
+        reference, control = r[:models], independent[:models]
         how = "an independent population"
     if models < FEWEST:
         return None

@@ -11,6 +11,8 @@ from unlearning_audit.metrics._epsilon import check_phi, epsilons, points
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import jackknife
 
+#: φ of unlearned, of retrained and of further retrained models or None, float64 [models, forget samples] each.
+Sides = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -31,24 +33,19 @@ class Options(Settings):
 
 
 def with_null(
-    u: np.ndarray,
-    r: np.ndarray,
-    independent: np.ndarray | None,
-    h: np.ndarray,
-    options: Options,
-    rng: np.random.Generator,
+    sides: Sides, h: np.ndarray, options: Options, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, int, str]:
     """Return the competition's points H of unlearned models and their null, those of retrained ones: [1 + groups,
     samples] each.
 
-    The number of models, and a note on how they were compared, follow. ``u`` and ``r`` [models, samples]: phi of
-    unlearned and retrained models; ``independent``: phi of further retrained models, or None; ``h``: H of all models.
+    The number of models, and a note on how they were compared, follow. ``h``: H of all models. Without further
+    retrained models, random halves of the retrained ones are compared.
     """
+    u, r, independent = sides
     if independent is None:
         models = min(len(u), len(r)) // 2
         how = f"random halves, {models} models on each side, mean of {options.splits} splits"
         return *_halves(u, r, options, rng), models, how
-    independent = np.asarray(independent, np.float64)
     check_phi(r, independent)
     models = min(len(u), len(r), len(independent))
     how = f"{models} retrained against {models} independently retrained models"

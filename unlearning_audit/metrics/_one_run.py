@@ -5,16 +5,17 @@ binomial with chance ½, and no other model is needed. After Steinke, Nasr and J
 Mahloujifar, Melis and Chaudhuri (2024).
 """
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unlearning_audit import stats
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _coins, row
+from unlearning_audit.metrics import noted, table
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import Estimate
 from unlearning_audit.stats import one_run as audit
@@ -32,6 +33,76 @@ OF_A_MODEL = (PHI, "phi_two_sided", "phi_likelihood_ratio", "extended")
 Key = tuple[str, str]  # attack, form
 
 
+@dataclass(frozen=True)
+class Toss:
+    """One set of coins, with the ``models`` int64 [models] that share it.
+
+    ``forgotten`` and ``heldout`` int64 [pairs]: the two samples of each pair, for models with ``sign`` +1. Models with
+    ``sign`` −1 forgot ``heldout`` and never saw ``forgotten`` (the other split of a swap). ``sign`` is int64 [models].
+    """
+
+    models: np.ndarray
+    sign: np.ndarray
+    forgotten: np.ndarray
+    heldout: np.ndarray
+
+    def of(self, model: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the samples that ``model`` forgot and those that it never saw, int64 [pairs] each."""
+        (place,) = np.flatnonzero(self.models == model)
+        both = self.forgotten, self.heldout
+        return both if self.sign[place] > 0 else both[::-1]
+
+
+def tossed(member: Membership, seed: int) -> list[Toss]:
+    """Return the coins of the models: those of the pairs of canaries, if the protocol drew such pairs, else those of
+    pairs that are drawn at random by ``seed`` (`at_random`)."""
+    if member.pair is None:
+        return at_random(member, seed)
+    first, second = np.argsort(member.pair, kind="stable")[-(member.pair >= 0).sum() :].reshape(-1, 2).T
+    return [
+        Toss(models, sign, np.where(heads, first, second), np.where(heads, second, first))
+        for heads, models, sign in _sets(member.forget[:, first])
+    ]
+
+
+def at_random(member: Membership, seed: int) -> list[Toss]:
+    """Pair each forgotten sample with a held-out one at random, where forget sets were drawn uniformly; return the
+    coins.
+
+    If the forgotten samples F and the held-out samples T are uniform and of one size, a fair coin decides which sample
+    of such a pair lies in F. The coins are independent of each other. Models with the same F and T share their coins.
+    Models of the other split of a swapped pair have them reversed. Raises ValueError for a model whose F and T differ
+    in size or are empty.
+    """
+    sizes = member.forget.sum(axis=1), member.heldout.sum(axis=1)
+    for model, (forgotten, heldout) in enumerate(zip(*sizes, strict=True)):
+        if forgotten != heldout or not forgotten:
+            counts = f"{forgotten} samples and {heldout} are held out"
+            raise ValueError(f"model {model} forgot {counts}; pairs need as many of both")
+    tosses = []
+    both = np.stack([member.forget, member.heldout], axis=1)
+    for number, (sides, models, sign) in enumerate(_sets(both)):
+        forgotten, heldout = map(np.flatnonzero, sides)
+        tosses.append(Toss(models, sign, generator(seed, "coins", number).permutation(forgotten), heldout))
+    return tosses
+
+
+def _sets(coins: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield every set of ``coins`` bool [models, …] that some models share, with these models and their sign.
+
+    Models with the reversed coins share the set with sign −1. Coins [models, pairs] are reversed by negation, and coins
+    [models, 2, samples] by exchanging the two sets.
+    """
+    groups: dict[bytes, list[tuple[int, int]]] = {}
+    for model, heads in enumerate(coins):
+        turned = ~heads if heads.ndim == 1 else heads[::-1]
+        sign = -1 if turned.tobytes() in groups else 1
+        groups.setdefault((heads if sign > 0 else turned).tobytes(), []).append((model, sign))
+    for group in groups.values():
+        models, sign = np.array(group).T
+        yield coins[models[0]], models, sign
+
+
 def scores_of(case: Evaluation) -> dict[Key, np.ndarray]:
     """Return (attack, form) → scores of the attacks, and of phi alone, float64 [target models, samples] each, without
     duplicates.
@@ -41,7 +112,7 @@ def scores_of(case: Evaluation) -> dict[Key, np.ndarray]:
     """
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     scores = {(PHI, ""): phi}
-    for key, (score, _) in (case.scores if case.scores_file else {}).items():
+    for key, (score, _) in case.scores.items():
         finite = ~np.isnan(score)
         if key[0] == CONTROL or not any(np.array_equal(score[finite], earlier[finite]) for earlier in scores.values()):
             scores[key] = score
@@ -49,12 +120,7 @@ def scores_of(case: Evaluation) -> dict[Key, np.ndarray]:
 
 
 def evaluate(
-    *,
-    scores: dict[Key, np.ndarray],
-    tosses: list[_coins.Toss],
-    adaptive: Collection[str],
-    delta: float,
-    seed: int,
+    *, scores: dict[Key, np.ndarray], tosses: list[Toss], adaptive: Collection[str], delta: float, seed: int
 ) -> list[Row]:
     """Return rows ``one_run_p``, ``one_run_e``, ``right_guesses``, ``detectable_share``, ``epsilon_request``,
     ``epsilon_record`` and ``epsilon_replace``, of all models and of each.
@@ -80,16 +146,16 @@ def evaluate(
     labels = ["confidence" if attack == PHI else attack for attack, _ in scores]
     sets = {"adaptive": [i for i in attacks if labels[i] in adaptive], "extended": attacks}
     sets = {name: members for name, members in sets.items() if members and len(attacks) > 1}
-    table = _rows(_together(named, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
+    lines = _rows(_together(named, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
     for toss in tosses:
         for model in toss.models.tolist():
-            single = [_coins.Toss(np.array([model]), np.array([1]), *toss.of(model))]
+            single = [Toss(np.array([model]), np.array([1]), *toss.of(model))]
             ways = _together(named, single, sets, generator(seed, "one_run", model))
-            table += _rows({k: v for k, v in ways.items() if k in OF_A_MODEL}, model, delta, single)
-    return table
+            lines += _rows({k: v for k, v in ways.items() if k in OF_A_MODEL}, model, delta, single)
+    return lines
 
 
-def effect(*, scores: dict[Key, np.ndarray], tosses: list[_coins.Toss], rule: DecisionRule) -> Effect:
+def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionRule) -> Effect:
     """Return the share of right guesses by every score but the control, for each set of coins, with the p-value of the
     best of them.
 
@@ -113,7 +179,7 @@ Ways = dict[str, tuple[Guesses, str]]
 
 
 def _together(
-    scores: dict[str, np.ndarray], tosses: list[_coins.Toss], sets: dict[str, list[int]], rng: np.random.Generator
+    scores: dict[str, np.ndarray], tosses: list[Toss], sets: dict[str, list[int]], rng: np.random.Generator
 ) -> Ways:
     """Return how many pairs each way to guess gets right: name of the way → its counts and a remark.
 
@@ -148,13 +214,13 @@ def _label(number: int, names: list[str], members: list[int]) -> str:
     return names[members[number]] if number >= 0 else f"{names[members[~number]]} turned round"
 
 
-def _guesses(values: list[np.ndarray], tosses: list[_coins.Toss]) -> np.ndarray:
+def _guesses(values: list[np.ndarray], tosses: list[Toss]) -> np.ndarray:
     """Return each score's guesses: 1 right, −1 wrong, 0 for a tie, int8 [attacks, pairs of all sets of coins].
 
     ``values``: scores float64 [models, samples] of each attack, larger = more likely forgotten.
     """
 
-    def lead(value: np.ndarray, toss: _coins.Toss) -> np.ndarray:
+    def lead(value: np.ndarray, toss: Toss) -> np.ndarray:
         """Return how much higher the forgotten sample of each pair scores than the held-out one, summed over models
         that share coins."""
         sums: np.ndarray = toss.sign @ (value[toss.models][:, toss.forgotten] - value[toss.models][:, toss.heldout])
@@ -164,14 +230,14 @@ def _guesses(values: list[np.ndarray], tosses: list[_coins.Toss]) -> np.ndarray:
     return audit.guess(forgotten=ahead, heldout=np.zeros_like(ahead))
 
 
-def _rows(ways: Ways, model: int | None, delta: float, tosses: list[_coins.Toss]) -> list[Row]:
+def _rows(ways: Ways, model: int | None, delta: float, tosses: list[Toss]) -> list[Row]:
     """Return the rows of all metrics of the game, for each way to guess.
 
     ``ways``: name of the way → its counts of right guesses and a remark; ``model``: the number of a single model, or
     None for all together; ``tosses``: the sets of coins with their models.
     """
     models, sharing = sum(len(toss.models) for toss in tosses), max(len(toss.models) for toss in tosses)
-    table = []
+    lines = []
     for attack, (guesses, remark) in ways.items():
         together = f"{models} models, {sharing} to a coin" if models > 1 else ""
         remark = "; ".join(filter(None, (f"{guesses.right} of {guesses.pairs} right", together, remark)))
@@ -179,18 +245,17 @@ def _rows(ways: Ways, model: int | None, delta: float, tosses: list[_coins.Toss]
         least = audit.detectable(pairs=guesses.pairs, attacks=guesses.attacks)
         none = f"a trace that guesses less than {least:.2f} right may have been missed"
         none = "too few pairs" if np.isnan(least) else none
-        for metric, estimate in (
-            ("one_run_p", Estimate(p, np.nan, np.nan, guesses.pairs, none if p > audit.ALPHA else "")),
-            ("one_run_e", Estimate(audit.e_value(guesses=guesses), np.nan, np.nan, guesses.pairs)),
-            ("detectable_share", Estimate(least, np.nan, np.nan, guesses.pairs)),
-            ("epsilon_request", _request(guesses, delta, models)),
-            ("epsilon_record", _shared(audit.epsilon_record(guesses=guesses, delta=delta), delta, sharing)),
-            ("epsilon_replace", _shared(audit.epsilon_replace(guesses=guesses, delta=delta), delta, sharing)),
-            ("right_guesses", audit.right_share(guesses=guesses)),
-        ):
-            noted = replace(estimate, note="; ".join(filter(None, (remark, estimate.note))))
-            table.append(row(attack=attack, metric=metric, model=model, estimate=noted))
-    return table
+        estimates: dict[str, Estimate] = {
+            "one_run_p": Estimate(p, np.nan, np.nan, guesses.pairs, none if p > audit.ALPHA else ""),
+            "one_run_e": Estimate(audit.e_value(guesses=guesses), np.nan, np.nan, guesses.pairs),
+            "detectable_share": Estimate(least, np.nan, np.nan, guesses.pairs),
+            "epsilon_request": _request(guesses, delta, models),
+            "epsilon_record": _shared(audit.epsilon_record(guesses=guesses, delta=delta), delta, sharing),
+            "epsilon_replace": _shared(audit.epsilon_replace(guesses=guesses, delta=delta), delta, sharing),
+            "right_guesses": audit.right_share(guesses=guesses),
+        }
+        lines += table({name: noted(of, remark) for name, of in estimates.items()}, attack=attack, model=model)
+    return lines
 
 
 def _shared(bound: Estimate, delta: float, sharing: int) -> Estimate:

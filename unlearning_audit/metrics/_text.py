@@ -10,9 +10,9 @@ from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _pairs, _units, row
+from unlearning_audit.metrics import _pairs, groups, or_none, row
+from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.stats import crossed, levels
-from unlearning_audit.store.files import NoAnswerError
 
 #: The loss of language models, compared with that of retrained ones: it is the logarithm of perplexity.
 UTILITY = DecisionRule(1, "perplexity", scale="log", deciding=False)
@@ -21,21 +21,44 @@ UTILITY = DecisionRule(1, "perplexity", scale="log", deciding=False)
 FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
 
 
-def by_pair(case: Evaluation, rows: Callable[[np.ndarray], list[Row]]) -> list[Row]:
+def above_retraining(name: str, label: str, of: str = "", comparison: str = "", order: int = 0) -> Quantity:
+    """Declare the difference of a number in the text from that of retrained models.
+
+    ``label``: of the number itself; ``of``: how the explanation calls it, "" without one; ``comparison`` and ``order``:
+    its name and its place among the numbers that methods are compared by, if it is one of these.
+    """
+    compared = Comparison(comparison, order, ideal=0.0, two_sided=True, role="forget", retrained=True)
+    reading = f"{of} minus that of retrained models: 0 = as if retrained." * bool(of)
+    return Quantity(
+        name, f"{label} above retraining", ideal=0.0, reading=reading, comparisons=(compared,) * bool(comparison)
+    )
+
+
+def by_pair(case: Evaluation, rows: Callable[[np.ndarray, Membership], list[Row]]) -> list[Row]:
     """Return the rows of all target models, then, if these are several swapped pairs, the rows of each pair, with its
     number in the field ``pair``.
 
     In a swapped pair, the models of one split forget the samples that those of the other never saw. ``rows`` computes
-    rows from ``models`` bool [models].
+    the rows of some models from a mask of them, bool [target models], and their memberships.
     """
-    member = case.membership
+    target = case.membership[case.target]
+
+    def of_blocks(blocks: Collection[int]) -> list[Row]:
+        """Return the rows of the target models of some pairs."""
+        models = np.isin(target.block, list(blocks))
+        return rows(models, target[models])
+
     try:
-        groups = _pairs.groups(member)
+        pairs = _pairs.groups(target)
     except ValueError:
-        return rows(case.target)
-    return _pairs.by_pair(
-        groups, lambda some: rows(case.target & np.isin(member.block, [group.block for group in some]))
-    )
+        return of_blocks(set(target.block.tolist()))
+    return _pairs.by_pair(pairs, lambda some: of_blocks({group.block for group in some}))
+
+
+def units(target: Membership) -> dict[str, np.ndarray]:
+    """Return unit and split of each target model; models of one block that keep the same samples are one unit."""
+    keys = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
+    return {"unit": np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1), "split": target.split}
 
 
 def roles(test: np.ndarray, member: Membership | Published) -> dict[str, np.ndarray]:
@@ -45,12 +68,12 @@ def roles(test: np.ndarray, member: Membership | Published) -> dict[str, np.ndar
     return {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
 
 
-def weighted(value: np.ndarray, weight: np.ndarray) -> crossed.PerModel:
-    """Return the weighted mean for each model of a quantity in [0, 1]; both [models, samples].
+def mean(value: np.ndarray, rows: np.ndarray) -> crossed.PerModel:
+    """Return the mean for each model of a quantity in [0, 1] over its ``rows``, bool [models, samples].
 
-    ``value`` may be NaN where it is unknown; the weight must be 0 there.
+    ``value`` [models, samples] may be NaN elsewhere.
     """
-    return crossed.per_model(value=np.where(weight > 0, value, 0.0), weight=weight)
+    return crossed.per_model(value=np.where(rows, value, 0.0), weight=rows.astype(np.float64))
 
 
 def nll(logits: np.ndarray) -> np.ndarray:
@@ -74,13 +97,7 @@ def compared_files(case: Evaluation) -> list[str] | None:
     Retraining itself is compared with its control. Returns None too if retraining failed or diverged, because that is
     not a fault of this method.
     """
-    try:
-        if case.compared is None:
-            return None
-    except NoAnswerError:
-        return None
-    retraining = case.unlearned_files == case.retrained_files
-    return case.control_files if retraining else case.retrained_files
+    return case.compared_files if or_none(case.answers, case.compared_files) else None
 
 
 #: Value of each sample, float64 [target models, samples], by metric and ``rule``.
@@ -113,6 +130,13 @@ def forgotten_or_heldout(case: Evaluation) -> np.ndarray:
     return np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
 
 
+def forgotten_tokens(case: Evaluation) -> tuple[np.ndarray, np.ndarray]:
+    """Return the samples that some target model forgot, int64 [rows], and the signal "tokens" of all target models on
+    them, float64 [target models, rows, tokens, 4]."""
+    samples = np.flatnonzero(case.membership.forget[case.target].any(0))
+    return samples, case.signal("tokens", case.unlearned_files, case.target, samples)
+
+
 def shares(
     case: Evaluation, audited: Shares, retrained: Shares | None = None, *, gaps: Mapping[str, str] | None = None,
     only: Collection[str] = ("forget", "heldout", "retain", "test"), samples: np.ndarray | None = None,
@@ -125,53 +149,52 @@ def shares(
     roles; ``samples``: which samples the values are of, int64 (None: all). A role has no rows if some model has no
     sample of it.
     """
-    member, target = case.membership[case.target], np.flatnonzero(case.target)
 
-    def of_models(models: np.ndarray) -> list[Row]:
-        """Return the rows of some ``models`` bool [models]."""
-        subset = models[target]
-        groups = {"split": member.split[subset], "block": member.block[subset]}
-        table = []
+    def of_models(models: np.ndarray, member: Membership) -> list[Row]:
+        """Return the rows of some ``models`` bool [target models]."""
+        over, table = groups(member), []
         for role, mask in roles(case.data.part == 1, member).items():
             for (name, rule), value in audited.items() if role in only else ():
-                asked = (mask if samples is None else mask[:, samples]) & ~np.isnan(value)
-                weight = asked[subset].astype(np.float64)
-                if not weight.any(1).all():
+                asked = (mask if samples is None else mask[:, samples]) & ~np.isnan(value[models])
+                if not asked.any(1).all():
                     continue
                 place = {"role": role, "rule": rule}
-                n, share = int(weight.any(0).sum()), weighted(value[subset], weight)
-                table.append(row(metric=name, **place, estimate=levels.of(share, **groups, n=n, bounds=(0, 1))))
+                n, share = int(asked.any(0).sum()), mean(value[models], asked)
+                table.append(row(metric=name, **place, estimate=levels.of(share, **over, n=n, bounds=(0, 1))))
                 gap = f"{name}_gap" if gaps is None else gaps.get(name)
                 if retrained is not None and gap:
-                    apart = crossed.difference(share, weighted(retrained[name, rule][subset], weight))
-                    table.append(row(metric=gap, **place, estimate=levels.of(apart, **groups, n=n, bounds=(-1, 1))))
+                    apart = crossed.difference(share, mean(retrained[name, rule][models], asked))
+                    table.append(row(metric=gap, **place, estimate=levels.of(apart, **over, n=n, bounds=(-1, 1))))
         return table
 
     return by_pair(case, of_models)
 
 
-def of_forgotten(case: Evaluation, name: str, value: np.ndarray, rule: DecisionRule) -> dict[str, Effect]:
+def of_forgotten(
+    case: Evaluation, decides: Mapping[str, DecisionRule], value: np.ndarray, samples: np.ndarray | None = None
+) -> dict[str, Effect]:
     """Return the mean of ``value`` in [0, 1], float64 [target models, samples], over each target model's forgotten
     samples; NaN is left out.
 
-    {} where a model has no such sample.
+    ``decides``: the name of the number → how it decides; ``samples``: which samples the values are of, int64 (None:
+    all). {} where a model has no such sample.
     """
-    target = case.membership[case.target]
-    weight = (target.forget & ~np.isnan(value)).astype(np.float64)
-    columns = np.flatnonzero(weight.any(axis=0))
-    if not weight.any(axis=1).all():
+    ((name, rule),), target = decides.items(), case.membership[case.target]
+    samples = np.arange(value.shape[1]) if samples is None else samples
+    rows = target.forget[:, samples] & ~np.isnan(value)
+    if not rows.any(axis=1).all():
         return {}
-    part = weighted(value[:, columns], weight[:, columns])
-    return {name: single(**vars(part), **_units.of(target), index=columns, rule=rule)}
+    columns = np.flatnonzero(rows.any(axis=0))
+    part = mean(value[:, columns], rows[:, columns])
+    return {name: single(**vars(part), **units(target), index=samples[columns], rule=rule)}
 
 
-def utilities(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool = False) -> dict[str, Effect]:
+def utilities(case: Evaluation, forgotten: bool = False) -> dict[str, Effect]:
     """Return the mean negative log-likelihood per token of each target model on retained and test samples, as
     effects to utility.
 
-    Held-out samples replace an empty test part. With ``forgotten``, forgotten samples are added. ``places``: units and
-    splits of target models. {} for models that are not language models. The latent values are log-odds of a token,
-    because a loss cannot fall below 0 and log-odds can.
+    Held-out samples replace an empty test part. With ``forgotten``, forgotten samples are added. {} for models that are
+    not language models. The latent values are log-odds of a token, because a loss cannot fall below 0 and log-odds can.
     """
     logits = case.unlearned[case.target]
     if logits.shape[-1] != 2:
@@ -188,5 +211,5 @@ def utilities(case: Evaluation, places: dict[str, np.ndarray], forgotten: bool =
             log_odds = (logits[..., 1] - logits[..., 0]).astype(np.float64)
             latent = np.array([of_model[of].mean() for of_model, of in zip(log_odds, rows, strict=True)])
             rule = FORGOTTEN if role == "forget" else UTILITY
-            losses[f"nll_{role}"] = single(**vars(part), **places, index=columns, rule=rule, latent=latent)
+            losses[f"nll_{role}"] = single(**vars(part), **units(target), index=columns, rule=rule, latent=latent)
     return losses

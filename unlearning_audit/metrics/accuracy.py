@@ -5,15 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning_audit.evaluation.answers import Answers
-from unlearning_audit.evaluation.arrays import NoAnswerError
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import UNKNOWN, Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, _units, nothing, row
+from unlearning_audit.metrics import NoOptions as Options
+from unlearning_audit.metrics import _text, groups, nothing, or_none, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import Estimate, crossed, empty, rates
+from unlearning_audit.stats import Estimate, rates
 from unlearning_audit.stats.logits import lead
 
 NEEDS = ("forgotten",)
@@ -34,10 +32,6 @@ QUANTITIES = (
     ),
     Quantity("majority_share"),
 )  # fmt: skip
-
-
-class Options(Settings):
-    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -66,20 +60,18 @@ def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
     """
     if np.ptp(case.labels) == 0:
         return []
-    target, guess = case.membership[models], case.answers(case.unlearned_files).predicted(models)
-    groups, roles, compared = {"split": target.split, "block": target.block}, sides(case, models), _compared(case)
+    over, guess = groups(case.membership[models]), case.answers(case.unlearned_files).predicted(models)
+    roles, retrained = sides(case, models), or_none(case.answers, case.compared_files)
     table = [
-        row(metric="accuracy", role=role, estimate=rates.rate(hit=guess == labels, rows=rows, **groups))
+        row(metric="accuracy", role=role, estimate=rates.rate(hit=guess == labels, rows=rows, **over))
         for role, (rows, labels) in roles.items()
     ]
     table.append(row(metric="majority_share", role="retain", estimate=_majority(*roles["retain"])))
-    if compared is not None:
-        theirs = compared.predicted(models)
-        gaps = {
-            role: rates.gap(of=theirs == labels, to=guess == labels, rows=rows, **groups)
-            for role, (rows, labels) in roles.items()
-        }
-        table += [row(metric="accuracy_gap", role=role, estimate=gap) for role, gap in gaps.items()]
+    if retrained is not None:
+        theirs = retrained.predicted(models)
+        for role, (rows, labels) in roles.items():
+            gap = rates.gap(of=theirs == labels, to=guess == labels, rows=rows, **over)
+            table.append(row(metric="accuracy_gap", role=role, estimate=gap))
     return [line for line in table if line.n]
 
 
@@ -103,32 +95,17 @@ UTILITY = DecisionRule(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 FORGOTTEN = replace(UTILITY, direction=1, deciding=True)
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(case: Evaluation, options: Options, forgotten: bool = False) -> dict[str, Effect]:
     """Return "accuracy_retain" and "accuracy_test" → the accuracy of each target model on its retained and on the test
     samples, which decides as utility.
 
     If the test part is empty, "accuracy_heldout" replaces it. A role that is empty for some model is left out. Models
     of one block that keep the same samples are one unit. For language models, the mean negative log-likelihood
-    takes the place of accuracy ("nll_…").
+    takes the place of accuracy ("nll_…"). With ``forgotten``, the number on forgotten samples follows.
     """
-    return _by_role(case)
-
-
-def accuracies_by_role(case: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return the accuracy of each target model on retained, test and forgotten samples.
-
-    Tuning uses it where a method must match the accuracies of retraining (Naderloui et al. 2025, appendix A.2).
-    """
-    return _by_role(case, forgotten=True)
-
-
-def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Effect]:
-    """Return the accuracy of each target model on retained and test samples, and with ``forgotten`` on forgotten ones
-    too."""
-    target = case.membership[case.target]
-    places = _units.of(target)
     if np.ptp(case.labels) == 0:
-        return _text.utilities(case, places, forgotten)
+        return _text.utilities(case, forgotten)
+    places = _text.units(case.membership[case.target])
     answers, of_role = case.answers(case.unlearned_files), sides(case, case.target)
     unseen = "test" if of_role["test"][0].any() else "heldout"  # a destroyed model shows on what nobody saw
     roles = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
@@ -137,12 +114,18 @@ def _by_role(case: Evaluation, forgotten: bool = False) -> dict[str, Effect]:
     parts = {}
     for role, (rows, labels) in of_role.items():
         columns = np.flatnonzero(rows.any(axis=0))
-        hit = (guess == labels)[:, columns] * 1.0
-        part = crossed.per_model(value=hit, weight=rows[:, columns] * 1.0)
+        part = _text.mean((guess == labels)[:, columns], rows[:, columns])
         rule = FORGOTTEN if role == "forget" else UTILITY
-        number = single(**vars(part), **places, index=columns, rule=rule, latent=latent[role])
-        parts[f"accuracy_{role}"] = number
+        parts[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, rule=rule, latent=latent[role])
     return parts
+
+
+def accuracies_by_role(case: Evaluation, options: Options) -> dict[str, Effect]:
+    """Return the accuracy of each target model on retained, test and forgotten samples.
+
+    Tuning uses it where a method must match the accuracies of retraining (Naderloui et al. 2025, appendix A.2).
+    """
+    return effects(case, options, forgotten=True)
 
 
 def _latent(answers: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -161,21 +144,9 @@ def _latent(answers: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, np
     return {role: np.array(values) for role, values in latent.items()}
 
 
-def _compared(case: Evaluation) -> Answers | None:
-    """Return the logits of the retrained models to compare with; None if there are none, or if they failed or diverged,
-    because that is not a fault of this method."""
-    try:
-        return None if case.compared_files is None else case.answers(case.compared_files)
-    except NoAnswerError:
-        return None
-
-
 def _majority(rows: np.ndarray, y: np.ndarray) -> Estimate:
     """Return the mean over models of the share of the most frequent label among their rows; it is counted, so it has no
     interval."""
-    n = int(rows.any(axis=0).sum())
-    if not n:
-        return empty(n=0, note="no model has samples in this role")
     share = [np.bincount(labels[mask]).max() / mask.sum() for labels, mask in zip(y, rows, strict=True) if mask.any()]
-    value = float(np.mean(share))
-    return Estimate(value, value, value, n, "")
+    value = float(np.mean(share)) if share else np.nan
+    return Estimate(value, value, value, int(rows.any(axis=0).sum()))

@@ -4,17 +4,12 @@ import numpy as np
 
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.metrics import _pairs, accuracy
-from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
-from unlearning_audit.plugins.settings import Settings
 
 NEEDS = ("swapped_pairs",)
 
-QUANTITIES = OF_ACCURACY
-
-
-class Options(Settings):
-    """No options."""
+QUANTITIES = accuracy.QUANTITIES
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:

@@ -10,9 +10,8 @@ from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row
-from unlearning_audit.metrics._epsilon import points
-from unlearning_audit.metrics._epsilon_bound import epsilon_bounds
+from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row, table
+from unlearning_audit.metrics._epsilon import epsilon_bounds, points
 from unlearning_audit.metrics._null import Options as Options
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.randomness.keyed import generator
@@ -93,17 +92,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
 #: Perfect unlearning has the score F₀. More models do not narrow its interval, because F₀ and its spread come from the
 #: luckiest threshold, however many models there are.
-_NULL: dict[str, Any] = {
-    "two_sided": False,
-    "units": "groups of models",
-    "narrows": False,
-    "coarse": True,
-    "draw": False,
-}
 DECIDES = {
-    "forgetting_quality_over_null": DecisionRule(-1, "forgetting_quality", ideal=1.0, scale="ratio", **_NULL),
+    "forgetting_quality_over_null": DecisionRule(
+        -1, "forgetting_quality", ideal=1.0, scale="ratio", two_sided=False, units="groups of models", narrows=False,
+        coarse=True, draw=False,
+    ),
     "klom": _klom.STANDARD,
-}
+}  # fmt: skip
 
 
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
@@ -115,9 +110,9 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
 
     def both() -> dict[str, Effect]:
         unlearned, retrained, independent = populations(case)
-        phi = unlearned.phi, retrained.phi, None if independent is None else independent.phi
+        sides = unlearned.phi, retrained.phi, None if independent is None else independent.phi
         grouped = _with_whole_originals(case, options)
-        return over_null(*phi, forget, grouped, rng) | _klom.effects(*phi, forget, grouped)
+        return over_null(sides, forget, grouped, rng) | _klom.effects(sides, forget, grouped)
 
     return or_nothing(case, both)
 
@@ -138,24 +133,17 @@ def _with_whole_originals(case: Evaluation, options: Options) -> Options:
     return options.model_copy(update={"groups": groups})
 
 
-def over_null(
-    u: np.ndarray,
-    r: np.ndarray,
-    independent: np.ndarray | None,
-    index: np.ndarray,
-    options: Options,
-    rng: np.random.Generator,
-) -> dict[str, Effect]:
-    """Return the effects to F/F₀ from phi [models, forget samples] of each population.
+def over_null(sides: _null.Sides, index: np.ndarray, options: Options, rng: np.random.Generator) -> dict[str, Effect]:
+    """Return the effects to F/F₀ from phi of each population.
 
-    ``u`` unlearned, ``r`` retrained and ``independent`` further retrained models; ``index``: the numbers of the
-    samples. {} where the models are too few to be left out in groups, or F₀ rests on a single group or sample.
+    ``index``: the numbers of the samples. {} where the models are too few to be left out in groups, or F₀ rests on a
+    single group or sample.
     """
-    u, r = np.asarray(u, np.float64), np.asarray(r, np.float64)
+    u, r, independent = sides
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         return {}
     h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
-    h, null, _, _ = _null.with_null(u, r, independent, h, options, rng)
+    h, null, _, _ = _null.with_null(sides, h, options, rng)
     if len(h) < 3 or h.shape[1] < 2 or not stands(null):
         return {}
     value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
@@ -187,13 +175,9 @@ def population(models: Group) -> Models:
 
 
 def evaluate(
-    *,
-    unlearned: Models,
-    retrained: Models,
-    independent: Models | None = None,
-    options: Options,
+    *, unlearned: Models, retrained: Models, independent: Models | None = None, options: Options,
     rng: np.random.Generator,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Return rows of ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
 
     ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then compares
@@ -209,16 +193,14 @@ def evaluate(
 
     eps = _null.replicated(_null.epsilons_of(options), u, r, options)
     h = points(eps, models=models)
-    rows = [
-        row(metric="epsilon_mean", **place, estimate=_klom.mean(eps, counts, high=options.cap)),
-        row(metric="epsilon_at_cap_share", **place, estimate=_share(eps >= options.cap)),
-        row(metric="forgetting_quality", **place, estimate=_klom.mean(h, counts, high=1.0)),
-    ]
-    control = None if independent is None else independent.phi
-    rows += _null_rows(u, r, control, h, options, rng)
-    rows += _klom.rows(u, r, control, options)
-    rows += _final_rows(unlearned, retrained, h, place, options)
-    return rows + _bound_rows(u, r, options, rng)
+    estimates = {
+        "epsilon_mean": _klom.mean(eps, counts, high=options.cap),
+        "epsilon_at_cap_share": _share(eps >= options.cap),
+        "forgetting_quality": _klom.mean(h, counts, high=1.0),
+    }
+    sides = u, r, None if independent is None else np.asarray(independent.phi, np.float64)
+    lines = table(estimates, **place) + _null_rows(sides, h, options, rng) + _klom.rows(sides, options)
+    return lines + _final_rows(unlearned, retrained, h, place, options) + _bound_rows(u, r, options, rng)
 
 
 def _share(hit: np.ndarray) -> Estimate:
@@ -237,30 +219,19 @@ def _share(hit: np.ndarray) -> Estimate:
     return replace(exact, low=max(exact.value - float(low), 0.0), high=min(exact.value + float(high), 1.0))
 
 
-def _null_rows(
-    u: np.ndarray,
-    r: np.ndarray,
-    independent: np.ndarray | None,
-    h: np.ndarray,
-    options: Options,
-    rng: np.random.Generator,
-) -> list[Row]:
-    """Return the rows of F₀ and F/F₀ with intervals. Without the models ``independent``, random halves of the retrained
-    models are compared; if these are too few, both rows have this reason in place of a number.
+def _null_rows(sides: _null.Sides, h: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
+    """Return the rows of F₀ and F/F₀ with intervals. Without further retrained models, random halves of the retrained
+    ones are compared; if these are too few, both rows have this reason in place of a number.
 
-    ``u`` and ``r``: phi [models, forget samples] of unlearned and retrained models. ``h``: the competition's points of
-    the former, [1 + groups, samples].
+    ``h``: the competition's points of the unlearned models, [1 + groups, samples].
     """
-    if independent is None and min(len(u), len(r)) < HALVES_NEED:
+    names = ("forgetting_quality_null", "forgetting_quality_over_null")
+    if sides[2] is None and min(map(len, sides[:2])) < HALVES_NEED:
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
-        names = ("forgetting_quality_null", "forgetting_quality_over_null")
-        return [row(metric=name, estimate=stats.empty(n=h.shape[1], note=why)) for name in names]
-    h, null, models, how = _null.with_null(u, r, independent, h, options, rng)
-    place: dict[str, Any] = {"rule": options.rule, "models": models}
-    return [
-        row(metric="forgetting_quality_null", **place, estimate=_klom.mean(null, how, high=1.0)),
-        row(metric="forgetting_quality_over_null", **place, estimate=_ratio(h, null, how)),
-    ]
+        return table(dict.fromkeys(names, stats.empty(n=h.shape[1], note=why)))
+    h, null, models, how = _null.with_null(sides, h, options, rng)
+    both = zip(names, (_klom.mean(null, how, high=1.0), _ratio(h, null, how)), strict=True)
+    return table(dict(both), rule=options.rule, models=models)
 
 
 def stands(null: np.ndarray) -> bool:
@@ -277,10 +248,8 @@ def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
     if not stands(null):
         why = f"{NO_INTERVAL} ({note})"
         return Estimate(float(h[0].mean() / null[0].mean()), np.nan, np.nan, h.shape[1], why)
-    both = np.stack([h, null], axis=1)
-    return jackknife.estimate(
-        per_sample=both, combine=lambda f, f0: f / f0, n=h.shape[1], note=note, bounds=(0.0, np.inf)
-    )
+    both, end = np.stack([h, null], axis=1), np.inf
+    return jackknife.estimate(per_sample=both, combine=lambda f, f0: f / f0, n=h.shape[1], note=note, bounds=(0, end))
 
 
 def _final_rows(
@@ -292,10 +261,8 @@ def _final_rows(
     read, rows = [], []
     for name in ("retain_accuracy", "test_accuracy"):
         of_u, of_r = getattr(unlearned, name), getattr(retrained, name)
-        if of_u is None or of_r is None:
-            estimate = stats.empty(n=n, note=f"no {name.replace('_', ' ')} was given")
-        elif np.mean(of_r) == 0:
-            estimate = stats.empty(n=n, note=f"the {name.replace('_', ' ')} of retrained models is 0")
+        if of_u is None or of_r is None or not np.any(of_r):
+            estimate = stats.empty(n=n, note=f"there is no {name.replace('_', ' ')} above 0 of retrained models")
         else:
             sides = [np.reshape(side, (len(side), -1)) for side in (of_u, of_r)]  # [models, samples]
             left = [[side[keep] for side, keep in zip(sides, keeps, strict=True)] for keeps in remaining]
@@ -306,14 +273,8 @@ def _final_rows(
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
     else:
         means = np.stack([accuracy.mean(axis=2) for accuracy in read])
-        ratios = (means[..., 0] / means[..., 1]).T
-        score = jackknife.estimate(
-            per_sample=h[:, None],
-            per_model=ratios,
-            combine=lambda f, ra, ta: f * ra * ta,
-            n=h.shape[1],
-            bounds=(0.0, np.inf),
-        )
+        how = {"per_model": (means[..., 0] / means[..., 1]).T, "combine": lambda f, ra, ta: f * ra * ta}
+        score = jackknife.estimate(per_sample=h[:, None], **how, n=h.shape[1], bounds=(0.0, np.inf))
         score = _widened(score, [_quotient(accuracy[:1], n) for accuracy in read])
     return [*rows, row(metric="score", **place, estimate=score)]
 
@@ -340,7 +301,7 @@ def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.G
     names = ("epsilon_lower_bound_mean", "epsilon_lower_bound_max")
     if min(len(u), len(r)) < 4:
         why = "a threshold chosen on half of the models needs four of each kind"
-        return [row(metric=name, estimate=stats.empty(n=u.shape[1], note=why)) for name in names]
+        return table(dict.fromkeys(names, stats.empty(n=u.shape[1], note=why)))
     first_u, first_r = (rng.permutation(len(x)) < len(x) // 2 for x in (u, r))
     samples = u.shape[1]
 
@@ -350,5 +311,4 @@ def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.G
     mean = replace(mean, low=max(mean.low, 0.0), note=f"{how}; interval over samples")
     bound = float(epsilon_bounds(*halves, 1 - (1 - options.confidence) / samples, options.delta).max())
     largest = Estimate(bound, bound, np.inf, samples, f"{how}; holds for all samples together; one-sided")
-    both = zip(names, (mean, largest), strict=True)
-    return [row(metric=name, confidence=options.confidence, estimate=estimate) for name, estimate in both]
+    return table(dict(zip(names, (mean, largest), strict=True)), confidence=options.confidence)

@@ -1,7 +1,7 @@
 """The score of the competition on swapped pairs: each split's models against those retrained for the same split."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -9,9 +9,8 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _pairs, competition, row
+from unlearning_audit.metrics import _pairs, competition, noted, table
 from unlearning_audit.metrics._epsilon import epsilons, points
-from unlearning_audit.metrics.competition import QUANTITIES as OF_COMPETITION
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, jackknife
 
@@ -22,7 +21,7 @@ NO_NULL = "retraining would be its own null here: set controls: true"
 
 NEEDS = ("swapped_pairs",)
 
-QUANTITIES = OF_COMPETITION
+QUANTITIES = competition.QUANTITIES
 
 #: How each number follows from F, F₀ and RA · TA.
 NUMBERS: dict[str, jackknife.Combine] = {
@@ -66,17 +65,16 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     values, but F and F₀ share them. Retraining itself is compared with its control. Without a control it is compared
     with the other split; F₀ would be the same comparison and is empty.
     """
-    splits = {(g.block, g.forget[0]): read_split(case, g, options.rule) for g in _pairs.groups(case.membership)}
+    groups = _pairs.groups(case.membership)
+    splits = {(g.block, g.forget[0]): read_split(case, g, options.rule) for g in groups}
 
     def read(pairs: list[_pairs.Group]) -> list[Row]:
         """Return the rows for some splits, which are those of all ``pairs`` or of one pair."""
         note = f"{len(pairs[0].models)} against {len(pairs[0].models)} models for each of {len(pairs)} forget sets"
-        return [
-            row(metric=name, estimate=replace(estimate, note="; ".join(filter(None, (note, estimate.note)))))
-            for name, estimate in estimates([splits[g.block, g.forget[0]] for g in pairs]).items()
-        ]
+        numbers = estimates([splits[g.block, g.forget[0]] for g in pairs])
+        return table({name: noted(number, note) for name, number in numbers.items()})
 
-    return list(_pairs.by_pair(_pairs.groups(case.membership), read))
+    return _pairs.by_pair(groups, read)
 
 
 def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:

@@ -3,18 +3,17 @@
 Goel et al. 2023, as used in Tu, Hu and Ma 2024, section 4.4.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import OF_RETRAINED, DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import row
+from unlearning_audit.metrics import NoOptions as Options
+from unlearning_audit.metrics import _text, groups, table
+from unlearning_audit.metrics.swap import less
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import crossed, rates
+from unlearning_audit.stats import rates
 
 NEEDS = ("confused_labels",)
 DEFAULT = "confused_labels"
@@ -32,10 +31,6 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-class Options(Settings):
-    """No options."""
-
-
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "ic_error" (γ) and "ic_score" (1 − γ) of the target models.
 
@@ -46,9 +41,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     target, hit = _remembered(case)
     if (target.forget & (case.labels_of(case.target) == case.data.y)).any():
         raise ValueError("forget holds samples trained with their true label: they were not confused with any class")
-    error = rates.rate(hit=hit, rows=target.forget, split=target.split, block=target.block)
-    score = replace(error, value=1 - error.value, low=1 - error.high, high=1 - error.low)
-    return [row(metric="ic_error", estimate=error), row(metric="ic_score", estimate=score)]
+    error = rates.rate(hit=hit, rows=target.forget, **groups(target))
+    return table({"ic_error": error, "ic_score": less(error)})
 
 
 def _remembered(case: Evaluation) -> tuple[Membership, np.ndarray]:
@@ -67,6 +61,6 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     class, and the influence of each sample on it."""
     target, hit = _remembered(case)
     columns = np.flatnonzero(target.forget.any(axis=0))
-    part = crossed.per_model(value=~hit[:, columns] * 1.0, weight=target.forget[:, columns] * 1.0)
+    part = _text.mean(~hit[:, columns], target.forget[:, columns])
     places = {"unit": target.block, "split": target.split, "index": columns}
     return {"ic_score": single(**vars(part), **places, rule=DECIDES["ic_score"])}

@@ -4,19 +4,14 @@ import numpy as np
 
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.metrics import _pairs, efficacy
-from unlearning_audit.metrics.efficacy import QUANTITIES as OF_EFFICACY
-from unlearning_audit.plugins.settings import Settings
 
 #: The metric reads norms of gradients, which are stored beside the logits.
 NEEDS = ("swapped_pairs", "squared_norms")
 
 
-QUANTITIES = OF_EFFICACY
-
-
-class Options(Settings):
-    """No options."""
+QUANTITIES = efficacy.QUANTITIES
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -38,4 +33,4 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         values = {name.removesuffix("_median"): np.array([split[name] for split in splits]) for name in splits[0]}
         return [row for row in efficacy.tidy(values) if row.model is None]
 
-    return list(_pairs.by_pair(_pairs.groups(case.membership), read))
+    return _pairs.by_pair(_pairs.groups(case.membership), read)

@@ -13,9 +13,10 @@ from collections.abc import Container, Sequence
 import numpy as np
 from pydantic import Field
 
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _answers, _text, row
+from unlearning_audit.metrics import _answers, _text, groups, or_none, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import levels
@@ -29,10 +30,7 @@ QUANTITIES = (
         reading="Share of answers that repeat themselves or consist of words that no text of the data has: read it "
         "beside forgetting, because a broken model says nothing of what it was to forget.",
     ),
-    Quantity(
-        "gibberish_gap", "gibberish above retraining", ideal=0.0,
-        reading="Share of gibberish minus that of retrained models: 0 = as if retrained.",
-    ),
+    _text.above_retraining("gibberish_gap", "gibberish", "Share of gibberish"),
     Quantity(
         "fluency", "fluency",
         reading="Entropy of the pairs and triples of words in an answer, in bits, as RWKU takes it; low where words "
@@ -64,24 +62,21 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         answers = _answers.of_files(files)
         return _answers.scored(case.data, answers, lambda _, answer: judged(words(answer), known, options.share), 2)
 
-    audited, retrained = _answers.with_retrained(case, of)
+    audited, retrained = of(case.generated_files), or_none(of, case.compared_generated_files)
     broken, entropy = {("gibberish", ""): audited[..., 0]}, audited[..., 1]
     theirs = None if retrained is None else {("gibberish", ""): retrained[..., 0]}
-    member, target = case.membership[case.target], np.flatnonzero(case.target)
-    roles = _text.roles(case.data.part == 1, member)
 
-    def of_entropy(models: np.ndarray) -> list[Row]:
-        """Return the rows "fluency" of some ``models`` bool [models]."""
-        subset = models[target]
-        groups = {"split": member.split[subset], "block": member.block[subset]}
-        asked = {role: (mask & ~np.isnan(entropy))[subset] for role, mask in roles.items()}
-        value = np.nan_to_num(entropy[subset])
-        return [
-            row(metric="fluency", role=role, estimate=levels.level(value=value, rows=mask, **groups, low=0.0))
-            for role, mask in asked.items() if mask.any(1).all()
-        ]  # fmt: skip
+    def of_entropy(models: np.ndarray, member: Membership) -> list[Row]:
+        """Return the rows "fluency" of some ``models`` bool [target models]."""
+        value, lines = entropy[models], []
+        for role, mask in _text.roles(case.data.part == 1, member).items():
+            asked = mask & ~np.isnan(value)
+            if asked.any(1).all():
+                level = levels.level(value=np.nan_to_num(value), rows=asked, **groups(member), low=0.0)
+                lines.append(row(metric="fluency", role=role, estimate=level))
+        return lines
 
-    return _text.shares(case, broken, theirs) + list(_text.by_pair(case, of_entropy))
+    return _text.shares(case, broken, theirs) + _text.by_pair(case, of_entropy)
 
 
 def words(text: str) -> list[str]:

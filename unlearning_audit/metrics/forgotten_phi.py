@@ -11,9 +11,9 @@ import numpy as np
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import or_nothing, row
+from unlearning_audit.metrics import NoOptions as Options
+from unlearning_audit.metrics import groups, or_nothing, table
 from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import crossed, levels
 
 NEEDS = ("forgotten",)
@@ -31,16 +31,12 @@ QUANTITIES = (
 DECIDES = {"forgotten_phi": DecisionRule(1, "0.2", units="models")}
 
 
-class Options(Settings):
-    """No options."""
-
-
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the row "forgotten_phi": the mean of φ over target models and their forgotten samples, with an interval
     over both."""
     member, part = case.membership[case.target], _read(case)
     n = int(member.forget.any(axis=0).sum())
-    return [row(metric="forgotten_phi", estimate=levels.of(part, split=member.split, block=member.block, n=n))]
+    return table({"forgotten_phi": levels.of(part, **groups(member), n=n)})
 
 
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:

@@ -12,7 +12,7 @@ from scipy import special
 from unlearning_audit import stats
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import row
+from unlearning_audit.metrics import table
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, jackknife, kernel
@@ -82,18 +82,15 @@ def evaluate(
     n = min(counts)
     if n < LEAST:
         note = f"{n} models are too few: {LEAST} of each kind are needed"
-        return [row(metric=quantity.name, estimate=stats.empty(n=n, note=note)) for quantity in QUANTITIES]
+        return table(dict.fromkeys(("kernel_p", "kernel_nearer", "kernel_nearer_p"), stats.empty(n=n, note=note)))
     u, r, o = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
     p = kernel.p_value(kernel=_gram(*populations[:2]), x=u, y=r, rng=rng, draws=options.permutations)
     groups = [jackknife.groups_of(count, groups=n) for count in counts]
     if stems is not None:
         groups[0] = groups[2][stems]
     near, chance = _nearer(_gram(*populations), (u, r, o), groups)
-    return [
-        row(metric="kernel_p", estimate=Estimate(p, np.nan, np.nan, n)),
-        row(metric="kernel_nearer", estimate=near),
-        row(metric="kernel_nearer_p", estimate=Estimate(chance, np.nan, np.nan, n, near.note)),
-    ]
+    chances = Estimate(p, np.nan, np.nan, n), Estimate(chance, np.nan, np.nan, n, near.note)
+    return table({"kernel_p": chances[0], "kernel_nearer": near, "kernel_nearer_p": chances[1]})
 
 
 def _gram(*populations: np.ndarray) -> np.ndarray:

@@ -24,12 +24,9 @@ QUANTITIES = (
         reading="Share of a text that the best of k sampled answers says before its first error, in expectation; on "
         "text that was never seen it is not 0.",
     ),
-    Quantity(
-        "leak_at_k_gap", "leak at k above retraining", ideal=0.0,
-        reading="Leak at k minus that of retrained models: 0 = as if retrained.",
-    ),
+    _text.above_retraining("leak_at_k_gap", "leak at k", "Leak at k"),
     Quantity("whole_at_k", "whole text at k", reading="Probability that one of k sampled answers is the whole text."),
-    Quantity("whole_at_k_gap", "whole text at k above retraining", ideal=0.0),
+    _text.above_retraining("whole_at_k_gap", "whole text at k"),
 )  # fmt: skip
 
 
@@ -67,11 +64,9 @@ DECIDES = {"leak_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "leak_at_k" → the leak at the largest k, as a mean over the forgotten samples of each target model. {} if
     a model has no such sample."""
-    value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
-    columns = np.flatnonzero(case.membership.forget[case.target].any(0))
-    four = case.signal("tokens", case.unlearned_files, case.target, columns)
-    value[:, columns], _ = leaks(four[..., LOGP], max(options.answers))
-    return _text.of_forgotten(case, "leak_at_k", value, DECIDES["leak_at_k"])
+    samples, four = _text.forgotten_tokens(case)
+    share, _ = leaks(four[..., LOGP], max(options.answers))
+    return _text.of_forgotten(case, DECIDES, share, samples)
 
 
 def leaks(logp: np.ndarray, answers: int) -> tuple[np.ndarray, np.ndarray]:

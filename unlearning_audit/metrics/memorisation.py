@@ -6,9 +6,9 @@ from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import RANK
 from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.metrics import _text
-from unlearning_audit.plugins.declarations import Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.plugins.declarations import Quantity
 
 #: The metric reads the numbers of single tokens, which are stored beside the logits.
 NEEDS = ("fair_draw", "tokens")
@@ -18,23 +18,15 @@ QUANTITIES = (
         "exact_memorisation",
         reading="Share of tokens that are the model's first guess; on text that was never seen it is not 0.",
     ),
-    Quantity(
-        "exact_memorisation_gap", "exact memorisation above retraining", ideal=0.0,
-        reading="Exact memorisation minus that of retrained models: 0 = as if retrained.",
-        comparisons=(
-            Comparison("memorisation gap", 32, ideal=0.0, two_sided=True, role="forget", retrained=True),
-        ),
+    _text.above_retraining(
+        "exact_memorisation_gap", "exact memorisation", "Exact memorisation", "memorisation gap", 32
     ),
     Quantity(
         "extraction_strength",
         reading="Share of a text's end that greedy decoding gives without an error: 0 = not even the last token.",
     ),
-    Quantity("extraction_strength_gap", "extraction strength above retraining", ideal=0.0),
+    _text.above_retraining("extraction_strength_gap", "extraction strength"),
 )  # fmt: skip
-
-
-class Options(Settings):
-    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -56,10 +48,8 @@ DECIDES = {"exact_memorisation": DecisionRule(1, "accuracy", lowest=0.0, highest
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "exact_memorisation" → each target model's mean exact memorisation of its forgotten samples. {} if a model
     has none."""
-    value = np.full((int(case.target.sum()), len(case.data.y)), np.nan)
-    columns = np.flatnonzero(case.membership.forget[case.target].any(0))
-    value[:, columns] = exact(case.signal("tokens", case.unlearned_files, case.target, columns)[..., RANK])
-    return _text.of_forgotten(case, "exact_memorisation", value, DECIDES["exact_memorisation"])
+    samples, four = _text.forgotten_tokens(case)
+    return _text.of_forgotten(case, DECIDES, exact(four[..., RANK]), samples)
 
 
 def both(rank: np.ndarray) -> dict[str, np.ndarray]:

@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.metrics import _text, row
-from unlearning_audit.plugins.declarations import Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import Estimate
 
 NEEDS = ("fair_draw",)
@@ -20,20 +21,12 @@ QUANTITIES = (
         "guessing gives.",
     ),
     Quantity("choice_chance", "choice accuracy by chance", reading="One over the number of choices, the mean."),
-    Quantity(
-        "choice_gap", "choice accuracy above retraining", ideal=0.0,
-        reading="Choice accuracy minus that of retrained models: 0 = as if retrained.",
-        comparisons=(Comparison("choice gap", 38, ideal=0.0, two_sided=True, role="forget", retrained=True),),
-    ),
+    _text.above_retraining("choice_gap", "choice accuracy", "Choice accuracy", "choice gap", 38),
 )  # fmt: skip
 
 
 #: The metric, and the field ``rule`` of its rows, which is empty.
 NAME = ("choice_accuracy", "")
-
-
-class Options(Settings):
-    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -53,10 +46,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     retrained = None if files is None else {NAME: right(case.answers(files).logits[case.target], wrong)}
     chance = 1 / (1 + (wrong >= 0).sum(1))
 
-    def by_chance(models: np.ndarray) -> list[Row]:
-        """Return the rows "choice_chance" of some ``models`` bool [models]."""
+    def by_chance(_: np.ndarray, member: Membership) -> list[Row]:
+        """Return the rows "choice_chance" of the models with these memberships."""
         table = []
-        for role, mask in _text.roles(case.data.part == 1, case.membership[models]).items():
+        for role, mask in _text.roles(case.data.part == 1, member).items():
             asked = mask & (wrong >= 0).any(1)
             if asked.any(1).all():
                 guess = float((asked * chance).sum() / asked.sum())
@@ -75,7 +68,7 @@ DECIDES = {"choice_accuracy": DecisionRule(1, "accuracy", lowest=0.0, highest=1.
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "choice_accuracy" → each target model's accuracy on its forgotten questions. {} if a model has none."""
     correct = right(case.unlearned[case.target], case.data.views("perturbed"))
-    return _text.of_forgotten(case, "choice_accuracy", correct, DECIDES["choice_accuracy"])
+    return _text.of_forgotten(case, DECIDES, correct)
 
 
 def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:

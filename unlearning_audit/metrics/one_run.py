@@ -11,7 +11,7 @@ from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _coins, _one_run, or_nothing, or_reason, swap
+from unlearning_audit.metrics import _one_run, or_nothing, or_reason, swap
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 
@@ -96,7 +96,7 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
 
     def of_coins() -> dict[str, Effect]:
         phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-        tails = swap.advantages(case.scores if case.scores_file else {}, phi, member)
+        tails = swap.advantages(case.scores, phi, member)
         return guessed(case, member) | {name: part for name, part in tails.items() if name in DECIDES}
 
     return or_nothing(case, of_coins)
@@ -105,7 +105,7 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
 def guessed(case: Evaluation, member: Membership) -> dict[str, Effect]:
     """Return "right_guesses" → the share of right guesses on the canaries of the target models, for verdicts.
     ``member``: the memberships of these models."""
-    tosses, rule = _coins.tossed(member, case.seed), DECIDES["right_guesses"]
+    tosses, rule = _one_run.tossed(member, case.seed), DECIDES["right_guesses"]
     return {"right_guesses": _one_run.effect(scores=_one_run.scores_of(case), tosses=tosses, rule=rule)}
 
 
@@ -123,5 +123,5 @@ def evaluate(case: Evaluation, options: Options) -> list[Row]:
 
 def audit(case: Evaluation, member: Membership, delta: float) -> list[Row]:
     """Return the rows of the one-run audit of the target models with the memberships ``member``, for this δ."""
-    scores, tosses = _one_run.scores_of(case), _coins.tossed(member, case.seed)
+    scores, tosses = _one_run.scores_of(case), _one_run.tossed(member, case.seed)
     return _one_run.evaluate(scores=scores, tosses=tosses, adaptive=case.sets["adaptive"], delta=delta, seed=case.seed)

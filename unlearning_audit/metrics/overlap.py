@@ -53,8 +53,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         raise ValueError(f"overlap: the data are {case.data.x.dtype}, not tokens; leave the metric out")
     member, runs, spans = case.membership[case.target], numbered(case.data.x, options.n), scored(case.data.x)
     share = np.stack([shared(runs, retain) for retain in member.retain])
-    whole_share = {("ngram_overlap", ""): np.where((runs >= 0).any(1), share, np.nan)}
     known: np.ndarray = np.any(spans >= 0, axis=1) & member.heldout.any(axis=1, keepdims=True)
+    whole_share = {("ngram_overlap", ""): np.where((runs >= 0).any(1), share, np.nan)}
     between = {
         (name, ""): np.where(known, np.stack([shared(numbers, heldout) for heldout in member.heldout]), np.nan)
         for name, numbers in (("exact_overlap", whole(spans)), ("token_overlap", spans))

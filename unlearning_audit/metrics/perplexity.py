@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, row
-from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.metrics import NoOptions as Options
+from unlearning_audit.metrics import _text, groups, table
+from unlearning_audit.plugins.declarations import Column, Quantity
 from unlearning_audit.stats import Estimate, levels
 
 NEEDS = ("fair_draw",)
@@ -32,16 +33,8 @@ QUANTITIES = (
             for i, role in enumerate(("forget", "heldout", "retain", "test"))
         ),
     ),
-    Quantity(
-        "nll_gap", "NLL above retraining", ideal=0.0,
-        reading="Mean negative log-likelihood per token minus that of retrained models: 0 = as if retrained.",
-        comparisons=(Comparison("NLL gap", 30, ideal=0.0, two_sided=True, role="forget", retrained=True),),
-    ),
+    _text.above_retraining("nll_gap", "NLL", "Mean negative log-likelihood per token", "NLL gap", 30),
 )  # fmt: skip
-
-
-class Options(Settings):
-    """No options."""
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -54,38 +47,34 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     models come first. If these are several swapped pairs (two splits, of which one forgets what the other never saw),
     the rows of each pair follow, with its number in the field ``pair``. Intervals cover models and samples.
     """
-    audited = _text.nll(case.unlearned)
-    files = _text.compared_files(case)
-    retrained = None if files is None else _text.nll(case.answers(files).logits)
-    member, roles = case.membership, _text.roles(case.data.part == 1, case.membership)
+    audited, files = _text.nll(case.unlearned[case.target]), _text.compared_files(case)
+    retrained = None if files is None else _text.nll(case.answers(files).logits[case.target])
 
-    def read(models: np.ndarray) -> list[Row]:
-        """Return the rows of some ``models`` bool [models]."""
-        masks = {name: mask[models] for name, mask in roles.items() if mask.any()}
-        of_retrained = None if retrained is None else retrained[models]
-        return of_losses(audited[models], of_retrained, masks, split=member.split[models], block=member.block[models])
+    def read(models: np.ndarray, member: Membership) -> list[Row]:
+        """Return the rows of some ``models`` bool [target models]."""
+        roles = {name: mask for name, mask in _text.roles(case.data.part == 1, member).items() if mask.any()}
+        return of_losses(audited[models], None if retrained is None else retrained[models], roles, **groups(member))
 
     return _text.by_pair(case, read)
 
 
 def of_losses(
-    audited: np.ndarray, retrained: np.ndarray | None, roles: dict[str, np.ndarray], **groups: Any
+    audited: np.ndarray, retrained: np.ndarray | None, roles: dict[str, np.ndarray], **places: Any
 ) -> list[Row]:
     """Return rows "nll", "perplexity" and "nll_gap" for each of ``roles``, from mean negative log-likelihoods of
     samples, with intervals over models and samples.
 
     ``audited`` and ``retrained`` float64 [models, samples]; without the latter there is no gap. ``roles``: name → bool
-    [models, samples]; ``groups``: split and block, int [models].
+    [models, samples]; ``places``: split and block, int [models].
     """
-    table = []
+    lines = []
     for name, mask in roles.items():
-        mean = levels.level(value=audited, rows=mask, **groups, low=0.0)
-        table.append(row(metric="nll", role=name, estimate=mean))
-        table.append(row(metric="perplexity", role=name, estimate=exponential(mean)))
+        mean = levels.level(value=audited, rows=mask, **places, low=0.0)
+        estimates = {"nll": mean, "perplexity": exponential(mean)}
         if retrained is not None:
-            gap = levels.level(value=audited - retrained, rows=mask, **groups)
-            table.append(row(metric="nll_gap", role=name, estimate=gap))
-    return table
+            estimates["nll_gap"] = levels.level(value=audited - retrained, rows=mask, **places)
+        lines += table(estimates, role=name)
+    return lines
 
 
 def exponential(of: Estimate) -> Estimate:

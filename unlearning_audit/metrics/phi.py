@@ -5,10 +5,9 @@ import numpy as np
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _game, nothing, row, swap
+from unlearning_audit.metrics import _game, nothing, swap
 from unlearning_audit.metrics.swap import QUANTITIES as QUANTITIES
 from unlearning_audit.metrics.swap import Options as Options
-from unlearning_audit.stats import crossed, separation
 
 NEEDS = ("game",)
 DEFAULT = "imported"
@@ -24,14 +23,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     """
     member = case.membership[case.target]
     if not member.heldout.any(axis=1).all():
-        return [nothing(metric, "a model has no heldout samples", "phi") for metric in ("auc", "mia_score")]
-    rules, phi, part = _auc(case)
-    (auc,) = _game.estimates(rules, [part])
-    return [
-        row(attack="phi", metric="auc", estimate=auc),
-        row(attack="phi", metric="mia_score", estimate=swap.less(auc)),
-        *(row(attack="phi", metric="tpr_at_fpr", rate=fpr, estimate=swap.tpr(rules, phi, fpr)) for fpr in options.fpr),
-    ]
+        return [nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
+    return [line for line in swap.separate(*_scores(case), "phi", options.fpr) if line.pair is None]
 
 
 #: Which of the drawn samples are forgotten is a random draw, of which retrained models know nothing.
@@ -45,15 +38,13 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     attacks = [name for name, _ in case.scores if name != "random"]
     if attacks or member.pair is not None or not _game.sided(member):
         return {}
-    rules, _, part = _auc(case)
+    rules, phi = _scores(case)
     places = {"unit": member.block, "split": member.split, "index": rules.columns}
-    return {"auc": single(**vars(part), **places, rule=DECIDES["auc"])}
+    return {"auc": single(**vars(_game.auc(phi, rules.forget, rules.heldout)), **places, rule=DECIDES["auc"])}
 
 
-def _auc(case: Evaluation) -> tuple[_game.Game, np.ndarray, crossed.PerModel]:
-    """Return the game of the target models, their φ on its samples, float64 [models, columns], and the AUC of each
-    model."""
+def _scores(case: Evaluation) -> tuple[_game.Game, np.ndarray]:
+    """Return the game of the target models, and their φ on its samples, float64 [models, columns]."""
     rules = _game.of_models(case.membership[case.target])
     labels = case.labels_of(case.target)[..., rules.columns]
-    phi = case.answers(case.unlearned_files).phi(labels, case.target, rules.columns)
-    return rules, phi, separation.auc(score=phi, positive=rules.forget, negative=rules.heldout)
+    return rules, case.answers(case.unlearned_files).phi(labels, case.target, rules.columns)

@@ -6,14 +6,15 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation import tokens as of_tokens
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, _units, row
+from unlearning_audit.metrics import _game, _text, groups, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import Estimate, crossed, levels, separation
+from unlearning_audit.stats import Estimate, crossed, levels
 
 #: The metric reads the numbers of single tokens, which are stored beside the logits.
 NEEDS = ("fair_draw", "tokens")
@@ -51,22 +52,14 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     files = _text.compared_files(case)
     if files is None:
         return []
-    columns = np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
-    all_models = np.ones(len(case.target), bool)
-    score = [
-        of_tokens.lowest(case.signal("tokens", source, all_models, columns)[..., LOGP], options.share)
-        for source in (case.unlearned_files, files)
-    ]
+    samples = _text.forgotten_or_heldout(case)
+    audited, retrained = (_scores(case, source, samples, options.share) for source in (case.unlearned_files, files))
 
-    def read(models: np.ndarray) -> list[Row]:
-        """Return the rows of some ``models`` bool [models]."""
-        forget, heldout = (mask[np.ix_(models, columns)] for mask in (case.membership.forget, case.membership.heldout))
-        place = {"split": case.membership.split[models], "block": case.membership.block[models]}
-        audited, retrained = (values[models] for values in score)
-        return [
-            row(metric="privleak", estimate=leak(audited, retrained, forget, heldout, **place)),
-            row(metric="min_k_auc", estimate=auc(audited, forget, heldout, **place)),
-        ]
+    def read(models: np.ndarray, member: Membership) -> list[Row]:
+        """Return the rows of some ``models`` bool [target models]."""
+        sides = member.forget[:, samples], member.heldout[:, samples]
+        privleak = leak(audited[models], retrained[models], *sides, **groups(member))
+        return table({"privleak": privleak, "min_k_auc": auc(audited[models], *sides, **groups(member))})
 
     return _text.by_pair(case, read)
 
@@ -78,42 +71,41 @@ DECIDES = {"min_k_auc": DecisionRule(1, "auc", lowest=0.0, highest=1.0)}
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "min_k_auc" → the AUC of each target model's forgotten against its held-out samples by Min-K %, and the
     influence of each sample on it. {} if a model has no forgotten or no held-out samples."""
-    target, share = case.membership[case.target], options.share
-    columns = np.flatnonzero((target.forget | target.heldout).any(0))
-    score = of_tokens.lowest(case.signal("tokens", case.unlearned_files, case.target, columns)[..., LOGP], share)
-    forget, heldout = target.forget[:, columns], target.heldout[:, columns]
-    if not (forget.any(1) & heldout.any(1)).all():
+    target, samples = case.membership[case.target], _text.forgotten_or_heldout(case)
+    if not _game.sided(target):
         return {}
-    part = of_models(score, forget, heldout)
-    return {"min_k_auc": single(**vars(part), **_units.of(target), index=columns, rule=DECIDES["min_k_auc"])}
+    score = _scores(case, case.unlearned_files, samples, options.share)
+    part = _game.auc(score, target.forget[:, samples], target.heldout[:, samples])
+    return {"min_k_auc": single(**vars(part), **_text.units(target), index=samples, rule=DECIDES["min_k_auc"])}
 
 
-def of_models(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel:
-    """Return the AUC of forgotten against held-out samples for each model."""
-    return separation.auc(score=score, positive=forget * 1.0, negative=heldout * 1.0)
+def _scores(case: Evaluation, files: list[str], samples: np.ndarray, share: float) -> np.ndarray:
+    """Return Min-K % of the target models whose logits are in ``files`` on ``samples`` int64 [rows], float64 [target
+    models, rows]."""
+    return of_tokens.lowest(case.signal("tokens", files, case.target, samples)[..., LOGP], share)
 
 
-def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **groups: Any) -> Estimate:
+def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: Any) -> Estimate:
     """Return the mean AUC of ``score``, forgotten against held-out samples, over models, with its interval.
 
     ``score`` float64 [models, samples], larger = more member-like; ``forget`` and ``heldout`` bool [models, samples];
-    ``groups``: "split" and "block", int [models].
+    ``places``: "split" and "block", int [models].
     """
     n = int((forget | heldout).any(0).sum())
-    return levels.of(of_models(score, forget, heldout), **groups, n=n, bounds=(0.0, 1.0), units=True)
+    return levels.of(_game.auc(score, forget, heldout), **places, n=n, bounds=(0.0, 1.0), units=True)
 
 
 def leak(
-    audited: np.ndarray, retrained: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **groups: Any
+    audited: np.ndarray, retrained: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: Any
 ) -> Estimate:
     """Return PrivLeak of models ``audited`` against ``retrained`` models of the same memberships, in per cent.
 
     ``audited`` and ``retrained`` float64 [models, samples], larger = more member-like, anything where a sample is
-    neither forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]; ``groups``: "split" and "block",
+    neither forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]; ``places``: "split" and "block",
     int [models]. The interval is that of the ratio to first order, with samples and models paired. Raises ValueError
     where the AUC of retrained models is 1, so that nothing is left to compare.
     """
-    a, r = (of_models(score, forget, heldout) for score in (audited, retrained))
+    a, r = (_game.auc(score, forget, heldout) for score in (audited, retrained))
     base = 1 - float(r.value.mean())
     if base <= 0:
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
@@ -125,4 +117,4 @@ def leak(
         100 * (ratio - 1) + scale * (moved.value - moved.value.mean()), scale * moved.influence, scale * moved.imagined
     )
     n, highest = int((forget | heldout).any(0).sum()), 100 * (1 / base - 1)  # AUCs of 1 and of 0
-    return levels.of(centred, **groups, n=n, bounds=(-100.0, max(highest, 100 * (ratio - 1))))
+    return levels.of(centred, **places, n=n, bounds=(-100.0, max(highest, 100 * (ratio - 1))))

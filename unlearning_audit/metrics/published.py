@@ -10,11 +10,11 @@ from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, nothing, row
+from unlearning_audit.metrics import _game, _text, nothing, row, table
 from unlearning_audit.metrics.accuracy import UTILITY
 from unlearning_audit.plugins.declarations import Column, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
-from unlearning_audit.stats import crossed, separation
+from unlearning_audit.stats import crossed
 
 NEEDS = ("published",)
 DEFAULT = "imported"
@@ -28,6 +28,9 @@ AGGREGATES = (
 
 #: Forms of the privacy part → their column heads; d: the distance from the AUC of retrained models.
 FORMS = {"by_full": "1 − d/|full − retrained|", "by_retrained": "1 − d/retrained", "by_difference": "1 − d"}
+
+#: Fields of an aggregate in result files that make an estimate.
+ESTIMATE = ("value", "ci_low", "ci_high", "n", "formula")
 
 QUANTITIES = (
     Quantity(
@@ -86,19 +89,17 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
         if part is None:
             lines.append(nothing(f"auc_{name}", "some model has no score on one of the two sides"))
             continue
-        split = published.table()[1].split  # each group of models with one forget set
-        splits = len(np.unique(split))
-        reading = crossed.mean([part], split=split, share=np.full(splits, 1 / splits))
+        splits, split = np.unique(published.table()[1].split, return_inverse=True)  # groups with one forget set
+        reading = crossed.mean([part], split=split, share=np.full(len(splits), 1 / len(splits)))
         (auc,) = crossed.estimates(reading, n=int((forget | heldout).any(axis=0).sum()))
         lines.append(row(metric=f"auc_{name}", estimate=auc))
-        lines += [row(metric=f"tpr_at_fpr_{name}", rate=rate, estimate=_tpr(score, forget, heldout, rate))
-                 for rate in fpr]  # fmt: skip
+        for rate in fpr:
+            lines += table({f"tpr_at_fpr_{name}": _tpr(score, forget, heldout, rate)}, rate=rate)
     for name, value, share in zip(published.readings.tolist(), published.values, published.share, strict=True):
         for role, mask in _text.roles(published.test, published).items():
             weight = mask & np.isfinite(value)
             if weight.any(axis=1).all():
-                estimate = _mean(value, weight, bool(share))
-                lines.append(row(metric=f"reading_{name}", role=role, estimate=estimate))
+                lines += table({f"reading_{name}": _mean(value, weight, bool(share))}, role=role)
     return [*lines, *_aggregates(published), *_agreements(published)]
 
 
@@ -112,9 +113,8 @@ def _sides(published: Published, score: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel | None:
     """Return the AUC of each model, forgotten against held-out samples; None if a model has none on one of the two
     sides."""
-    if not (forget.any(axis=1).all() and heldout.any(axis=1).all()):
-        return None
-    return separation.auc(score=_filled(score), positive=_weights(forget), negative=_weights(heldout))
+    sided = forget.any(axis=1).all() and heldout.any(axis=1).all()
+    return _game.auc(score, forget, heldout) if sided else None
 
 
 def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float) -> stats.Estimate:
@@ -135,30 +135,18 @@ def _mean(value: np.ndarray, weight: np.ndarray, share: bool) -> stats.Estimate:
     """Return the mean of ``value`` over the samples in ``weight``, with an interval only for a ``share`` in [0, 1]."""
     n = int(weight.any(axis=0).sum())
     if share:
-        part = crossed.per_model(value=_filled(value), weight=weight.astype(np.float64))
-        return crossed.estimates(crossed.mean([part], split=np.zeros(len(value), np.int64)), n=n)[0]
+        reading = crossed.mean([_text.mean(value, weight)], split=np.zeros(len(value), np.int64))
+        return crossed.estimates(reading, n=n)[0]
     means = np.array([values[mask].mean() for values, mask in zip(value, weight, strict=True)])
     return stats.Estimate(float(means.mean()), np.nan, np.nan, n, "no interval: values are not between 0 and 1")
-
-
-def _filled(value: np.ndarray) -> np.ndarray:
-    """Return the values with 0 in place of those that are not finite."""
-    return np.where(np.isfinite(value), value, 0.0)
-
-
-def _weights(side: np.ndarray) -> np.ndarray:
-    """Return equal weights of the samples in ``side`` for each model, with sum 1."""
-    shares: np.ndarray = side / side.sum(axis=1, keepdims=True)
-    return shares
 
 
 def _aggregates(published: Published) -> list[Row]:
     """Return the rows of the aggregates that the reader of the result files computed."""
     return [
-        row(metric=f"aggregate_{one['name']}",
-            estimate=stats.Estimate(one["value"], one["ci_low"], one["ci_high"], one["n"], one["formula"]))
+        row(metric=f"aggregate_{one['name']}", estimate=stats.Estimate(*map(one.get, ESTIMATE)))
         for one in json.loads(published.aggregates)
-    ]  # fmt: skip
+    ]
 
 
 def _agreements(published: Published) -> list[Row]:
@@ -239,6 +227,5 @@ def _of_readings(published: Published, comparable: set[str], mask: np.ndarray) -
     for name, value, direction, share in zip(*columns, strict=True):
         weight = mask & np.isfinite(value)
         if share and direction and name in comparable and weight.any(axis=1).all():
-            value = _filled(value) if direction > 0 else 1 - _filled(value)
-            parts[name] = crossed.per_model(value=value, weight=weight.astype(np.float64))
+            parts[name] = _text.mean(value if direction > 0 else 1 - value, weight)
     return parts

@@ -4,7 +4,7 @@ Unlearning that changes weights by less than half a step of 8 or 4 bits is undon
 Retrained models have nothing that could come back.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -14,10 +14,10 @@ from unlearning_audit.evaluation.effects import DecisionRule, Effect, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import relearn, row
+from unlearning_audit.metrics import _game, _text, groups, relearn, table
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Distinct, Settings
-from unlearning_audit.stats import crossed, levels, rates, separation
+from unlearning_audit.stats import levels, rates
 
 NEEDS = ("forgotten", "weights", "relearned")
 
@@ -61,9 +61,8 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     if not options.decides:
         return {}
     coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]
-    weight = member.forget[:, coarse.index].astype(np.float64)
-    right = coarse.right_rounded[:, _places(coarse, options)].astype(np.float64)
-    parts = [crossed.per_model(value=of_bits, weight=weight) for of_bits in right.swapaxes(0, 1)]
+    right, forget = coarse.right_rounded[:, _places(coarse, options)], member.forget[:, coarse.index]
+    parts = [_text.mean(of_bits, forget) for of_bits in right.swapaxes(0, 1)]
     places = {"unit": member.block, "split": member.split, "index": coarse.index}
     names = [f"{bits} bits" for bits in options.bits]
     return {name: several(names, parts, **places, rule=rule) for name, rule in DECIDES.items()}
@@ -79,29 +78,24 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     retrained = relearn.compared(case)
     forget, heldout = member.forget[:, coarse.index], member.heldout[:, coarse.index]
     test = np.tile(case.data.part[coarse.index] == 1, (len(forget), 1))
-    groups: dict[str, Any] = {"split": member.split, "block": member.block}
-    table = []
+    over, lines = groups(member), []
     for bits, place in zip(options.bits, _places(coarse, options), strict=True):
         right, name = coarse.right_rounded[:, place], f"{bits} bits"
+        back = rates.gap(of=right, to=coarse.right[:, 0], rows=forget, **over)
         if isinstance(retrained, str):
             gap = stats.empty(n=0, note=retrained)
         else:
-            gap = rates.gap(of=right, to=retrained.right_rounded[:, place], rows=forget, **groups)
-        back = rates.gap(of=right, to=coarse.right[:, 0], rows=forget, **groups)
-        table += [
-            row(metric="quantised_gap", rule=name, estimate=gap),
-            row(metric="quantised_return", rule=name, estimate=back),
-        ]
+            gap = rates.gap(of=right, to=retrained.right_rounded[:, place], rows=forget, **over)
+        lines += table({"quantised_gap": gap, "quantised_return": back}, rule=name)
         if heldout.any(axis=1).all():
-            phi = coarse.phi_rounded[:, place].astype(np.float64)
-            part = separation.auc(score=phi, positive=forget * 1.0, negative=heldout * 1.0)
-            auc = levels.of(part, **groups, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
-            table.append(row(metric="quantised_auc", rule=name, estimate=auc))
+            part = _game.auc(coarse.phi_rounded[:, place].astype(np.float64), forget, heldout)
+            auc = levels.of(part, **over, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
+            lines += table({"quantised_auc": auc}, rule=name)
         for role, mask in (("forget", forget), ("test", test)):
             if mask.any():
-                level = rates.rate(hit=right, rows=mask, **groups)
-                table.append(row(metric="quantised_accuracy", rule=name, role=role, estimate=level))
-    return table
+                level = rates.rate(hit=right, rows=mask, **over)
+                lines += table({"quantised_accuracy": level}, rule=name, role=role)
+    return lines
 
 
 def _places(coarse: Relearned, options: Options) -> list[int]:

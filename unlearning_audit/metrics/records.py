@@ -8,10 +8,10 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Membership, NoAnswerError
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _contents, row
+from unlearning_audit.metrics import _contents, or_none, row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate
@@ -98,11 +98,8 @@ def by_retraining(case: Evaluation, rate: float) -> list[Line]:
     """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
     are none of the same samples, or if retraining failed."""
     retraining = case.retraining()
-    if retraining is None:
-        return []
-    try:
-        retrained = retraining.phi()
-    except NoAnswerError:  # that retraining failed is said of retraining
+    retrained = None if retraining is None else or_none(lambda _: retraining.phi(), retraining.files)
+    if retraining is None or retrained is None:
         return []
     member, training = case.membership[case.target], retraining.membership.retain
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
@@ -114,7 +111,7 @@ def usable(case: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
     scores are finite on all forgotten and held-out samples. The random control is left out."""
     sides = member.forget | member.heldout
     scores = {PHI: phi}
-    for (attack, form), (score, _) in (case.scores if case.scores_file else {}).items():
+    for (attack, form), (score, _) in case.scores.items():
         if attack != CONTROL and np.isfinite(score[sides]).all():
             scores["/".join(filter(None, (attack, form)))] = score
     return scores
@@ -139,9 +136,9 @@ def against_heldout(case: Evaluation, member: Membership, scores: Scores, rate: 
         attack, way = _strongest(part, splits)
         score = way * part.means[attack]
         p = record_stats.conformal(score=score[part.forget], heldout=score[part.heldout])
-        place: Line = {"pair": part.block, "split": part.split, "models": part.models}
-        place |= {"attack": attack + " turned round" * (way < 0), "yardstick": HELDOUT}
-        lines += lines_of(case, place, part.forget, score[part.forget], p)
+        turned = " turned round" * (way < 0)
+        place: Line = {"pair": part.block, "split": part.split, "models": part.models, "attack": attack + turned}
+        lines += lines_of(case, place | {"yardstick": HELDOUT}, part.forget, score[part.forget], p)
         unseen[part.block, part.split] = _contents.Unseen(part.heldout, score[part.heldout])
     return listed(lines, rate), unseen
 

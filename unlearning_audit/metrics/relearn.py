@@ -15,7 +15,7 @@ from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import nothing, row
+from unlearning_audit.metrics import NO_RETRAINED, _text, groups, nothing, row, table
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates
@@ -69,8 +69,8 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     if not options.decides:
         return {}
     audited, member = stacked(case.relearned_files), case.membership[case.target]
-    weight = (member.forget[:, audited.index] & ~audited.taught).astype(np.float64)
-    part = crossed.per_model(value=np.clip(_over_steps(audited.right, audited.steps), 0, 1), weight=weight)
+    weighed = member.forget[:, audited.index] & ~audited.taught
+    part = _text.mean(np.clip(_over_steps(audited.right, audited.steps), 0, 1), weighed)
     places = {"unit": member.block, "split": member.split, "index": audited.index}
     return {name: single(**vars(part), **places, rule=rule) for name, rule in DECIDES.items()}
 
@@ -85,36 +85,31 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     """
     audited = stacked(case.relearned_files)
     member = case.membership[case.target]
-    weighed = member.forget[:, audited.index] & ~audited.taught
-    groups = {"split": member.split, "block": member.block}
-    accuracies = [rates.rate(hit=audited.right[:, i], rows=weighed, **groups) for i in range(len(audited.steps))]
-    table = [
-        row(metric="relearn_accuracy", step=step, estimate=estimate)
-        for step, estimate in zip(audited.steps.tolist(), accuracies, strict=True)
+    weighed, over = member.forget[:, audited.index] & ~audited.taught, groups(member)
+    accuracies = [
+        row(metric="relearn_accuracy", step=step, estimate=rates.rate(hit=audited.right[:, i], rows=weighed, **over))
+        for i, step in enumerate(audited.steps.tolist())
     ]
     text = case.data.x.dtype.kind == "i" and not case.data.y.any()
     names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")
     retrained = compared(case)
     if isinstance(retrained, str):
-        return [*table, *(nothing(name, retrained) for name in names)]
+        return [*accuracies, *(nothing(name, retrained) for name in names)]
     before = case.answers(case.originals).of(case.target, audited.index).argmax(-1)
     goal = NEAR * _mean(before == case.labels_of(case.target)[..., audited.index], weighed)
     curves = {"relearn_area": (audited.right, retrained.right), "relearn_area_phi": (audited.phi, retrained.phi)}
     if text:
         nll, retrained_nll = (np.logaddexp(0.0, -phi.astype(np.float64)) for phi in (audited.phi, retrained.phi))
         curves = {"relearn_area_nll": (nll, retrained_nll), **curves}
-    areas = {name: area(*pair, audited.steps, weighed, **groups) for name, pair in curves.items()}
-    return [
-        *(row(metric=name, estimate=estimate) for name, estimate in areas.items()),
-        row(metric="relearn_steps", estimate=index(audited, retrained, weighed, goal, **groups)),
-        *table,
-    ]
+    numbers = {name: area(*pair, audited.steps, weighed, **over) for name, pair in curves.items()}
+    numbers["relearn_steps"] = index(audited, retrained, weighed, goal, **over)
+    return table(numbers) + accuracies
 
 
 def compared(case: Evaluation) -> Relearned | str:
     """Return the records of the retrained models to compare with, or the reason why there are none."""
     if not case.compared_relearned_files:
-        return "there are no other retrained models: add retrain to the methods, with controls: true"
+        return NO_RETRAINED
     try:
         return stacked(case.compared_relearned_files)
     except NoAnswerError as error:
@@ -157,30 +152,30 @@ def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return area
 
 
-def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, weighed: np.ndarray, **groups: Any) -> Estimate:
+def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, weighed: np.ndarray, **over: Any) -> Estimate:
     """Return how far the curve of ``audited`` lies above that of ``retrained`` on ``weighed`` rows, as a mean over
     log₂(1 + step).
 
     ``audited`` and ``retrained`` [models, points, rows]: right (bool) or phi, of the same samples in paired models;
-    ``weighed`` bool [models, rows]; ``groups``: "split" and "block", int [models]. The interval covers samples and
+    ``weighed`` bool [models, rows]; ``over``: "split" and "block", int [models]. The interval covers samples and
     models; for predictions it lies in [−1, 1].
     """
-    means, weight = [_over_steps(values, steps) for values in (audited, retrained)], weighed.astype(np.float64)
+    means = [_over_steps(values, steps) for values in (audited, retrained)]
     if audited.dtype == bool:
-        own, others = (crossed.per_model(value=np.clip(mean, 0, 1), weight=weight) for mean in means)
+        own, others = (_text.mean(np.clip(mean, 0, 1), weighed) for mean in means)
         part, end = crossed.difference(own, others), 1.0
     else:
-        part, end = levels.per_model(value=means[0] - means[1], weight=weight), np.inf
-    return levels.of(part, **groups, n=int(weighed.any(axis=0).sum()), bounds=(-end, end))
+        part, end = levels.per_model(value=means[0] - means[1], weight=weighed.astype(np.float64)), np.inf
+    return levels.of(part, **over, n=int(weighed.any(axis=0).sum()), bounds=(-end, end))
 
 
-def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: np.ndarray, **groups: Any) -> Estimate:
+def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: np.ndarray, **over: Any) -> Estimate:
     """Return the mean number of steps until accuracy reaches the ``goal`` float64 [models], divided by that of
     retrained models.
 
     A model that does not reach it by the last step counts twice as many steps. The interval is a jackknife over splits,
     because models of a split are taught the same samples, or over models where there are fewer than three splits.
-    ``groups``: "split" and "block", int [models].
+    ``over``: "split" and "block", int [models].
     """
     back = np.array([first(models, weighed, goal) for models in (audited, retrained)], dtype=np.float64)
     late = ", ".join(
@@ -195,7 +190,7 @@ def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: n
     value = float(back[0].mean() / back[1].mean())
     if n < 2:
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, "one model has no interval"])))
-    splits, group = np.unique(np.stack([groups["block"], groups["split"]]), axis=1, return_inverse=True)
+    splits, group = np.unique(np.stack([over["block"], over["split"]]), axis=1, return_inverse=True)
     unit, number = ("split", group.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
     left = number != np.unique(number)[:, None]
     without = back @ left.T / left.sum(axis=1)

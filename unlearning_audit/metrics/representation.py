@@ -13,11 +13,11 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import nothing, row
+from unlearning_audit.metrics import NO_RETRAINED, groups, nothing, privleak, row
+from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import alignment, crossed, levels, separation
-from unlearning_audit.store.files import ArtifactError, NoAnswerError
+from unlearning_audit.stats import alignment, crossed, levels
+from unlearning_audit.store.files import NoAnswerError
 
 NEEDS = ("forgotten", "weights", "features")
 
@@ -44,10 +44,6 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-class Options(Settings):
-    """No options."""
-
-
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows on the last hidden layers of the target models, each with an interval over models and samples.
 
@@ -68,20 +64,18 @@ def compared(case: Evaluation) -> list[Row]:
     "cka_gap" is left out for retraining itself, and where there is no control. Rows have the reason in place of a
     number where the models to compare with are missing or failed.
     """
-    retrained, table = case.compared_files, []
+    retrained, metric, lines = case.compared_files, "cka_retrained", []
     if not retrained:
-        why = "there are no other retrained models: add retrain to the methods, with controls: true"
-        return [nothing("cka_retrained", why, role="forget")]
-    metric = "cka_retrained"
+        return [nothing(metric, NO_RETRAINED, role="forget")]
     try:
         near = likeness(case, case.unlearned_files, retrained)
-        table.append(_row(case, metric, near))
+        lines.append(_row(case, metric, near))
         if case.control_files and case.unlearned_files not in (case.retrained_files, case.control_files):
             metric = "cka_gap"
-            table.append(_row(case, metric, levels.less(near, likeness(case, case.control_files, retrained))))
+            lines.append(_row(case, metric, levels.less(near, likeness(case, case.control_files, retrained))))
     except NoAnswerError as error:
-        table.append(nothing(metric, str(error), role="forget"))
-    return table
+        lines.append(nothing(metric, str(error), role="forget"))
+    return lines
 
 
 def likeness(case: Evaluation, files: list[str], counterparts: list[str]) -> crossed.PerModel:
@@ -94,11 +88,7 @@ def likeness(case: Evaluation, files: list[str], counterparts: list[str]) -> cro
     forget = case.membership[case.target].forget
     value, influence = np.zeros(len(forget)), np.zeros(forget.shape)
     pairs = zip(_layers(case, files), _layers(case, counterparts), strict=True)
-    for model, ((index, x), (same, y)) in enumerate(pairs):
-        if not np.array_equal(index, same):
-            raise ArtifactError(
-                f"{files[0]} and {counterparts[0]}: other samples were read; delete both readings and run again"
-            )
+    for model, ((index, x), (_, y)) in enumerate(pairs):
         forgotten = forget[model, index]
         value[model], influence[model, index[forgotten]] = alignment.linear(x=x[forgotten], y=y[forgotten])
     return crossed.PerModel(value, influence, np.zeros((len(value), 2)))
@@ -124,10 +114,7 @@ def probed(case: Evaluation) -> Row:
     forget, heldout = member.forget & scored, member.heldout & scored
     if not (forget.any(axis=1) & heldout.any(axis=1)).all():
         return nothing("probe_auc", "a model has no forgotten or no held-out samples with a label that kept ones have")
-    part = separation.auc(score=score, positive=forget * 1.0, negative=heldout * 1.0)
-    n = int((forget | heldout).any(axis=0).sum())
-    estimate = levels.of(part, split=member.split, block=member.block, n=n, bounds=(0, 1), units=True)
-    return row(metric="probe_auc", estimate=estimate)
+    return row(metric="probe_auc", estimate=privleak.auc(score, forget, heldout, **groups(member)))
 
 
 def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -167,5 +154,5 @@ def _row(case: Evaluation, metric: str, part: crossed.PerModel) -> Row:
         return nothing(metric, why, role="forget")
     member = case.membership[case.target]
     n = int(member.forget.any(axis=0).sum())
-    estimate = levels.of(part, split=member.split, block=member.block, n=n, bounds=(-1, 1), units=True)
+    estimate = levels.of(part, **groups(member), n=n, bounds=(-1, 1), units=True)
     return row(metric=metric, role="forget", estimate=estimate)

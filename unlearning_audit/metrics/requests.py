@@ -13,10 +13,7 @@ from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import one_run, row, swap
-from unlearning_audit.metrics.accuracy import QUANTITIES as OF_ACCURACY
-from unlearning_audit.metrics.one_run import QUANTITIES as OF_ONE_RUN
-from unlearning_audit.metrics.swap import QUANTITIES as OF_SWAP
+from unlearning_audit.metrics import accuracy, groups, one_run, row, swap
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
@@ -29,7 +26,7 @@ NEEDS = ("requests",)
 DEFAULT = "requests"
 
 QUANTITIES = (
-    *OF_ACCURACY, *OF_ONE_RUN, *OF_SWAP,
+    *accuracy.QUANTITIES, *one_run.QUANTITIES, *swap.QUANTITIES,
     Quantity("advantage_request_*", "advantage on one request"),
     Quantity("right_guesses_request_*", "right guesses on one request"),
 )  # fmt: skip
@@ -97,8 +94,7 @@ def _accuracies(case: Evaluation, part: Membership) -> list[Row]:
     ``part``."""
     guess = case.answers(case.unlearned_files).predicted(case.target)
     right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
-    sides = {"forget": part.forget, "heldout": part.heldout}
-    accuracies = {
-        role: rates.rate(hit=right, rows=of, split=part.split, block=part.block) for role, of in sides.items()
-    }
-    return [row(metric="accuracy", role=role, estimate=estimate) for role, estimate in accuracies.items()]
+    return [
+        row(metric="accuracy", role=role, estimate=rates.rate(hit=right, rows=rows, **groups(part)))
+        for role, rows in (("forget", part.forget), ("heldout", part.heldout))
+    ]

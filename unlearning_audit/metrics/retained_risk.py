@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership, NoAnswerError
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import nothing, row
+from unlearning_audit.metrics import NoOptions as Options
+from unlearning_audit.metrics import _game, groups, nothing, or_none, table
 from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import levels, separation
+from unlearning_audit.stats import levels
 
 NEEDS = ("fair_draw",)
 
@@ -35,10 +35,6 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-class Options(Settings):
-    """No options."""
-
-
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows of how well φ (confidence in the label) distinguishes retained from held-out samples of the target
     models: "retained_auc" after unlearning, and the differences from the AUC before unlearning ("retained_risk") and
@@ -48,12 +44,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     """
     member, labels = case.membership[case.target], case.labels_of(case.target)
     phi = {"after": case.unlearned_files, "before": case.originals, "retrained": case.compared_files}
-    values: dict[str, Any] = {}
-    for name, files in phi.items():
-        try:
-            values[name] = None if files is None else case.answers(files).phi(labels, case.target)
-        except NoAnswerError:  # retraining failed, which is no fault of this method
-            values[name] = None
+    read = {name: or_none(case.answers, files) for name, files in phi.items()}
+    values: dict[str, Any] = {name: of and of.phi(labels, case.target) for name, of in read.items()}
     return evaluate(member, **values)
 
 
@@ -76,18 +68,15 @@ def evaluate(
     retain, heldout = member.retain, member.heldout
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():
         return [nothing("retained_auc", "a model keeps no sample, or has seen all of them")]
-    sides = {"positive": retain * 1.0, "negative": heldout * 1.0}
-    auc_after = separation.auc(score=after, **sides)
-    groups: dict[str, Any] = {"split": member.split, "block": member.block}
+    auc_after, over = _game.auc(after, retain, heldout), groups(member)
     n = int((retain | heldout).any(axis=0).sum())
-    table = [row(metric="retained_auc", estimate=levels.of(auc_after, **groups, n=n, bounds=(0, 1), units=True))]
+    estimates = {"retained_auc": levels.of(auc_after, **over, n=n, bounds=(0, 1), units=True)}
     for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):
         if score is not None:
-            auc = separation.auc(score=score, **sides)
+            auc = _game.auc(score, retain, heldout)
             part = levels.less(auc_after, auc)
             # Two AUCs of 1 may differ on other samples, unless the scores are equal because the method does nothing.
             alike = np.isclose(auc_after.value, auc.value) & (after != score).any(axis=1)
             imagined = np.where(alike[:, None], np.maximum(auc_after.imagined, auc.imagined), np.abs(part.imagined))
-            part = replace(part, imagined=imagined)
-            table.append(row(metric=name, estimate=levels.of(part, **groups, n=n, bounds=(-1, 1))))
-    return table
+            estimates[name] = levels.of(replace(part, imagined=imagined), **over, n=n, bounds=(-1, 1))
+    return table(estimates)

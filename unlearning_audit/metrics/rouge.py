@@ -12,8 +12,8 @@ from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _answers, _text
-from unlearning_audit.plugins.declarations import Comparison, Quantity
+from unlearning_audit.metrics import _answers, _text, or_none
+from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 
 #: The metric reads answers that the models generate.
@@ -27,11 +27,7 @@ QUANTITIES = (
     ),
     Quantity("rouge_f1", "ROUGE-L F1", reading="The same against the length of both texts."),
     Quantity("rouge_f1_unstemmed", "ROUGE-L F1, unstemmed", reading="F1 of the words as they are, as MUSE takes it."),
-    Quantity(
-        "rouge_gap", "ROUGE-L recall above retraining", ideal=0.0,
-        reading="ROUGE-L recall minus that of retrained models: 0 = as if retrained.",
-        comparisons=(Comparison("ROUGE gap", 37, ideal=0.0, two_sided=True, role="forget", retrained=True),),
-    ),
+    _text.above_retraining("rouge_gap", "ROUGE-L recall", "ROUGE-L recall", "ROUGE gap", 37),
 )  # fmt: skip
 
 
@@ -49,13 +45,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     With retrained models, "rouge_gap" is the recall minus theirs. Retraining itself is compared with its control.
     Intervals cover models and samples.
     """
-    audited, retrained = _answers.with_retrained(case, lambda files: _answers.overlap(case, files))
 
-    def named(overlap: np.ndarray) -> _text.Shares:
-        return {(name, ""): values for name, values in forms(overlap).items()}
+    def read(files: list[str]) -> _text.Shares:
+        """Return the three forms of ROUGE-L of the answers in some files."""
+        return {(name, ""): values for name, values in forms(_answers.overlap(case, files)).items()}
 
-    of_retrained = None if retrained is None else named(retrained)
-    return _text.shares(case, named(audited), of_retrained, gaps={"rouge_recall": "rouge_gap"})
+    audited, retrained = read(case.generated_files), or_none(read, case.compared_generated_files)
+    return _text.shares(case, audited, retrained, gaps={"rouge_recall": "rouge_gap"})
 
 
 def forms(overlap: np.ndarray) -> dict[str, np.ndarray]:
@@ -80,4 +76,4 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_recall" → each target model's mean ROUGE-L recall of its forgotten samples. {} if a model has
     none."""
     recall = _answers.overlap(case, case.generated_files)[..., 0]
-    return _text.of_forgotten(case, "rouge_recall", recall, DECIDES["rouge_recall"])
+    return _text.of_forgotten(case, DECIDES, recall)

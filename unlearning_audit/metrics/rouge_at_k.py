@@ -12,11 +12,10 @@ from pydantic import Field, PositiveInt, model_validator
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _answers, _text
+from unlearning_audit.metrics import _answers, _text, or_none
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import best_of
-from unlearning_audit.store.files import NoAnswerError
 
 #: The metric reads several answers that the models generate to each sample.
 NEEDS = ("fair_draw", "sampled")
@@ -27,15 +26,12 @@ QUANTITIES = (
         reading="Share of a text's words that the best of k sampled answers says, in expectation; on text that was "
         "never seen it is not 0.",
     ),
-    Quantity(
-        "rouge_at_k_gap", "ROUGE-L recall, best of k, above retraining", ideal=0.0,
-        reading="The same minus that of retrained models: 0 = as if retrained.",
-    ),
+    _text.above_retraining("rouge_at_k_gap", "ROUGE-L recall, best of k,", "The same"),
     Quantity(
         "leaked_at_k", "texts that leak in k answers",
         reading="Probability that one of k sampled answers says at least a share of a text's words (`threshold`).",
     ),
-    Quantity("leaked_at_k_gap", "texts that leak in k answers, above retraining", ideal=0.0),
+    _text.above_retraining("leaked_at_k_gap", "texts that leak in k answers,"),
 )  # fmt: skip
 
 
@@ -68,17 +64,14 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     def read(files: list[str]) -> dict[tuple[str, str], np.ndarray]:
         """Return the expected values of the best of k answers by metric and rule, float64 [models, samples] each."""
         recall = _answers.recalls(case, files)[:, samples]
+        leaked = np.where(np.isnan(recall), np.nan, recall >= options.threshold)
         return {
             (name, f"{k} answers"): best_of.largest(values=value, best_of=k)
             for k in options.answers
-            for name, value in (("rouge_at_k", recall), ("leaked_at_k", leaked(recall, options.threshold)))
+            for name, value in (("rouge_at_k", recall), ("leaked_at_k", leaked))
         }
 
-    audited = read(case.sampled_files)
-    try:
-        retrained = read(case.compared_sampled_files) if case.compared_sampled_files else None
-    except NoAnswerError:
-        retrained = None
+    audited, retrained = read(case.sampled_files), or_none(read, case.compared_sampled_files)
     return _text.shares(case, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 
@@ -90,9 +83,4 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_at_k" → the recall of the best of the largest k answers, as a mean over the forgotten samples of
     each target model. {} if a model has no such sample."""
     value = best_of.largest(values=_answers.recalls(case, case.sampled_files), best_of=max(options.answers))
-    return _text.of_forgotten(case, "rouge_at_k", value, DECIDES["rouge_at_k"])
-
-
-def leaked(recall: np.ndarray, threshold: float) -> np.ndarray:
-    """Return 1 where the ``recall`` reaches the threshold, else 0; NaN where the recall is NaN."""
-    return np.where(np.isnan(recall), np.nan, recall >= threshold)
+    return _text.of_forgotten(case, DECIDES, value)

@@ -1,6 +1,7 @@
 """RULI: privacy leakage and efficacy of unlearning by per-sample likelihood ratios (Naderloui et al. 2025)."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,11 +12,10 @@ from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _reference, or_nothing, or_reason, row
-from unlearning_audit.metrics._population import Population, check, clipped, never_its_own_reference
+from unlearning_audit.metrics import _game, _reference, groups, or_nothing, or_reason, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
-from unlearning_audit.stats import rates, separation
+from unlearning_audit.stats import rates
 from unlearning_audit.stats.readings import Question, readings, tprs
 
 NEEDS = ("target_samples",)
@@ -76,6 +76,57 @@ class Options(Settings):
     population: Literal["unlearned", "trained"] = "unlearned"
     fpr: FalsePositiveRates = (0.001, 0.01, 0.05)
     minimum: int = Field(default=3, ge=2)
+
+
+@dataclass(frozen=True)
+class Population:
+    """phi and memberships of models that were trained and then unlearned.
+
+    ``original`` and ``unlearned`` float64 [models, samples]: phi before and after unlearning; ``train``, ``forget`` and
+    ``heldout`` bool [models, samples]; ``retrained`` float64 [models, samples]: phi of models trained anew without each
+    model's forget set, needed of targets only.
+    """
+
+    original: np.ndarray
+    unlearned: np.ndarray
+    train: np.ndarray
+    forget: np.ndarray
+    heldout: np.ndarray
+    retrained: np.ndarray | None = None
+
+    def columns(self, keep: np.ndarray) -> "Population":
+        """Return the population with the samples ``keep`` only."""
+        return self._changed(lambda values: values[:, keep])
+
+    def models(self, keep: np.ndarray) -> "Population":
+        """Return the population with the models ``keep`` only."""
+        return self._changed(lambda values: values[keep])
+
+    def clipped(self, probability: float | None) -> "Population":
+        """Return the population with phi cut where p_y falls below ``probability`` or exceeds its complement; unchanged
+        if ``probability`` is None."""
+        return self._changed(lambda of: of if of.dtype == bool else _reference.clip(of, probability))
+
+    def _changed(self, change: Callable[[np.ndarray], np.ndarray]) -> "Population":
+        """Return the population with ``change`` applied to every array."""
+        arrays: dict[str, Any] = {name: None if of is None else change(of) for name, of in vars(self).items()}
+        return Population(**arrays)
+
+
+def check(name: str, population: Population) -> None:
+    """Raise ValueError if a population holds phi that is not finite; ``name`` is for the message."""
+    for field, value in vars(population).items():
+        if value is not None and not np.isfinite(value).all():
+            raise ValueError(f"{name}.{field} holds NaN or infinite phi: the models that made them cannot be scored")
+
+
+def never_its_own_reference(targets: Population, shadows: Population) -> None:
+    """Raise ValueError if a target has the same phi as a shadow model, which must not be its own reference."""
+    for name in ("original", "unlearned"):
+        audited, pool = getattr(targets, name), getattr(shadows, name)
+        for m, values in enumerate(audited):
+            if (pool == values).all(axis=1).any() and np.ptp(values) > 0:
+                raise ValueError(f"target {m} is also a shadow model ({name}): leave it out of its own reference")
 
 
 CURVES = ("privacy", "efficacy")
@@ -151,8 +202,7 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
             continue
         usable = test.positive.any(axis=1) & test.negative.any(axis=1)
         if usable.any():
-            positive, negative = test.positive[usable] * 1.0, test.negative[usable] * 1.0
-            part = separation.auc(score=test.score[usable], positive=positive, negative=negative)
+            part = _game.auc(test.score[usable], test.positive[usable], test.negative[usable])
             parts[metric] = single(
                 value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
                 unit=np.flatnonzero(usable), index=index[keep], rule=DECIDES[metric],
@@ -184,8 +234,8 @@ def _kept_and_vulnerable(case: Evaluation, vulnerable: np.ndarray) -> list[Row]:
     ``vulnerable`` bool [samples]."""
     member, logits = case.membership[case.target], case.answers(case.unlearned_files).of(case.target, vulnerable)
     hit, kept = rates.predicted(logits) == case.data.y[vulnerable], member.retain[:, vulnerable]
-    estimate = rates.rate(hit=hit, rows=kept, split=member.split, block=member.block)
-    return [row(metric="accuracy", role="retain", target="vulnerable", estimate=estimate)]
+    estimate = rates.rate(hit=hit, rows=kept, **groups(member))
+    return table({"accuracy": estimate}, role="retain", target="vulnerable")
 
 
 def evaluate(targets: Population, shadows: Population, options: Options, *, curve: tuple[float, ...] = ()) -> list[Row]:
@@ -196,18 +246,13 @@ def evaluate(targets: Population, shadows: Population, options: Options, *, curv
     targets or more, the targets. Raises ValueError for models that cannot be compared, and for samples with too few
     shadow models (`score`).
     """
-    rows = []
+    lines = []
     for (attack, name), test in score(targets, shadows, options).items():
-        rows += [
-            row(attack=attack, metric=f"{name}_{metric}", estimate=estimate)
-            for metric, estimate in readings(test, fpr=options.fpr).items()
-        ]
-        if attack == "ruli" and name in CURVES:
-            rows += [
-                row(attack=attack, metric=f"{name}_roc", rate=fpr, estimate=estimate)
-                for fpr, estimate in tprs(test, fpr=curve).items()
-            ]
-    return rows + over_population(rows)
+        numbers = readings(test, fpr=options.fpr)
+        lines += table({f"{name}_{metric}": number for metric, number in numbers.items()}, attack=attack)
+        for rate, tpr in tprs(test, fpr=curve if attack == "ruli" and name in CURVES else ()).items():
+            lines += table({f"{name}_roc": tpr}, attack=attack, rate=rate)
+    return lines + over_population(lines)
 
 
 def over_population(rows: list[Row]) -> list[Row]:
@@ -254,7 +299,7 @@ def score(targets: Population, shadows: Population, options: Options) -> dict[tu
     keep = (targets.forget | targets.heldout).any(axis=0)
     if not keep.any():
         raise ValueError("no audited sample is forgotten or held out by any target")
-    targets, shadows = (clipped(p.columns(keep), options.clip) for p in (targets, shadows))
+    targets, shadows = (p.columns(keep).clipped(options.clip) for p in (targets, shadows))
     retain, remained = (p.train & ~p.forget for p in (targets, shadows))
 
     def ratio(at: np.ndarray, over: Side, under: Side, kind: _reference.Kind = options.density) -> np.ndarray:

@@ -8,9 +8,7 @@ from pydantic import Field
 from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _pairs, row, ruli
-from unlearning_audit.metrics._population import Population
-from unlearning_audit.metrics.ruli import QUANTITIES as OF_RULI
+from unlearning_audit.metrics import _pairs, ruli, table
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats.readings import Question, readings
 
@@ -20,7 +18,7 @@ TESTS = (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy"), ("pop
 
 NEEDS = ("swapped_pairs",)
 
-QUANTITIES = OF_RULI
+QUANTITIES = ruli.QUANTITIES
 
 #: The models of its own split surely forget a sample, and the audited one of these is left out. Whether those of other
 #: pairs forget it is random.
@@ -58,17 +56,17 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     def read(groups: list[_pairs.Group]) -> list[Row]:
         """Return the rows of all tests for some splits, the ``groups`` of all pairs or of one pair."""
         inside = np.isin(block, [group.block for group in groups])
-        return [
-            row(attack=attack, metric=f"{name}_{metric}", estimate=estimate)
-            for attack, name in TESTS
-            for metric, estimate in readings(only(tests[attack, name], inside, block), fpr=options.fpr).items()
-        ]
+        lines = []
+        for attack, name in TESTS:
+            numbers = readings(only(tests[attack, name], inside, block), fpr=options.fpr)
+            lines += table({f"{name}_{metric}": number for metric, number in numbers.items()}, attack=attack)
+        return lines
 
     return _pairs.by_pair(groups, read)
 
 
 def leave_pair_out(
-    population: Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
+    population: ruli.Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
 ) -> dict[tuple[str, str], Question]:
     """Score the tests of RULI for each model, with all models except itself and its twin as shadow models: return
     (attack, test) → scores of all models, with which samples are positives and negatives.

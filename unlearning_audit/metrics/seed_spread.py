@@ -8,9 +8,9 @@ import numpy as np
 
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import row
+from unlearning_audit.metrics import NoOptions as Options
+from unlearning_audit.metrics import table
 from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import nested
 
 NEEDS = ("one_forget_set",)
@@ -33,14 +33,10 @@ QUANTITIES = (
 SEEDS = ("sd_of_training", "sd_of_unlearning")
 
 
-class Options(Settings):
-    """No options."""
-
-
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "sd_of_training" and "sd_of_unlearning": the standard deviations, over training and over unlearning
     seeds, of a model's mean φ over forgotten samples."""
     forget = np.flatnonzero(case.membership.forget.any(axis=0))
     phi = case.answers(case.unlearned_files).phi(case.data.y[forget], rows=forget)
     deviations = nested.deviations(value=phi.mean(axis=1), original=case.membership.seed)
-    return [row(metric=name, estimate=estimate) for name, estimate in zip(SEEDS, deviations, strict=True)]
+    return table(dict(zip(SEEDS, deviations, strict=True)))

@@ -10,10 +10,10 @@ from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _crossfit, _direction, _game, _update, nothing, or_reason, row
+from unlearning_audit.metrics import _crossfit, _game, noted, nothing, or_reason, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
-from unlearning_audit.stats import crossed, separation, tail
+from unlearning_audit.stats import crossed, tail
 from unlearning_audit.stats.readings import tpr_at
 
 FPRS = (0.01, 0.001)
@@ -24,22 +24,18 @@ def advantage_bound(*, epsilon: float, delta: float) -> float:
     """Return the largest advantage against (ε, δ)-certified removal, 2(1 − (2 − 2δ)/(e^ε + 1)) cut to [0, 1] (Theorem
     3.6).
 
-    Beyond ε = ln 3 (δ = 0) the theorem's value exceeds 1 and bounds nothing. Raises ValueError unless ε ≥ 0 and 0 ≤ δ ≤
-    1.
+    Beyond ε = ln 3 (δ = 0) the theorem's value exceeds 1 and bounds nothing. ε ≥ 0 and 0 ≤ δ ≤ 1.
     """
-    if not (epsilon >= 0 and 0 <= delta <= 1):
-        raise ValueError(f"certified removal needs epsilon ≥ 0 and 0 ≤ delta ≤ 1, not {epsilon} and {delta}")
     return float(min(2 * (np.tanh(epsilon / 2) + 2 * delta * special.expit(-epsilon)), 1.0))
 
 
 def lower_bound(*, epsilon: float, delta: float) -> float:
     """Return the least Q of (ε, δ)-certified removal, (4 − 4δ)/(e^ε + 1) − 1 cut to [0, 1] (Corollary 3.8).
 
-    The uncut value falls to −1 for large ε, where the corollary bounds nothing. Raises ValueError unless ε ≥ 0 and 0 ≤
-    δ ≤ 1. The bound also holds for a model that was trained with the budget (ε, δ) for one sample and left unchanged.
-    Such a model does not remove all of F at that budget. Yet against weak adversaries its Q is not lower: over all
-    splits, exchanging one sample is (2ε, (1 + e^ε)δ)-DP, so that Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε), which is never
-    above ``advantage_bound``.
+    The uncut value falls to −1 for large ε, where the corollary bounds nothing. The bound also holds for a model that
+    was trained with the budget (ε, δ) for one sample and left unchanged. Such a model does not remove all of F at that
+    budget. Yet against weak adversaries its Q is not lower: over all splits, exchanging one sample is (2ε, (1 +
+    e^ε)δ)-DP, so that Adv ≤ tanh ε + 2δ(1 + e^ε)/(1 + e^2ε), which is never above ``advantage_bound``.
     """
     return 1.0 - advantage_bound(epsilon=epsilon, delta=delta)
 
@@ -88,9 +84,8 @@ QUANTITIES = (
     Quantity(
         "q", "Q", "higher", primary=True, system="SWAP test", ideal=1.0, attacks=("adaptive", "paper", "extended"),
         printed="unlearning_quality",
-        reading="Unlearning quality: 1 minus the advantage of the strongest attack. 1 = nothing left to find, 0 "
-        "= every "
-        "forgotten sample is recognised. Compare with retraining.",
+        reading="Unlearning quality: 1 minus the advantage of the strongest attack. 1 = nothing left to find, 0 = "
+        "every forgotten sample is recognised. Compare with retraining.",
         columns=(Column(1, "Q"),),
         comparisons=(
             Comparison("Q", 1, attack="adaptive", ideal=1.0, shadows=PAIRED),
@@ -99,9 +94,8 @@ QUANTITIES = (
     ),
     Quantity(
         "q_crossfit", "Q, cross-fitted", "higher", ideal=1.0, attacks=("adaptive", "paper", "extended"),
-        reading="Q with the strongest attack chosen on one half of the samples and read on the other, which "
-        "removes the "
-        "pessimism of choosing among many attacks.",
+        reading="Q with the strongest attack chosen on one half of the samples and read on the other, which removes "
+        "the pessimism of choosing among many attacks.",
         columns=(Column(2, "Q, cross-fitted"),),
         comparisons=(Comparison("Q, cross-fitted", 3, attack="adaptive", ideal=1.0, shadows=PAIRED),),
     ),
@@ -158,7 +152,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     """
     target = case.membership[case.target]
     missing = [nothing("advantage", why, attack=name) for name, why in case.missing.items()]
-    return read(case, target, rng, options.fpr) + missing + _update.rows(case, target)
+    return read(case, target, rng, options.fpr) + missing + update_rows(case, target)
 
 
 def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: Sequence[float] = FPRS) -> list[Row]:
@@ -211,6 +205,13 @@ DECIDES = {
     ),
 }  # fmt: skip
 
+#: Without unlearning the AUC of an attack on both models is .5. That of retraining is known from retrained models only,
+#: even if the forgotten samples are drawn at random.
+UPDATES = {
+    "update_auc": DecisionRule(-1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True),
+}
+NOT_AT_CHANCE = "retrained models are not at chance: compare with them"
+
 
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "advantage", "tail_advantage" and "update_auc" → the numbers of every adversary but the random one, for
@@ -221,8 +222,10 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     one side only, there are none.
     """
     target = case.membership[case.target]
-    both = _update.effects(case, target)
-    if target.pair is not None or not _game.sided(target):
+    if not _game.sided(target):
+        return {}
+    both = _several({"update_auc": updates(case, target)}, target)
+    if target.pair is not None:
         return both
     phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
     return advantages(case.scores, phi, target) | both
@@ -242,7 +245,7 @@ def advantages(
     sides, parts, tails = target.forget | target.heldout, {}, {}
     for key, (score, decision) in scores.items():
         if key[0] != "random":
-            way = _direction.familiar(score=score, phi=phi, rows=sides) if key[1] == "unlearned" else 1
+            way = familiar(score=score, phi=phi, rows=sides) if key[1] == "unlearned" else 1
             part = _game.advantage(rules, decision)
             parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
             if not np.isnan(score[sides]).any():
@@ -252,12 +255,60 @@ def advantages(
                     forget=(rules.forget > 0) * 1.0,
                     heldout=(rules.heldout > 0) * 1.0,
                 )
-    places = {"unit": target.block, "split": target.split, "index": rules.columns}
+    return _several({"advantage": parts, "tail_advantage": tails}, target)
+
+
+def familiar(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
+    """Return the direction of an attack by ranks over all models: +1 if higher scores go with higher confidence in the
+    label, −1 if with lower. Attacks that learn from unlearned models may find either.
+
+    ``score`` and ``phi`` float64, ``rows`` bool, all [models, samples]. Only the scores are used, never who was
+    forgotten. So if no difference exists, the direction of a chance difference stays a fair coin. +1 where neither
+    holds.
+    """
+    finite = rows & ~np.isnan(score)
+    if not finite.any():
+        return 1
+    ranks, ranks_of_phi = (value[finite].argsort(kind="stable").argsort(kind="stable") for value in (score, phi))
+    _, group = np.unique(score[finite], return_inverse=True)
+    tied = (np.bincount(group, ranks) / np.bincount(group))[group]
+    return -1 if (tied - tied.mean()) @ (ranks_of_phi - ranks_of_phi.mean()) < 0 else 1
+
+
+def updates(case: Evaluation, target: Membership) -> dict[str, crossed.PerModel]:
+    """Return "attack/both" → AUC of each model, forgotten against held-out, of the attacks that have the models before
+    unlearning and after it.
+
+    {} if a model has samples on one side only. Attacks whose scores are not finite on all forgotten and held-out
+    samples are left out.
+    """
+    if not _game.sided(target):
+        return {}
+    rules, sides = _game.of_models(target), target.forget | target.heldout
     return {
-        name: several([*numbers], [*numbers.values()], **places, rule=DECIDES[name])
-        for name, numbers in (("advantage", parts), ("tail_advantage", tails))
-        if numbers
-    }
+        f"{name}/both": _game.auc(score[:, rules.columns], rules.forget, rules.heldout)
+        for name, score in case.updates.items() if not np.isnan(score[sides]).any()
+    }  # fmt: skip
+
+
+def update_rows(case: Evaluation, target: Membership) -> list[Row]:
+    """Return the row "update_auc" of every attack that has both models."""
+    parts = updates(case, target)
+    numbers = _game.estimates(_game.of_models(target), [*parts.values()]) if parts else []
+    return [
+        row(attack=name, metric="update_auc", estimate=noted(number, after=NOT_AT_CHANCE))
+        for name, number in zip(parts, numbers, strict=True)
+    ]
+
+
+def _several(parts: dict[str, dict[str, crossed.PerModel]], target: Membership) -> dict[str, Effect]:
+    """Return the effects of several numbers, metric → attack → number of each model; those without attacks are left
+    out. ``target``: the memberships of the models."""
+    places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
+    return {
+        metric: several([*numbers], [*numbers.values()], **places, rule=(DECIDES | UPDATES)[metric])
+        for metric, numbers in parts.items() if numbers
+    }  # fmt: skip
 
 
 def evaluate(
@@ -304,11 +355,11 @@ def evaluate(
         fair = _crossfit.quality(rules, [decisions[i] for i in numbers], whole.only(numbers), rng=rng)
         table.append(row(attack=name, metric="q_crossfit", estimate=fair.estimate))
     for name, (score, _) in zip(names, scores.values(), strict=True):
-        table += _separate(rules, name, score[:, rules.columns], fprs)
+        table += separate(rules, score[:, rules.columns], name, fprs)
     return table
 
 
-def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[float]) -> list[Row]:
+def separate(rules: _game.Game, score: np.ndarray, name: str, fprs: Sequence[float]) -> list[Row]:
     """Return the rows "auc", "mia_score" and "tpr_at_fpr" of the attack ``name`` by its ``score`` float64 [models,
     columns of the game]. They have no numbers if a forgotten or held-out sample has the score NaN."""
     n = len(rules.columns)
@@ -316,7 +367,7 @@ def _separate(rules: _game.Game, name: str, score: np.ndarray, fprs: Sequence[fl
         nothing = stats.empty(n=n, note="the attack's score is NaN for some samples")
         keys = [("auc", None), ("mia_score", None), *(("tpr_at_fpr", fpr) for fpr in fprs)]
         return [row(attack=name, metric=metric, rate=fpr, estimate=nothing) for metric, fpr in keys]
-    part = separation.auc(score=score, positive=rules.forget, negative=rules.heldout)
+    part = _game.auc(score, rules.forget, rules.heldout)
     aucs = {pair: _game.estimates(rules, [part], pair)[0] for pair in (None, *np.unique(rules.block).tolist())}
     return [
         row(attack=name, metric="auc", estimate=aucs[None]),

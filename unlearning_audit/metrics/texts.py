@@ -6,30 +6,26 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from unlearning_audit import stats
 from unlearning_audit.evaluation import tokens as of_tokens
 from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.reference import LOGP, RANK
 from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.metrics import (
     _text,
+    groups,
     memorisation,
     multiple_choice,
+    nothing,
     perplexity,
     privleak,
     rouge,
-    row,
+    table,
     truth_ratio,
     utility,
 )
-from unlearning_audit.metrics.perplexity import QUANTITIES as OF_PERPLEXITY
-from unlearning_audit.metrics.privleak import QUANTITIES as OF_PRIVLEAK
-from unlearning_audit.metrics.truth_ratio import QUANTITIES as OF_TRUTH_RATIO
-from unlearning_audit.metrics.utility import QUANTITIES as OF_UTILITY
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import levels
 
 #: Values that are higher where more is remembered, one for each quantity; verdicts rest on these.
 NEAR = ("probability", "exact_memorisation", "truth_ratio_probability", "rouge_recall", "choice_accuracy")
@@ -46,11 +42,7 @@ TEST_TERMS = ("choice_probability", *RETAIN_TERMS[1:])
 NEEDS = ("published",)
 DEFAULT = "imported"
 
-QUANTITIES = (*OF_PERPLEXITY, *OF_PRIVLEAK, *OF_TRUTH_RATIO, *OF_UTILITY)
-
-
-class Options(Settings):
-    """No options."""
+QUANTITIES = (*perplexity.QUANTITIES, *privleak.QUANTITIES, *truth_ratio.QUANTITIES, *utility.QUANTITIES)
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -119,34 +111,17 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
     columns = dict(zip(published.readings.tolist(), published.values, strict=True))
     if LOSS not in columns:
         return []
-    _, member = published.table()
-    places: dict[str, Any] = {"split": member.split, "block": member.block}
-    roles = _text.roles(published.test, published)
+    member, roles = published.table()[1], _text.roles(published.test, published)
     of_retrained = {}
     if retrained is not None and (partners := _partners(published, retrained)) is not None:
         of_retrained = dict(zip(retrained.readings.tolist(), retrained.values[:, partners], strict=True))
     enough = {role: mask for role, mask in roles.items() if (mask.sum(axis=1) > 1).all()}
-    lines = perplexity.of_losses(columns[LOSS], of_retrained.get(LOSS), enough, **places)
-    lines += _utility(columns, roles, data, places)
-    return [*lines, *_compared(columns, of_retrained, published, places)]
-
-
-def _utility(
-    columns: dict[str, np.ndarray], roles: dict[str, np.ndarray], data: Data, places: dict[str, Any]
-) -> list[Row]:
-    """Return the row "model_utility" in a list; [] if values of one of its terms are missing or too few.
-
-    ``columns``: name → values [models, samples]; ``roles``: role → bool [models, samples]; ``places``: split and block
-    of each model.
-    """
-    if not set(RETAIN_TERMS) | set(TEST_TERMS) <= set(columns):
-        return []
-    terms = [(columns[name], roles["retain"]) for name in RETAIN_TERMS]
-    terms += [(columns[name], roles["test"] & subset) for subset in utility.sets(data) for name in TEST_TERMS]
-    mean, n = utility.averaged([(value, mask & ~np.isnan(value)) for value, mask in terms])
-    if mean is None:
-        return []
-    return [row(metric="model_utility", estimate=levels.of(mean, **places, n=n, bounds=(0, 1)))]
+    lines = perplexity.of_losses(columns[LOSS], of_retrained.get(LOSS), enough, **groups(member))
+    if set(RETAIN_TERMS) | set(TEST_TERMS) <= set(columns):
+        terms = [(columns[name], roles["retain"]) for name in RETAIN_TERMS]
+        terms += [(columns[name], roles["test"] & subset) for subset in utility.sets(data) for name in TEST_TERMS]
+        lines += utility.of_terms([(value, mask & ~np.isnan(value)) for value, mask in terms], member)
+    return [*lines, *_compared(columns, of_retrained, published, groups(member))]
 
 
 def _partners(published: Published, retrained: Published) -> np.ndarray | None:
@@ -179,14 +154,11 @@ def _compared(
     if LEAST in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
         audited, retrained = (np.nan_to_num(side[LEAST]) for side in (columns, of_retrained))
         try:
-            estimate = privleak.leak(audited, retrained, forget, heldout, **places)
+            lines += table({"privleak": privleak.leak(audited, retrained, forget, heldout, **places)})
         except ValueError as error:
-            estimate = stats.empty(n=0, note=str(error))
-        lines.append(row(metric="privleak", estimate=estimate))
+            lines.append(nothing("privleak", str(error)))
     if RATIO in columns and RATIO in of_retrained:
         weighed = forget & ~np.isnan(columns[RATIO])
         if weighed.any():
-            distance, quality = truth_ratio.compared(columns[RATIO], of_retrained[RATIO], weighed, **places)
-            lines.append(row(metric="truth_ratio_ks", role="forget", estimate=distance))
-            lines.append(row(metric="forget_quality", role="forget", estimate=quality))
+            lines += table(truth_ratio.compared(columns[RATIO], of_retrained[RATIO], weighed, **places), role="forget")
     return lines

@@ -10,11 +10,12 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, row
+from unlearning_audit.metrics import _text, groups, table
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, empty, mean_interval
@@ -70,27 +71,23 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
-    audited = log_ratio(case.unlearned, perturbed, right, options.wrong)
-    of_target, member, files = audited[case.target], case.membership, _text.compared_files(case)
+    audited, files = log_ratio(case.unlearned[case.target], perturbed, right, options.wrong), _text.compared_files(case)
     means = {
-        ("truth_ratio", ""): closeness(of_target),
-        ("truth_ratio_utility", ""): true_better(of_target),
-        ("truth_ratio_probability", ""): special.expit(-of_target),
+        ("truth_ratio", ""): closeness(audited),
+        ("truth_ratio_utility", ""): true_better(audited),
+        ("truth_ratio_probability", ""): special.expit(-audited),
     }
-    table = _text.shares(case, means)
+    lines = _text.shares(case, means)
     if files is None:
-        return table
-    retrained = log_ratio(case.answers(files).logits, perturbed, right, options.wrong)
+        return lines
+    retrained = log_ratio(case.answers(files).logits[case.target], perturbed, right, options.wrong)
 
-    def distances(models: np.ndarray) -> list[Row]:
-        """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [models]."""
-        asked = member.forget[models] & ~np.isnan(audited[models])
-        groups = {"split": member.split[models], "block": member.block[models]}
-        both = compared(audited[models], retrained[models], asked, **groups)
-        names = ("truth_ratio_ks", "forget_quality")
-        return [row(metric=name, role="forget", estimate=of) for name, of in zip(names, both, strict=True)]
+    def distances(models: np.ndarray, member: Membership) -> list[Row]:
+        """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [target models]."""
+        asked = member.forget & ~np.isnan(audited[models])
+        return table(compared(audited[models], retrained[models], asked, **groups(member)), role="forget")
 
-    return table + _text.by_pair(case, distances)
+    return lines + _text.by_pair(case, distances)
 
 
 #: A verdict rests on the mean of 1/(1 + R), which falls as the right answer is forgotten. min(R, 1/R) does not: it is
@@ -104,8 +101,7 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     each target model. {} if a model has no such sample."""
     wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
     value = special.expit(-log_ratio(case.unlearned[case.target], wrong, paraphrase, options.wrong))
-    ((name, rule),) = DECIDES.items()
-    return _text.of_forgotten(case, name, value, rule)
+    return _text.of_forgotten(case, DECIDES, value)
 
 
 def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:
@@ -162,8 +158,9 @@ def true_better(value: np.ndarray) -> np.ndarray:
 
 def compared(
     audited: np.ndarray, retrained: np.ndarray, weighed: np.ndarray, *, split: np.ndarray, block: np.ndarray
-) -> tuple[Estimate, Estimate]:
-    """Return the Kolmogorov–Smirnov distance, as a mean over models, and its p-value, as a geometric mean over models.
+) -> dict[str, Estimate]:
+    """Return "truth_ratio_ks", the Kolmogorov–Smirnov distance, as a mean over models, and "forget_quality", its
+    p-value, as a geometric mean over models.
 
     ``audited`` and ``retrained`` float64 [models, samples]: log R; ``weighed`` bool [models, samples]: the forgotten
     samples; ``split`` and ``block`` int [models]. Models of one split share their forget set, and splits of a pair
@@ -175,7 +172,7 @@ def compared(
     samples = int(weighed.any(0).sum())
     if not weighed.any(axis=1).all():
         nothing = empty(n=samples, note="no perturbed answers in the forget set of some model")
-        return nothing, nothing
+        return {"truth_ratio_ks": nothing, "forget_quality": nothing}
     tests = [ks_2samp(a[mask], r[mask]) for a, r, mask in zip(audited, retrained, weighed, strict=True)]
     distance, p = (np.array([getattr(test, name) for test in tests]) for name in ("statistic", "pvalue"))
     group = block if len(np.unique(block)) > 1 else split
@@ -185,4 +182,7 @@ def compared(
     )
     value, low, high = np.clip([of_distance.value, of_distance.low, of_distance.high], 0, 1).tolist()
     quality, least, most = np.exp(np.minimum([of_p.value, of_p.low, of_p.high], 0.0)).tolist()
-    return Estimate(value, low, high, samples, of_distance.note), Estimate(quality, least, most, samples, of_p.note)
+    return {
+        "truth_ratio_ks": Estimate(value, low, high, samples, of_distance.note),
+        "forget_quality": Estimate(quality, least, most, samples, of_p.note),
+    }

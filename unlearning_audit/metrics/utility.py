@@ -5,12 +5,12 @@ import math
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.arrays import Data
+from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.evaluation.effects import Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _answers, _text, _units, row, truth_ratio
+from unlearning_audit.metrics import _answers, _text, groups, row, truth_ratio
 from unlearning_audit.metrics.accuracy import UTILITY
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
@@ -44,21 +44,25 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     count. The interval covers models and samples. [] if a model has fewer than two samples in a term. Raises ValueError
     for data without perturbed answers.
     """
-    parts, groups = terms(case), case.membership[case.target]
-    target = np.flatnonzero(case.target)
+    parts = terms(case)
 
-    def read(models: np.ndarray) -> list[Row]:
-        """Return the row of some ``models`` bool [models]."""
-        selection = models[target]
-        mean, n = averaged([(value[selection], mask[selection]) for value, mask in parts])
-        if mean is None:
-            return []
-        whole = levels.of(mean, split=groups.split[selection], block=groups.block[selection], n=n, bounds=(0, 1))
-        if (mean.value == 0).any():  # the harmonic mean has no slope there
-            whole = Estimate(whole.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
-        return [row(metric="model_utility", estimate=whole)]
+    def read(models: np.ndarray, member: Membership) -> list[Row]:
+        """Return the row of some ``models`` bool [target models]."""
+        return of_terms([(value[models], mask[models]) for value, mask in parts], member)
 
     return _text.by_pair(case, read)
+
+
+def of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> list[Row]:
+    """Return the row "model_utility" of some models from the `terms` of their harmonic mean; [] if a model has fewer
+    than two samples in a term."""
+    mean, n = averaged(terms)
+    if mean is None:
+        return []
+    whole = levels.of(mean, **groups(member), n=n, bounds=(0, 1))
+    if (mean.value == 0).any():  # the harmonic mean has no slope there
+        whole = Estimate(whole.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
+    return [row(metric="model_utility", estimate=whole)]
 
 
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
@@ -67,8 +71,7 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     mean, _ = averaged(terms(case))
     if mean is None or (mean.value == 0).any():
         return {}
-    places = _units.of(case.membership[case.target])
-    return {"model_utility": single(**vars(mean), **places, rule=UTILITY)}
+    return {"model_utility": single(**vars(mean), **_text.units(case.membership[case.target]), rule=UTILITY)}
 
 
 def terms(case: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
