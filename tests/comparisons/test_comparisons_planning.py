@@ -108,7 +108,7 @@ def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold(
         x, retrained, control = sample + rng.standard_normal((3, models, 30))
         none = sample + 1.5 + rng.standard_normal((models, 30))
         parts = {
-            name: competition.over_null(phi, retrained, control, np.arange(30), options, rng)
+            name: competition.over_null((phi, retrained, control), np.arange(30), options, rng)
             for name, phi in {"none": none, "x": x, "retrain": retrained}.items()
         }
         tables, rows = compare(parts)

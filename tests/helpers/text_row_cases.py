@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.store.files import NoAnswerError
 
 from passage_cases import two
 from row_places import about
@@ -24,7 +25,13 @@ class Populations(SimpleNamespace):
         return self.said[tuple(files)][models][:, rows]
 
     def answers(self, files):
+        if files == ["failed"]:
+            raise NoAnswerError("it diverged")
         return SimpleNamespace(logits=self.logits[tuple(files)])
+
+    @property
+    def compared_files(self):
+        return self.control_files if self.unlearned_files == self.retrained_files else self.retrained_files
 
 
 def membership() -> Membership:
@@ -60,7 +67,7 @@ def case() -> Populations:
     return Populations(
         membership=membership(), target=np.arange(5) > 0, data=data, unlearned=logits[("own",)],
         unlearned_files=["own"], retrained_files=["retrained"], control_files=["control"],
-        compared=logits[("retrained",)], said=readings, logits=logits,
+        said=readings, logits=logits,
     )  # fmt: skip
 
 

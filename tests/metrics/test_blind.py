@@ -52,15 +52,6 @@ def test_leaky_sides_are_seen():
     assert rows_of(y, forget, ~forget, x, folds=5, ridge=1e3)["blind_auc"] != rows["blind_auc"], "the penalty counts"
 
 
-def test_random_divisions_of_four_labels():
-    """Of the six ways to divide 0, 0, 1, 1 in two, two tell the labels apart; the sample outside is never drawn."""
-    rows = rows_of([0, 0, 1, 1, 7], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0])
-    assert limits(rows["label_overlap"]) == (0, 0, 0)
-    chance = rows["label_overlap_random"]
-    assert limits(chance) == (pytest.approx(2 / 3, abs=4 * math.sqrt(2 / 9 / 400)), 0, 1)
-    assert chance.note == "range of 400 random divisions"
-
-
 def test_the_range_of_random_divisions_holds_95_of_100():
     """100 of 200 samples have label 1, 100 are forgotten: k of both is hypergeometric, the overlap 1 − |k − 50|/50."""
     forget = np.arange(200) < 100
@@ -69,11 +60,6 @@ def test_the_range_of_random_divisions_holds_95_of_100():
     assert overlap.ci_low in (0.84, 0.86)
     assert overlap.ci_high == 1
     assert overlap.value == pytest.approx(1 - math.sqrt(2 / math.pi) * 3.54 / 50, abs=0.004)
-
-
-def test_label_overlap_is_that_of_histograms():
-    for a, b, overlap in (([0, 0, 1], [2, 2, 2], 0), ([0, 1, 2], [2, 0, 1], 1), ([0, 0, 0, 1], [0, 1, 1, 2], 0.5)):
-        assert blind.label_overlap(np.array(a), np.array(b)) == overlap
 
 
 def test_sides_may_differ_in_size_and_need_as_many_samples_as_folds():

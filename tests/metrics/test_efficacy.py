@@ -63,20 +63,13 @@ def test_no_information_is_infinite_efficacy_and_is_named():
     assert over_models(NORMS, [0.0, 0, 1])["efficacy_upper_bound_median"].value == np.inf
 
 
-def test_gradients_that_cannot_be_are_refused_but_for_rounding():
-    """‖mean gradient‖² is at most the mean of squared norms; float32 gradients may exceed it by a thousandth."""
+def test_rounding_puts_no_bound_below_efficacy_and_gradients_that_cannot_be_are_refused():
     norms = np.array([[2.0, 2.0], [2.0, 2.0], [0.0, 0.0]])
     bounds = [row.value for row in evaluate(norms, np.array([1.0, 2.0019, 1e-31])) if row.model is not None]
-    assert bounds[-3:] == [1, 0.5, np.inf], "no less than efficacy"
-    for norms_of, of_mean, message in (
-        (norms, [1.0, 2.0021, 0], "model 1: the mean gradient's squared norm 2.0021 exceeds"),
-        (norms, [1.0, 2, 1e-29], "model 2: the mean gradient's squared norm 1e-29 exceeds"),
-        (norms, [1.0, np.nan, 0.0], "model 1: the mean gradient's squared norm nan exceeds"),
-        (-norms, [0, 0, 0], "negative or NaN"),
-        (norms * np.nan, [0, 0, 0], "negative or NaN"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            evaluate(norms_of, np.array(of_mean))
+    assert bounds[-3:] == [1, 0.5, np.inf]
+    for wrong in (-norms, norms * np.nan):
+        with pytest.raises(ValueError, match="negative or NaN"):
+            evaluate(wrong, np.zeros(3))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +117,7 @@ def case(norms=NORMS, scores=None):
     guess = np.where(right, y, 1 - y)
     return SimpleNamespace(
         gradients=(norms, norms.mean(1) / 4), membership=member, target=~member.shadow, unlearned_files=["own"],
-        scores_file=scores and "scores", scores=scores, labels_of=lambda models: y,
+        scores=scores or {}, labels_of=lambda models: y,
         data=SimpleNamespace(part=part, y_clean=clean),
         answers=lambda files: SimpleNamespace(predicted=lambda models: guess),
     )  # fmt: skip

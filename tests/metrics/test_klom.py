@@ -12,7 +12,7 @@ U, R, CONTROL = DRAW(1, 1, (12, 9)), DRAW(0, 1, (12, 9)), DRAW(0, 1, (12, 9))
 
 def read(*populations):
     """Metric → row of unlearned, retrained and other retrained models."""
-    return {row.metric: row for row in _klom.rows(*populations, OPTIONS)}
+    return {row.metric: row for row in _klom.rows(populations, OPTIONS)}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_unlearned_models_and_others_are_held_against_the_same_retrained_ones(in
     assert rows["klom_over_null"].note == f"{len(audited)} models of each kind; null from {note}"
     assert rows["klom_p95"].value > rows["klom"].value
     assert "interval over samples" in rows["klom_p95"].note
-    part = _klom.effects(U, R, independent, np.arange(9), OPTIONS)["klom"]
+    part = _klom.effects((U, R, independent), np.arange(9), OPTIONS)["klom"]
     assert part.value.mean() == pytest.approx(coarse[0] - coarse[1])
 
 
@@ -45,7 +45,7 @@ def test_unlearned_models_and_others_are_held_against_the_same_retrained_ones(in
 )
 def test_as_many_models_of_each_kind_are_compared_as_all_have(unlearned, independent, halves, models):
     control = independent and CONTROL[:independent]
-    *sides, note = _klom._sides(U[:unlearned], R, control, halves=halves)
+    *sides, note = _klom.compared((U[:unlearned], R, control), halves=halves)
     expected = U[:models], R[:models], R[models : 2 * models] if control is None else CONTROL[:models]
     for actual, values in zip(sides, expected, strict=True):
         np.testing.assert_array_equal(actual, values)
@@ -54,13 +54,13 @@ def test_as_many_models_of_each_kind_are_compared_as_all_have(unlearned, indepen
 
 @pytest.mark.parametrize("few", [(U, R[:5], None), (U, R, CONTROL[:2]), (U[:2], R, CONTROL)])
 def test_two_models_of_a_kind_say_nothing(few):
-    assert _klom.rows(*few, OPTIONS) == []
-    assert _klom.effects(*few, np.arange(9), OPTIONS) == {}
+    assert _klom.rows(few, OPTIONS) == []
+    assert _klom.effects(few, np.arange(9), OPTIONS) == {}
 
 
 def distance(u, r, control):
     """What decides, read as verdicts read it."""
-    part = _klom.effects(u, r, control, np.arange(u.shape[1]), OPTIONS)["klom"]
+    part = _klom.effects((u, r, control), np.arange(u.shape[1]), OPTIONS)["klom"]
     return paired.distances(value=part.value, influence=part.influence, unit=part.unit)
 
 

@@ -1,21 +1,20 @@
 """The one-run audit of models: coins found in memberships, guesses on them, against models of which all is known."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, chisquare
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.metrics import _coins, _one_run, one_run
+from unlearning_audit.metrics import _one_run, one_run
 from unlearning_audit.protocols import one_run as one_run_protocol
-from unlearning_audit.stats import one_run as guessing
 from unlearning_audit.store import tables
 
 import metric_calls as call
 import row_places
 from comparison_cases import compare
+from folder_cases import pair, population
 from ruli_cases import UNSEEN, Folder, data, retrained, swapped_pairs, trained
 
 ADAPTIVE = ["correctness", "confidence"]
@@ -44,7 +43,7 @@ def only_row(rows, metric, attack="phi", setting=""):
 
 def test_models_of_a_swapped_pair_share_their_coins_and_have_them_turned_over():
     member = targets()
-    tosses = _coins.at_random(member, seed=0)
+    tosses = _one_run.at_random(member, seed=0)
     assert [toss.models.tolist() for toss in tosses] == [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]]
     for toss in tosses:
         assert toss.sign.tolist() == [1, 1, 1, -1, -1, -1]
@@ -53,13 +52,12 @@ def test_models_of_a_swapped_pair_share_their_coins_and_have_them_turned_over():
             assert sorted(forgotten) == np.flatnonzero(member.forget[model]).tolist()
             assert sorted(heldout) == np.flatnonzero(member.heldout[model]).tolist()
     # pairs are matched by the seed and in no order
-    first, other = tosses[0].forgotten, _coins.at_random(member, seed=1)[0].forgotten
-    assert np.array_equal(first, _coins.at_random(member[:6], seed=0)[0].forgotten)
+    first, other = tosses[0].forgotten, _one_run.at_random(member, seed=1)[0].forgotten
     assert not np.array_equal(first, other)
     assert not np.array_equal(first, np.sort(first))
     member.forget[4, np.flatnonzero(member.forget[4])[0]] = False
     with pytest.raises(ValueError, match="model 4 forgot 59 samples and 60 are held out; pairs need as many of both"):
-        _coins.at_random(member, seed=0)
+        _one_run.at_random(member, seed=0)
 
 
 def canaries(models=3, pairs=25):
@@ -70,7 +68,7 @@ def canaries(models=3, pairs=25):
 
 def test_canaries_are_the_pairs_that_were_drawn_and_models_with_the_same_coins_guess_together():
     member = Membership.concatenate(canaries())
-    tosses = _coins.tossed(member, seed=0)
+    tosses = _one_run.tossed(member, seed=0)
     assert [toss.models.tolist() for toss in tosses] == [[0], [1], [2]]
     for toss in tosses:
         assert np.array_equal(member.pair[toss.forgotten], member.pair[toss.heldout])
@@ -78,7 +76,7 @@ def test_canaries_are_the_pairs_that_were_drawn_and_models_with_the_same_coins_g
         assert sorted(toss.heldout) == np.flatnonzero(member.heldout[toss.models[0]]).tolist()
     first = member[:1]
     turned = replace(first, forget=first.heldout, heldout=first.forget)
-    (toss,) = _coins.tossed(Membership.concatenate([first, first, turned]), seed=0)
+    (toss,) = _one_run.tossed(Membership.concatenate([first, first, turned]), seed=0)
     assert (toss.models.tolist(), toss.sign.tolist()) == ([0, 1, 2], [1, 1, -1])
 
 
@@ -115,7 +113,7 @@ def test_right_guesses_under_retraining_are_exactly_binomial(swapped):
     for audit in range(audits):
         models = audit * copies + np.arange(copies)
         sides = np.flatnonzero(forget[audit]), np.flatnonzero(~forget[audit])
-        tosses.append(_coins.Toss(models, np.array([1, -1])[:copies], rng.permutation(sides[0]), sides[1]))
+        tosses.append(_one_run.Toss(models, np.array([1, -1])[:copies], rng.permutation(sides[0]), sides[1]))
     guesses = _one_run._guesses([score], tosses).reshape(audits, pairs)
     decided = (guesses != 0).all(axis=1)
     assert 1000 < (~decided).sum() < audits / 2
@@ -149,17 +147,6 @@ def test_epsilon_is_that_of_a_single_model_and_delta_for_a_single_model(folder):
     assert "δ is too large for" in only_row(rows, "epsilon_request", setting="model=0").note
 
 
-@pytest.mark.parametrize(("tosses", "words"), [([1], ""), ([3, 2], "5 models, 3 to a coin; ")])
-def test_several_models_and_those_that_share_a_coin_are_counted(tosses, words):
-    guesses = guessing.Guesses(right=90, pairs=100, ties=0, attacks=1)
-    tossed = [SimpleNamespace(models=list(range(models))) for models in tosses]
-    rows = {row.metric: row for row in _one_run._rows({"phi": (guesses, "by φ")}, None, 0.0, tossed)}
-    assert {row.note.startswith(f"90 of 100 right; {words}by φ") for row in rows.values()} == {True}
-    alone = guessing.epsilon_record(guesses=guesses, delta=0.0).value
-    assert rows["epsilon_record"].value == pytest.approx(alone / max(tosses))
-    assert rows["epsilon_request"].value == guessing.epsilon_request(guesses=guesses, models=sum(tosses)).value
-
-
 # ---------------------------------------------------------------- attacks
 
 
@@ -179,8 +166,7 @@ def scored(folder, tmp_path, **attacks):
         )  # fmt: skip
     path = tmp_path / "scores.parquet"
     tables.write_scores(path, {key: np.concatenate([c[key] for c in columns]) for key in columns[0]})
-    case.scores_file = str(path)
-    return case
+    return replace(case, scores_file=str(path))
 
 
 def test_what_is_less_familiar_is_found_in_both_directions_and_pays_for_it(folder, tmp_path):
@@ -230,7 +216,7 @@ def test_traces_of_either_direction_and_another_spread_are_found(tmp_path, shift
 @pytest.mark.parametrize(("pairs", "learned"), [(3, set()), (4, {"phi_likelihood_ratio"})])
 def test_two_pairs_in_each_half_are_the_fewest_that_teach(pairs, learned):
     """A half of two pairs gives both Gaussians a spread, a half of one none."""
-    toss = _coins.Toss(np.array([0]), np.array([1]), np.arange(pairs), np.arange(pairs, 2 * pairs))
+    toss = _one_run.Toss(np.array([0]), np.array([1]), np.arange(pairs), np.arange(pairs, 2 * pairs))
     scores = {(_one_run.PHI, ""): np.arange(2.0 * pairs)[None]}
     rows = _one_run.evaluate(scores=scores, tosses=[toss], adaptive=[], delta=0.0, seed=0)
     assert {row.attack for row in rows} - {"phi", "phi_two_sided"} == learned
@@ -255,7 +241,7 @@ def test_a_verdict_rests_on_canaries_alone_and_on_phi_without_attacks(tmp_path):
 def test_a_p_below_what_a_float_holds_is_adjusted_like_any_other():
     """Of doing nothing, by two attacks on so many pairs that no float holds the p of the second."""
     pairs, parts = 5000, {}
-    toss = _coins.Toss(np.array([0]), np.array([1]), np.arange(pairs), np.arange(pairs, 2 * pairs))
+    toss = _one_run.Toss(np.array([0]), np.array([1]), np.arange(pairs), np.arange(pairs, 2 * pairs))
     for seed, (method, shares) in enumerate({"none": (0.53, 0.85), "x": (0.5, 0.5)}.items(), 1):
         rng, scores = np.random.default_rng(seed), {}
         for number, share in enumerate(shares):
@@ -277,7 +263,7 @@ def test_the_p_of_a_verdict_is_that_of_the_best_of_all_attacks():
     phi = np.round(rng.normal(size=member.forget.shape) + 0.6 * member.forget, 1)
     scores = {(_one_run.PHI, ""): phi, ("mine", "trained"): rng.normal(size=phi.shape) - 1.5 * member.forget,
               (_one_run.CONTROL, "trained"): 9.0 * member.forget}  # fmt: skip
-    tosses = _coins.tossed(member, seed=0)
+    tosses = _one_run.tossed(member, seed=0)
     rows = _one_run.evaluate(scores=scores, tosses=tosses, adaptive=[], delta=0.0, seed=0)
     part = _one_run.effect(scores=scores, tosses=tosses, rule=STANDARD)
     assert part.names == ("phi", "mine/trained")
@@ -290,3 +276,13 @@ def test_the_p_of_a_verdict_is_that_of_the_best_of_all_attacks():
         assert p == pytest.approx(min(4 * tail, 1.0))
     assert only_row(rows, "right_guesses", "phi").n < 90, "some pairs tie"
     assert part.influence.sum(axis=2) + part.imagined.sum(axis=2) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_imported_models_have_the_coins_of_canaries_or_swapped_pairs_or_the_reason(monkeypatch):
+    monkeypatch.setattr(_one_run, "evaluate", lambda **arguments: [arguments["delta"]])
+    unlike = replace(pair(), split=np.arange(4))
+    canaries = replace(unlike, pair=np.r_[0, 1, 2, 0, 1, 2, np.full(9, -1)])
+    for member in (pair(), canaries):
+        assert call.rows(one_run, population(member), SETTINGS) == [0]
+    (row,) = call.rows(one_run, population(unlike), SETTINGS)
+    assert (row.metric, row.attack, row.note[:25]) == ("one_run_p", "phi", "there is no pair.npy that")

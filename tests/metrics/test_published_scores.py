@@ -11,7 +11,6 @@ from unlearning_audit.evaluation.effects import OF_ITSELF, OF_SAMPLES
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.metrics import published as metric
 from unlearning_audit.metrics import texts
-from unlearning_audit.store.files import ArtifactError
 
 
 def published(forget, retain=None, **changes) -> Published:
@@ -41,24 +40,6 @@ def test_a_model_that_forgot_nothing_is_refused(models):
     forget[:1, :9] = True
     with pytest.raises(ValueError, match="no forgotten sample in some model; leave it out"):
         published(forget).table()
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"heldout": np.ones((1, 200), bool)}, "'forget' shares samples"),
-        ({"retain": np.arange(200)[None] == 3, "heldout": ~HALF}, "'forget' shares samples"),
-        ({"retain": np.arange(200)[None] == 150, "heldout": ~HALF}, "'forget' shares samples"),
-        ({"direction": np.array([2])}, "'direction' must be 1, -1, or 0 where neither is so"),
-        ({"scores": np.full((1, 1, 200), np.inf)}, "'scores' has infinite values"),
-        ({"agreements": "{"}, "'agreements' is not JSON"),
-        ({"values": np.zeros((2, 1, 200))}, "'values' has shape"),
-    ],
-)
-def test_a_wrong_field_is_named(tmp_path, change, problem):
-    published(HALF, **change).write(tmp_path / "published.npz")
-    with pytest.raises(ArtifactError, match=problem):
-        Published.read(tmp_path / "published.npz")
 
 
 # ---------------------------------------------------------------- scores and readings

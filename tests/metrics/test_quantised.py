@@ -7,12 +7,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 from unlearning_audit import stats
-from unlearning_audit.comparisons import verdicts
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.metrics import quantised, swap
 from unlearning_audit.models import gpt2
 from unlearning_audit.store.files import write_failure
-from unlearning_audit.study.schema import Margins
 from unlearning_audit.training import rounding
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
@@ -120,6 +118,13 @@ def test_rows_are_those_of_known_chances(tmp_path, member):
             assert row.ci_low <= number <= row.ci_high < row.ci_low + 0.25, (metric, bits)
             assert row.n == audited_samples or metric != "quantised_auc"
     assert rows["quantised_accuracy", "4 bits", "forget"].value == pytest.approx(0.8, abs=0.06)
+    world = case(tmp_path, member, audited, reference)
+    assert quantised.effects(world, quantised.Options()) == {}
+    part = quantised.effects(world, quantised.Options(decides=True))["quantised"]
+    assert part.names == ("8 bits", "4 bits")
+    assert part.value.mean(axis=1) == pytest.approx(
+        [rows["quantised_accuracy", f"{b} bits", "forget"].value for b in BITS]
+    )
 
 
 def test_accuracy_on_the_test_part_is_told_where_its_samples_were_asked(tmp_path, member):
@@ -138,19 +143,3 @@ def test_accuracy_on_the_test_part_is_told_where_its_samples_were_asked(tmp_path
     write_failure(tmp_path / "other.npz", "method", "it diverged")
     own, other = (str(tmp_path / f"{name}.npz") for name in ("own", "other"))
     assert call.rows(quantised, case(tmp_path, member, own, other), {})[0].note == "it diverged"
-
-
-def test_a_verdict_may_rest_on_what_comes_back(tmp_path, member):
-    """A method that is like retraining until its weights are rounded to 4 bits."""
-    chances = {"none": [0.9, 0.9], "hides": [0.3, 0.7], "retrain": [0.3, 0.3], "retrain_control": [0.3, 0.3]}
-    files = {
-        name: write_rounded(tmp_path / f"{name}.npz", member, 0.3, chance, seed)
-        for seed, (name, chance) in enumerate(chances.items())
-    }
-    world = {name: case(tmp_path, member, path, files["retrain"]) for name, path in files.items()}
-    assert quantised.effects(world["none"], quantised.Options()) == {}
-    parts = {name: quantised.effects(entry, quantised.Options(decides=True)) for name, entry in world.items()}
-    lines = verdicts.compare(parts, {}, margins=Margins().model_dump(), draws=300, seed=0).verdicts
-    found = {line["method"]: (line["verdict"], line["found_by"]) for line in lines}
-    assert found["hides"] == ("distinguishable", "quantised 4 bits")
-    assert [found[name][0] == "distinguishable" for name in chances] == [True, True, False, False]

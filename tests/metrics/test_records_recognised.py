@@ -40,11 +40,9 @@ def test_attacks_that_read_every_sample_of_both_sides_may_speak_and_the_control_
     forget, heldout = np.array([[True, False, False]]), np.array([[False, True, False]])
     whole, partly = np.array([[0.1, 0.2, np.nan]]), np.array([[np.nan, 0.2, 0.3]])
     named = {("confidence", ""): whole, ("random", ""): whole, ("shadow", "seen"): whole, ("kde", ""): partly}
-    case = SimpleNamespace(scores_file="scores.npz", scores={key: (score, None) for key, score in named.items()})
+    case = SimpleNamespace(scores={key: (score, None) for key, score in named.items()})
     member = SimpleNamespace(forget=forget, heldout=heldout)
     assert list(records.usable(case, whole, member)) == ["phi", "confidence", "shadow/seen"]
-    case.scores_file = None
-    assert list(records.usable(case, whole, member)) == ["phi"]
 
 
 @pytest.mark.parametrize(("pairs", "attack"), [(1, "phi"), (2, "confidence turned round")])

@@ -16,7 +16,6 @@ from unlearning_audit.evaluation import records as lists
 from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.reference import LOGP
 from unlearning_audit.metrics import _contents
-from unlearning_audit.stats import records
 from unlearning_audit.store.files import ArtifactError
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
@@ -194,18 +193,3 @@ def test_the_surprise_of_tokens_is_a_mean_over_the_models_of_a_list():
     assert surprise((3, 1), 9) is None, "nobody read its tokens"
     case.answers = lambda files: SimpleNamespace(of_signal=lambda name: None)
     assert _contents.surprise(case)((3, 1), 8) is None
-
-
-def test_at_most_a_tenth_of_the_people_listed_are_not_recognised():
-    """Forty people of ten records; ten of them are remembered whole; scores share factors."""
-    rng, audits, false, power = np.random.default_rng(11), 400, [], []
-    group = np.repeat(np.arange(40), 10)
-    for _ in range(audits):
-        score = rng.standard_normal((1200, 2)) @ rng.standard_normal(2) + rng.standard_t(4, 1200)
-        score[:100] += 30
-        p = records.conformal(score=score[:400], heldout=score[400:])
-        marks = records.discoveries(p=records.simes(p=p, group=group)[1])
-        false.append(marks[10:].sum() / max(marks.sum(), 1))
-        power.append(marks[:10].mean())
-    assert np.mean(false) <= 0.1 + 3.1 * np.std(false) / np.sqrt(audits)
-    assert np.mean(power) > 0.9

@@ -29,43 +29,12 @@ def draw(protocol=swap_protocol, **options):
 # ---------------------------------------------------------------- memberships
 
 
-def test_the_newest_request_is_the_last_that_was_made():
-    nobody = np.zeros((1, 5), bool)
-    forget, request = np.array([[True, True, True, False, False]]), np.array([[1, 2, 2, 3, 0]])
-    member = Membership(~nobody, forget, nobody, *np.zeros((3, 1), np.int64), nobody[:, 0], request=request)
-    assert (member.request_count, replace(member, request=None).request_count) == (2, 1)
-    assert member.newest.tolist() == [[False, True, True, False, False]]
-    assert member.queries.tolist() == [[True, True, True, True, False]]
-    assert replace(member, request=None).newest is forget
-
-
-def test_what_was_asked_so_far_grows_by_one_request_at_a_time(tmp_path):
-    """Every request is swapped between the splits of the pair."""
-    whole = draw(requests=3)
-    first, *_, second = np.flatnonzero(~whole.shadow)
-    before = np.zeros_like(whole.forget)
-    for request in range(1, 4):
-        member, part = whole.until(request), whole.part(request)
-        member.write(tmp_path / f"{request}.npz")
-        member = Membership.read(tmp_path / f"{request}.npz")
-        assert member.request_count == request
-        for newest in (member.forget & ~before, part.forget):
-            np.testing.assert_array_equal(member.newest, newest)
-        np.testing.assert_array_equal(member.train, whole.train)
-        np.testing.assert_array_equal(part.forget[[first, second]], part.heldout[[second, first]])
-        before = member.forget
-    np.testing.assert_array_equal(before, whole.forget)
-    assert len({tuple(whole.until(request).unlearning_seeds()) for request in range(1, 4)}) == 3
-
-
 def test_canaries_of_later_requests_are_no_pairs_yet():
     whole = draw(one_run, canaries=30, requests=3)
     for request in range(1, 4):
         assert (whole.until(request).pair >= 0).sum() == 20 * request
         of_part = whole.part(request).pair
         assert np.unique(of_part[of_part >= 0]).tolist() == list(range(10 * request - 10, 10 * request))
-    with pytest.raises(ValueError, match=r"canaries \(30\) must be a multiple of requests \(4\)"):
-        one_run.Options(canaries=30, requests=4)
 
 
 # ---------------------------------------------------------------- numbers

@@ -7,9 +7,10 @@ import pytest
 from scipy.special import ndtr
 from unlearning_audit.evaluation.arrays import Logits, Membership
 from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.metrics import blind, ruli, vulnerability
+from unlearning_audit.metrics import accuracy, blind, ruli, vulnerability
 from unlearning_audit.protocols import lira_selection
 from unlearning_audit.protocols import ruli as protocol
+from unlearning_audit.stats import paired
 
 import metric_calls as call
 from row_places import about
@@ -88,6 +89,52 @@ def phi_of(logits: np.ndarray) -> np.ndarray:
     return np.where(data().y == 1, logits[..., 1] - logits[..., 0], logits[..., 0] - logits[..., 1])
 
 
+def effects(folder, case):
+    """metric → the numbers that its effects add up to, and its row."""
+    parts, table = ruli.effects(case, ruli.Options(fpr=())), rows(case, fpr=())
+    fields = ("value", "influence", "imagined", "unit", "split")
+    return {
+        metric: (
+            part,
+            paired.distances(**{n: getattr(part, n) for n in fields}).value[0],
+            table["ruli", metric, ""].value,
+        )
+        for metric, part in parts.items()
+    }
+
+
+def test_effects_add_up_to_aucs_and_say_on_which_side_of_retraining_a_method_lies(plain):
+    folder, files = plain
+
+    def of(method):
+        return effects(folder, folder.case(files["original"], method, files["retrain"], files["control"]))
+
+    found = of(files["leaky"])
+    assert list(found) == ["privacy_auc", "efficacy_auc"]
+    for part, mean, value in found.values():
+        assert mean == pytest.approx(value, abs=1e-12)
+        assert len(np.unique(part.unit)) == 12
+        assert set(part.index) == set(np.flatnonzero(folder.parts[0].weight))
+    _, mean, value = of(folder.add("over", lambda member: np.where(member.forget, -4.0, retrained(member))))[
+        "privacy_auc"
+    ]
+    assert mean < 0.1 < 0.9 < value
+
+
+def test_accuracies_add_up_and_models_that_keep_the_same_are_one_unit(plain):
+    folder, files = plain
+    case = folder.case(files["original"], files["original"])
+    parts = call.parts(accuracy, case, {})
+    for role in ("retain", "test"):
+        part, (row,) = (
+            parts[f"accuracy_{role}"],
+            [row for row in call.rows(accuracy, case, {}) if (row.metric, row.role) == ("accuracy", role)],
+        )
+        assert part.value.mean() == pytest.approx(row.value, abs=1e-12)
+        assert not part.rule.deciding
+        assert len(np.unique(part.unit)) == 12, "thirds keep different samples"
+
+
 def test_only_target_samples_are_asked_about(plain, tmp_path):
     # canaries are forgotten among others whose phi would give them away
     selection = Selection(np.arange(SAMPLES) % 2 == 0, np.zeros(SAMPLES, bool), np.zeros(SAMPLES))
@@ -149,18 +196,6 @@ def test_an_audit_needs_shadow_models(plain):
 def blind_rows(case, **options) -> dict[str, dict]:
     settings = {"metrics": {"blind": blind.Options(**options).model_dump(mode="json")}, "seed": 0}
     return {r.metric: r for r in call.rows(blind, case, settings)}
-
-
-def test_the_blind_check_passes_what_the_protocol_draws(plain):
-    folder, files = plain
-    case = folder.case(files["original"], files["leaky"])
-    table = blind_rows(case)
-    assert table["blind_auc"].n == 120
-    assert table["blind_auc"].note == table["label_overlap"].note == "mean of 12 models"
-    for name in ("blind_auc", "blind_accuracy"):
-        assert table[name].ci_low <= 0.5 <= table[name].ci_high
-    assert table["label_overlap"].value > table["label_overlap_random"].ci_low
-    assert math.isnan(blind_rows(case, features="none")["blind_auc"].value)
 
 
 def halves(tmp_path) -> Folder:

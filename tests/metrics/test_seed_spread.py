@@ -4,30 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _null, seed_spread
 from unlearning_audit.metrics import competition as score
 from unlearning_audit.protocols import competition
 
 from ruli_cases import data
-
-
-def test_copies_share_their_original_and_differ_in_how_they_are_unlearned():
-    options = competition.Options(share=0.05, originals="many", copies=2, blocks=2, models_per_block=4)
-    member = Membership.concatenate([competition.draw(block, "all", data(), options, 3) for block in range(2)])
-    first, copies = member.originals()
-    assert len(first) == 4
-    assert sorted(np.bincount(copies).tolist()) == [2, 2, 2, 2]
-    assert len(set(member.unlearning_seeds())) == 8
-    alone = competition.draw(0, "all", data(), competition.Options(share=0.05, originals="many"), 3)
-    assert alone.replicate is None
-
-
-def test_copies_that_leave_an_original_incomplete_are_refused():
-    with pytest.raises(ValueError, match="copies must divide the number of models, 20"):
-        competition.Options(originals="many", copies=3, blocks=2, models_per_block=10)
-    with pytest.raises(ValueError, match=r"copies \(2\) need originals: many"):
-        competition.Options(copies=2, blocks=2, models_per_block=10)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,22 @@
 """All rows of the SWAP test: what they are made of, their limits, counts, reasons and invariances."""
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from unlearning_audit.metrics import _game, swap
-from unlearning_audit.stats import crossed
+from unlearning_audit import stats
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.metrics import _game, phi, swap
+from unlearning_audit.stats import crossed, paired, tail
 
+import metric_calls as call
 import row_places
+from folder_cases import SETTINGS, Y, pair, population
 from row_places import about
-from swap_games import World, layout
+from swap_games import World, layout, signed_advantage
 
 
 def value_of(rows, metric, attack, setting=""):
@@ -114,18 +119,15 @@ def test_rows_are_complete_and_every_value_lies_in_its_interval_within_the_unit_
 
 def test_counts_and_reasons(rows):
     membership, _ = cases()
-    samples = (membership["forget"] | membership["heldout"]).any(axis=0).sum()
-    weak = "weak/unlearned"
+    samples, weak = (membership["forget"] | membership["heldout"]).any(axis=0).sum(), "weak/unlearned"
     counted = {
         ("q", "paper", ""): samples, ("q", "paper", "pair=1"): 30, ("q_sd", "paper", ""): 2, ("auc", weak, ""): samples,
         ("mia_score", weak, ""): samples, ("mia_score", weak, "pair=1"): 30,
     }  # fmt: skip
     assert {place: value_of(rows, *place).n for place in counted} == counted
-    empty = value_of(rows, "tpr_at_fpr", weak, "rate=0.001")
-    assert np.isnan([empty.value, empty.ci_low, empty.ci_high]).all()
-    assert empty.note == f"{membership['heldout'].sum()} negatives cannot resolve a false positive rate of 0.001"
-    together = value_of(rows, "tpr_at_fpr", weak, "rate=0.01")
-    assert together.note.startswith("one threshold for 8 targets: 15 negatives in one are too few")
+    for rate, note in (("0.001", f"{membership['heldout'].sum()} negatives cannot resolve a false positive rate of"),
+                       ("0.01", "one threshold for 8 targets: 15 negatives in one are too few")):  # fmt: skip
+        assert value_of(rows, "tpr_at_fpr", weak, f"rate={rate}").note.startswith(note)
     assert "may exceed 1" in value_of(rows, "q_crossfit", "paper").note
 
 
@@ -144,20 +146,6 @@ def test_auc_and_mia_score_are_means_over_splits_of_an_independent_auc(weighted)
         assert auc.value == pytest.approx(np.mean(expected), abs=1e-12)
         turned = (1 - auc.value, 1 - auc.ci_high, 1 - auc.ci_low)
         assert (mia.value, mia.ci_low, mia.ci_high) == pytest.approx(turned, abs=1e-15)
-
-
-def test_tpr_at_fpr_is_the_mean_of_the_best_allowed_thresholds():
-    rng = np.random.default_rng(8)
-    membership = layout(rng, samples=150, pairs=2, k=60, models=2)
-    score = np.round(World(leak=(1.0,), cut=(0,)).scores(rng, membership["forget"])[0], 1)
-    rows = evaluated({("a", "trained"): (score, score > 0)}, membership, fprs=[0.02, 0.1])
-    for fpr in (0.02, 0.1):
-        expected = []
-        for m in range(8):
-            forgot, heldout = score[m, membership["forget"][m]], score[m, membership["heldout"][m]]
-            allowed = [t for t in np.unique(score[m]) if (heldout >= t).mean() <= fpr]
-            expected.append(max((forgot >= t).mean() for t in allowed))
-        assert value_of(rows, "tpr_at_fpr", "a/trained", f"rate={fpr}").value == pytest.approx(np.mean(expected))
 
 
 def test_nan_scores_leave_empty_cells_but_keep_the_advantage():
@@ -192,3 +180,100 @@ def test_wrong_inputs_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             _game.game(**{**membership, **change})
+
+
+# ---------------------------------------------------------------- effects
+
+
+def mean(part) -> np.ndarray:
+    """The numbers that effects add up to, float64 [K]."""
+    return paired.distances(**{n: getattr(part, n) for n in ("value", "influence", "imagined", "unit", "split")}).value
+
+
+def game():
+    """(membership, scores of two attacks, phi): samples that were forgotten look familiar."""
+    rng, world = np.random.default_rng(0), World(leak=(0.8, 0.4), cut=(0.5, 0.2))
+    masks = layout(rng, samples=200, pairs=3, k=40, models=2)
+    scores, count = world.scores(rng, masks["forget"]), len(masks["split"])
+    decided = world.decisions(scores)
+    member = Membership(train=masks["forget"], seed=np.arange(count), shadow=np.zeros(count, bool), **masks)
+    return member, {("a", "trained"): (scores[0], decided[0]), ("b", "trained"): (scores[1], decided[1])}, scores[0]
+
+
+def test_advantages_add_up_to_the_signed_advantage():
+    member, scores, phi = game()
+    part, rules = swap.advantages(scores, phi, member)["advantage"], _game.of_models(member)
+    expected = [signed_advantage(rules, decision) for _, decision in scores.values()]
+    np.testing.assert_allclose(mean(part), expected, atol=1e-12)
+    assert part.names == ("a/trained", "b/trained")
+    assert np.array_equal(part.index, rules.columns)
+
+
+def test_an_attack_that_learned_to_say_yes_to_the_unfamiliar_is_turned():
+    """An unlearned model that finds forgotten samples less familiar: the attack finds them, on the far side."""
+    member, scores, phi = game()
+    score, decision = scores["a", "trained"]
+    straight = mean(swap.advantages({("a", "trained"): (score, decision)}, phi, member)["advantage"])[0]
+    assert straight > 0.1
+    attacks = {("a", "unlearned"): (-score, ~decision), ("c", "trained"): (-score, ~decision)}
+    parts = swap.advantages(attacks, phi, member)
+    np.testing.assert_allclose(mean(parts["advantage"]), [straight, -straight], atol=1e-12)
+    rules = _game.of_models(member)
+    whole = tail.advantage(score=score[:, rules.columns], forget=rules.forget, heldout=rules.heldout)
+    np.testing.assert_array_equal(parts["tail_advantage"].value[0], whole.value)
+
+
+def test_the_direction_of_an_attack_is_that_of_its_ranks():
+    phi = np.random.default_rng(1).standard_normal((3, 50))
+    nothing, few = np.full(phi.shape, np.nan), np.arange(4.0)[None]
+    for score, confidence, direction in (
+        (np.exp(5 * phi), phi, 1), ((phi < 0) * 1.0, phi, -1), (nothing, phi, 1), (0 * phi, phi, 1),
+        (few[:, :2], few[:, :2], 1), (-few[:, :2], few[:, :2], -1),
+        (np.array([[0.0, 0.0, 0.0, 1.0]]), few, 1),  # equal scores share their mean rank, however many they are
+    ):  # fmt: skip
+        assert swap.familiar(score=score, phi=confidence, rows=np.ones(confidence.shape, bool)) == direction
+
+
+# ---------------------------------------------------------------- imported models
+
+
+def test_phi_needs_held_out_samples_of_every_model():
+    case = population(pair(), trace=-1.0)
+    rows = phi.rows(case, phi.Options(fpr=(0.25, 0.4)), None)
+    places = [("auc", None), ("mia_score", None), ("tpr_at_fpr", 0.25), ("tpr_at_fpr", 0.4)]
+    assert [(row.metric, row.rate) for row in rows] == places
+    confidence, member = stats.phi(logits=case.unlearned, y=Y), case.membership
+    expected = np.mean([
+        roc_auc_score(f[f | h], of[f | h]) for of, f, h in zip(confidence, member.forget, member.heldout, strict=True)
+    ])  # fmt: skip
+    auc, mia, *_ = rows
+    assert (auc.value, auc.n, mia.n) == (pytest.approx(expected), 6, 6)
+    assert (mia.value, mia.ci_low, mia.ci_high) == pytest.approx((1 - expected, 1 - auc.ci_high, 1 - auc.ci_low))
+    case.membership.heldout[1] = False
+    why = "a model has no heldout samples"
+    assert [(row.metric, row.note) for row in phi.rows(case, phi.Options(), None)] == [("auc", why), ("mia_score", why)]
+
+
+def scored(member):
+    score = np.random.default_rng(9).normal(size=member.train.shape)
+    return population(member, scores={(name, "trained"): (score + i, score > 0) for i, name in enumerate("ab")})
+
+
+def test_q_needs_swapped_pairs_and_scores():
+    nothing = population(pair())
+    nothing.missing = {"b/trained": "why not"}
+    rows = call.rows(swap, nothing, SETTINGS)
+    assert [(row.metric, row.attack, row.note) for row in rows] == [
+        ("q", "adaptive", "no attack could be asked"), ("advantage", "b/trained", "why not")
+    ]  # fmt: skip
+    member = pair()
+    settings = SETTINGS | {"metrics": {"swap": {"fpr": [0.25]}}}
+    keys = {(row.metric, row.attack, about(row)) for row in call.rows(swap, scored(member), settings)}
+    assert {("q", "adaptive", "pair=0"), ("q", "extended", ""), ("tpr_at_fpr", "a/trained", "rate=0.25")} <= keys
+    rows = call.rows(swap, scored(replace(member, split=np.arange(4))), settings)
+    assert not [row for row in rows if row.pair is not None]
+    assert [(row.attack, "4 splits" in row.note) for row in rows if row.metric == "q"] == [("adaptive", True)]
+    assert {("advantage", "a/trained"), ("mia_score", "b/trained")} <= {(row.metric, row.attack) for row in rows}
+    member.heldout[3] = False
+    *_, last = call.rows(swap, scored(member), settings)
+    assert ("heldout holds no sample" in last.note, last.metric) == (True, "advantage")

@@ -64,54 +64,6 @@ def test_adversary_that_reads_only_the_sample_gains_nothing_from_a_swap():
         np.testing.assert_allclose(gains, 0, atol=1e-15)
 
 
-def lookup(forget, heldout):
-    """Algorithm 3.1 (here A = 1 says "forgotten"): draw until the table knows x, so the oracle is conditioned on
-    the samples of the table; answer what the table says."""
-    always_forgotten, never_forgotten = forget.all(axis=0), heldout.all(axis=0)
-    weight = (always_forgotten | never_forgotten).astype(float)
-    return weight, np.tile(always_forgotten, (len(forget), 1))
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_lookup_table_wins_on_random_splits_and_gets_nothing_from_a_swap(seed):
-    rng = np.random.default_rng(seed)
-    random = layout(rng, samples=60, pairs=1, k=25, models=2, swapped=False)
-    weight, decision = lookup(random["forget"], random["heldout"])
-    assert signed_advantage(_game.game(**random, weight=weight), decision) == pytest.approx(1, abs=1e-15)
-
-    # the same table against s = (R, F, T) and its swap
-    sides = np.stack([random["forget"][0], random["heldout"][0]])
-    swapped = {"forget": sides, "heldout": sides[::-1], "split": np.array([0, 1]), "block": np.zeros(2, int)}
-    rules = _game.game(**swapped, weight=weight)
-    np.testing.assert_allclose(_game.advantage(rules, decision[:2]).value, [1, -1], atol=1e-15)
-    assert signed_advantage(rules, decision[:2]) == 0
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5, 1.0, 2.0, 8.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.05])
-def test_theorem_3_6_bounds_every_rule_on_certified_removal(epsilon, delta):
-    """Mechanisms that tell one bit per sample. Retraining tells it with probability p on any sample; certified
-    removal may move that as far as (ε, δ) allows, up on forgotten samples and down on held-out ones."""
-    bound = swap.advantage_bound(epsilon=epsilon, delta=delta)
-    up = np.exp(epsilon)
-    k = 2_000
-    forget = np.repeat([[True, False], [False, True]], k, axis=1)
-    rules = _game.game(forget=forget, heldout=~forget, split=np.array([0, 1]), block=np.zeros(2, int))
-    reached = []
-    for p in [*np.linspace(0, 1, 21), (1 - delta) / (1 + up)]:
-        p_forget = min(up * p + delta, 1 - (1 - delta - p) / up, 1)
-        p_heldout = max((p - delta) / up, 1 - up * (1 - p) - delta, 0)
-        bit = np.empty((2, 2 * k), bool)
-        for m in range(2):
-            bit[m, forget[m]] = np.arange(k) < np.floor(p_forget * k + 1e-9)
-            bit[m, ~forget[m]] = np.arange(k) < np.ceil(p_heldout * k - 1e-9)
-        for rule in (bit, ~bit, np.ones_like(bit), np.zeros_like(bit)):
-            reached.append(abs(signed_advantage(rules, rule)))
-    assert max(reached) <= bound + 1e-12
-    # randomised response tells membership with e^ε/(1 + e^ε) and reaches tanh(ε/2): half of the bound at δ = 0
-    assert max(reached) >= np.tanh(epsilon / 2) - 2 / k
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 0.9, 1.09])
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
 def test_bounds_are_the_papers_formulas(epsilon, delta):
@@ -127,9 +79,6 @@ def test_bounds_at_the_ends():
     with np.errstate(all="raise"):
         for epsilon in (600.0, np.inf):
             assert swap.lower_bound(epsilon=epsilon, delta=1e-5) == 0
-    for epsilon, delta in ((-1, 0), (np.nan, 0), (1, -0.1), (1, 1.1)):
-        with pytest.raises(ValueError, match="certified removal"):
-            swap.lower_bound(epsilon=epsilon, delta=delta)
 
 
 def test_many_adversaries_that_only_guess_do_not_fool_crossfit():
@@ -190,11 +139,3 @@ def test_the_odd_model_of_a_split_joins_either_half():
         assert abs((count == 1).mean() - 0.5) < 4 * 0.5 / np.sqrt(400)
     np.testing.assert_allclose(first.sum(axis=1), 1)
     np.testing.assert_allclose(second.sum(axis=1), 1)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.1, 0.5])
-def test_a_budget_of_one_sample_guarantees_what_the_corollary_says_of_models_left_as_they_are(delta):
-    """A weak adversary's advantage is at most tanh ε + 2δ(1 + e^ε)/(1 + e^2ε) then."""
-    for epsilon in np.r_[np.linspace(0, 3, 301), 50]:
-        bound = np.tanh(epsilon) + 2 * delta * (1 + np.exp(epsilon)) / (1 + np.exp(2 * epsilon))
-        assert min(bound, 1) <= swap.advantage_bound(epsilon=epsilon, delta=delta) + 1e-12

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.metrics import memorisation, overlap, privleak, truth_ratio
+from unlearning_audit.metrics import leak_at_k, memorisation, overlap, privleak, truth_ratio
 from unlearning_audit.metrics._text import nll, utilities
 from unlearning_audit.stats import separation
 
@@ -35,14 +35,8 @@ ONE = {"split": np.zeros(1), "block": np.zeros(1)}
 
 def small(pairs):
     """How often forget quality falls below .05 for pairs of log R [1, questions]."""
-    qualities = [truth_ratio.compared(*both, np.ones(both[0].shape, bool), **ONE)[1].value for both in pairs]
-    return np.mean(np.array(qualities) < 0.05)
-
-
-def test_forget_quality_is_uniform_under_the_null():
-    rng = np.random.default_rng(0)
-    # Binomial with at most .05: four standard errors are .044; ties make the exact test a little careful.
-    assert small(rng.normal(size=(400, 2, 1, 40))) < 0.05 + 0.044
+    of_pairs = [truth_ratio.compared(*both, np.ones(both[0].shape, bool), **ONE) for both in pairs]
+    return np.mean([numbers["forget_quality"].value < 0.05 for numbers in of_pairs])
 
 
 @pytest.mark.parametrize(("spread", "least", "most"), [(0.0, 0.0, 0.02), (0.2, 0.22, 0.4)])
@@ -55,7 +49,7 @@ def test_forget_quality_takes_retrained_models_that_differ_for_unlearned_ones(sp
 
 def test_a_model_without_a_question_has_no_forget_quality():
     value, mask = np.arange(8.0).reshape(2, 4), np.array([[1, 1, 0, 0], [0, 0, 0, 0]], bool)
-    for estimate in truth_ratio.compared(value, value, mask, split=np.arange(2), block=np.zeros(2, int)):
+    for estimate in truth_ratio.compared(value, value, mask, split=np.arange(2), block=np.zeros(2, int)).values():
         assert math.isnan(estimate.value)
         assert (estimate.n, estimate.note) == (2, "no perturbed answers in the forget set of some model")
 
@@ -65,16 +59,16 @@ def test_forget_quality_is_a_geometric_mean_over_splits():
     low, high = np.array([1.0, 2, 3]), np.array([4.0, 5, 6])
     unlearned, retrained = np.stack([low, low, low]), np.stack([low, low, high])
     groups = {"split": np.array([0, 0, 1]), "block": np.zeros(3, int)}
-    ks, quality = truth_ratio.compared(unlearned, retrained, np.ones((3, 3), bool), **groups)
+    ks, quality = truth_ratio.compared(unlearned, retrained, np.ones((3, 3), bool), **groups).values()
     assert ks.value == 0.5
     assert quality.value == pytest.approx(math.sqrt(0.1))  # of C(6, 3) = 20 orders, two are as far apart
     assert (ks.low, ks.high, quality.high) == (0, 1, 1)
     assert quality.low < 1e-3
     groups["split"] = np.arange(3)
-    same, _ = truth_ratio.compared(unlearned, unlearned + 10, np.ones((3, 3), bool), **groups)
+    same = truth_ratio.compared(unlearned, unlearned + 10, np.ones((3, 3), bool), **groups)["truth_ratio_ks"]
     assert (same.value, same.low, same.high) == (1, 1, 1)
     far = np.arange(5000.0)[None]
-    assert truth_ratio.compared(far, far + 9000, far >= 0, **ONE)[1].value == pytest.approx(1e-300)
+    assert truth_ratio.compared(far, far + 9000, far >= 0, **ONE)["forget_quality"].value == pytest.approx(1e-300)
 
 
 def test_distances_of_truth_ratios_cover_pairs_that_differ():
@@ -84,7 +78,8 @@ def test_distances_of_truth_ratios_cover_pairs_that_differ():
     for _ in range(150):
         shift = np.repeat(rng.normal(1, 0.4, 4), 4)[:, None]
         audited, retrained = rng.normal(size=(2, 16, 40))
-        ks, _ = truth_ratio.compared(audited + shift, retrained, np.ones((16, 40), bool), split=split, block=block)
+        asked, groups = np.ones((16, 40), bool), {"split": split, "block": block}
+        ks = truth_ratio.compared(audited + shift, retrained, asked, **groups)["truth_ratio_ks"]
         read.append((ks.value, (ks.high - ks.low) / 2))
     values, halves = np.array(read).T
     assert np.mean(np.abs(values - values.mean()) < halves) > 0.9
@@ -146,6 +141,28 @@ def test_memorisation_by_hand():
     np.testing.assert_allclose(scores["extraction_strength"][0], [1, 0, 0.75, 1 / 3, 1, 0])
 
 
+# ---------------------------------------------------------------- leaks of the best of k answers
+
+
+def test_leaks_by_hand():
+    """Half and half: one answer says .5 of the first, .25 of both; two say .75 and .4375."""
+    logp = np.log(np.array([[[0.5, 0.5]]]))
+    for answers, share, whole in ((1, 0.375, 0.25), (2, (0.75 + 0.4375) / 2, 0.4375)):
+        assert np.ravel(leak_at_k.leaks(logp, answers)) == pytest.approx([share, whole])
+    ends = np.array([[[0.0, 0.0, NO], [-np.inf, 0.0, NO], [NO] * 3]])  # certain, impossible, without a scored token
+    np.testing.assert_array_equal(leak_at_k.leaks(ends, 128), [[[1, 0, NO]]] * 2)
+
+
+def test_the_expected_leak_is_that_of_sampled_answers():
+    """20,000 times three answers, each token right with its probability until the first that is wrong."""
+    p = np.array([0.9, 0.3, 0.8, 0.6])
+    right = np.random.default_rng(3).random((20_000, 3, 4)) < p
+    best = np.cumprod(right, axis=-1).sum(-1).max(-1) / 4
+    share, whole = leak_at_k.leaks(np.log(p)[None, None], 3)
+    for values, expected in ((best, share.item()), (best == 1, whole.item())):
+        assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(len(values))
+
+
 # ---------------------------------------------------------------- privleak
 
 
@@ -160,15 +177,6 @@ def groups(models):
     return {"split": np.zeros(models, int), "block": np.zeros(models, int)}
 
 
-def test_privleak_by_hand():
-    forget = np.array([[True, True, False, False]])
-    all_above, half = np.array([[4.0, 3.0, 2.0, 1.0]]), np.array([[4.0, 1.0, 2.0, 3.0]])
-    for score, value in ((all_above, -100), (-all_above, 100)):
-        assert privleak.leak(score, half, forget, ~forget, **groups(1)).value == pytest.approx(value)
-    with pytest.raises(ValueError, match="check the splits"):
-        privleak.leak(half, all_above, forget, ~forget, **groups(1))
-
-
 def test_privleak_ends_where_an_auc_is_one_or_nought():
     rng, forget = np.random.default_rng(6), np.arange(20)[None] < 10
     retrained = rng.normal(size=(1, 20))
@@ -178,6 +186,8 @@ def test_privleak_ends_where_an_auc_is_one_or_nought():
         estimate = privleak.leak(score, retrained, forget, ~forget, **groups(1))
         assert end in (pytest.approx(estimate.low), pytest.approx(estimate.high))
         assert -100 <= estimate.low <= estimate.value <= estimate.high <= highest + 1e-9
+    with pytest.raises(ValueError, match="check the splits"):
+        privleak.leak(retrained, 1.0 * forget, forget, ~forget, **groups(1))
 
 
 @pytest.mark.parametrize("d", [0.5, 0.0])
@@ -209,12 +219,11 @@ def test_the_worth_of_a_language_model_is_its_loss_on_what_it_keeps_and_on_the_t
     case = SimpleNamespace(
         unlearned=logits, target=np.ones(4, bool), membership=member, data=SimpleNamespace(part=test.astype(np.uint8))
     )
-    places = {"unit": none, "split": split}
-    parts, loss = utilities(case, places, forgotten=True), nll(logits)
-    assert list(utilities(case, places)) == ["nll_retain", "nll_test"]
+    parts, loss = utilities(case, forgotten=True), nll(logits)
+    assert list(utilities(case)) == ["nll_retain", "nll_test"]
     assert list(parts) == ["nll_retain", "nll_test", "nll_forget"]
     for part, rows in zip(parts.values(), (member.retain, np.tile(test, (4, 1)), forget), strict=True):
         np.testing.assert_allclose(part.value[0], [loss[m, rows[m]].mean() for m in range(4)])
         assert (part.rule.direction, part.rule.deciding) == ((-1, True) if rows is forget else (1, False))
         assert part.influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
-    assert utilities(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target), {}) == {}
+    assert utilities(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target)) == {}

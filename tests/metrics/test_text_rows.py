@@ -1,46 +1,138 @@
 """Rows of metrics of language models: which models, samples and roles each number is a mean over."""
 
-import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
-from unlearning_audit.metrics import _text, memorisation, multiple_choice, overlap, perplexity, privleak, truth_ratio
+from unlearning_audit.metrics import (
+    _answers,
+    _text,
+    leak_at_k,
+    memorisation,
+    multiple_choice,
+    overlap,
+    perplexity,
+    privleak,
+    rouge,
+    rouge_at_k,
+    truth_ratio,
+    utility,
+)  # fmt: skip
+from unlearning_audit.stats import best_of
 from unlearning_audit.store.files import NoAnswerError
 
 import metric_calls as call
 import text_row_cases
-from text_row_cases import FORGET, PAIRS, ROWS, SAMPLES, SETTINGS, TWIN, Populations, by_name, check, samples_of
+from text_row_cases import FORGET, PAIRS, ROWS, SAMPLES, TWIN, Populations, by_name, check, samples_of
+
+ALL, SIDES = ("forget", "heldout", "retain", "test"), ("forget", "heldout")
+ROLES = {perplexity: ALL, memorisation: SIDES, truth_ratio: ALL, multiple_choice: ALL, leak_at_k: SIDES, rouge: ALL,
+         rouge_at_k: SIDES}  # fmt: skip
+#: Numbers whose difference from retrained models has another name than "…_gap", or no row.
+GAPS = {"choice_accuracy": "choice_gap", "rouge_recall": "rouge_gap"} | dict.fromkeys(
+    ("rouge_f1", "rouge_f1_unstemmed", "truth_ratio", "truth_ratio_utility", "truth_ratio_probability")
+)
+MORE = {
+    perplexity: {"perplexity"},
+    multiple_choice: {"choice_chance"},
+    truth_ratio: {"truth_ratio_ks", "forget_quality"},
+}
+SETTINGS = {"metrics": text_row_cases.SETTINGS["metrics"] | {
+    "leak_at_k": {"answers": [2, 8]}, "rouge_at_k": {"samples": 6, "answers": [1, 4], "threshold": 0.7},
+}}  # fmt: skip
 
 
 @pytest.fixture
-def case() -> Populations:
-    return text_row_cases.case()
+def case(monkeypatch) -> Populations:
+    """Language models, with ROUGE-L of their answers; they were not asked about samples 8 and 11."""
+    populations, rng = text_row_cases.case(), np.random.default_rng(7)
+    populations.overlaps = {name: rng.uniform(0.1, 0.9, (5, ROWS, 3)) for name in ("own", "retrained")}
+    populations.recalls = {name: rng.uniform(0, 1, (5, ROWS, 6)) for name in ("own", "retrained")}
+    for values in populations.overlaps.values():
+        values[:, 8] = values[:, 11] = values[:, SAMPLES:] = np.nan
+    for name in ("generated_files", "sampled_files"):
+        setattr(populations, name, ["own"])
+        setattr(populations, f"compared_{name}", ["retrained"])
+    monkeypatch.setattr(_answers, "overlap", lambda case, files: answered(case.overlaps, files))
+    monkeypatch.setattr(_answers, "recalls", lambda case, files: answered(case.recalls, files))
+    return populations
 
 
-ALL = ("forget", "heldout", "retain", "test")
+def answered(values: dict, files: list[str]) -> np.ndarray:
+    """Numbers of the target models, the first being a shadow model."""
+    if files[0] not in values:
+        raise NoAnswerError("it diverged")
+    return values[files[0]][1:]
 
 
-def test_perplexity(case):
-    rows = by_name(call.rows(perplexity, case, SETTINGS))
-    loss, anew = _text.nll(case.unlearned), _text.nll(case.logits[("retrained",)])
-    check(case, rows, "nll", loss, ALL)
-    check(case, rows, "nll_gap", loss - anew, ALL)
+def numbers(case, metric, of: str) -> dict[tuple[str, str], np.ndarray]:
+    """(row, rule) → the number of each model and sample, float64 [5, ROWS]."""
+    logits, four, recalls = case.logits[(of,)], case.said[(of,)], case.recalls[of]
+    wrong = case.data.views("perturbed")
+    ratio = truth_ratio.log_ratio(logits, wrong, case.data.views("paraphrase"))
+    table = {
+        perplexity: {"nll": _text.nll(logits)}, memorisation: memorisation.both(four[..., 3]),
+        truth_ratio: {"truth_ratio": truth_ratio.closeness(ratio), "truth_ratio_probability": 1 / (1 + np.exp(ratio)),
+                      "truth_ratio_utility": truth_ratio.true_better(ratio)},
+        multiple_choice: {"choice_accuracy": multiple_choice.right(logits, wrong)},
+        rouge: {name: case.overlaps[of][..., i] for i, name in enumerate(list(GAPS)[1:4])},
+    }  # fmt: skip
+    if metric in table:
+        return {(name, ""): value for name, value in table[metric].items()}
+    if metric is leak_at_k:
+        both = {k: leak_at_k.leaks(four[..., 0], k) for k in (2, 8)}
+        return {(name, f"{k} answers"): both[k][i] for k in both for i, name in enumerate(("leak_at_k", "whole_at_k"))}
+    values = {"rouge_at_k": recalls, "leaked_at_k": recalls >= 0.7}
+    return {(n, f"{k} answers"): best_of.largest(values=v, best_of=k) for k in (1, 4) for n, v in values.items()}
+
+
+@pytest.mark.parametrize("metric", ROLES)
+def test_every_row_is_a_mean_over_models_and_samples(case, metric):
+    rows, unlearned, retrained = call.rows(metric, case, SETTINGS), *(numbers(case, metric, of) for of in case.recalls)
+    expected = MORE.get(metric, set()) | {name for name, _ in unlearned}
+    for (name, rule), value in unlearned.items():
+        of_rule, gap = (
+            by_name([replace(row, rule="") for row in rows if row.rule == rule]),
+            GAPS.get(name, f"{name}_gap"),
+        )
+        check(case, of_rule, name, value, ROLES[metric])
+        if gap:
+            check(case, of_rule, gap, value - retrained[name, rule], ROLES[metric])
+            expected |= {gap}
+    assert {row.metric for row in rows} == expected
+    case.retrained_files = case.compared_generated_files = case.compared_sampled_files = ["failed"]
+    names = {row.metric for row in call.rows(metric, case, SETTINGS)}
+    assert names == expected - set(filter(None, GAPS.values())) - {"truth_ratio_ks", "forget_quality"} - {
+        f"{name}_gap" for name, _ in unlearned
+    }  # fmt: skip
+
+
+def test_numbers_beside_the_means(case):
+    rows = by_name(call.rows(perplexity, case, SETTINGS) + call.rows(truth_ratio, case, SETTINGS))
     for (name, setting), row in rows.items():
         if name == "perplexity":
             of = rows["nll", setting]
-            for end in ("value", "ci_low", "ci_high"):
-                assert getattr(row, end) == pytest.approx(math.exp(min(getattr(of, end), 700)))
-    case.data.part = np.zeros(ROWS)
-    assert not [setting for _, setting in by_name(call.rows(perplexity, case, SETTINGS)) if "test" in setting]
-
-
-def test_memorisation(case):
-    rows = by_name(call.rows(memorisation, case, SETTINGS))
-    unlearned, retrained = (memorisation.both(case.said[(name,)][..., 3]) for name in ("own", "retrained"))
-    for name in unlearned:
-        check(case, rows, name, unlearned[name], ("forget", "heldout"))
-        check(case, rows, f"{name}_gap", unlearned[name] - retrained[name], ("forget", "heldout"))
+            assert (row.value, row.ci_low, row.ci_high) == pytest.approx(np.exp([of.value, of.ci_low, of.ci_high]))
+    ratios = [truth_ratio.log_ratio(case.logits[(of,)], case.data.views("perturbed"), np.zeros((ROWS, 0), int))
+              for of in ("own", "retrained")]  # fmt: skip
+    for pair, models in PAIRS.items():
+        both = [[of[m, [i for i in FORGET[m] if i != 1]] for of in ratios] for m in models]
+        row = rows["truth_ratio_ks", ";".join(filter(None, (pair, "role=forget")))]
+        assert row.value == pytest.approx(np.mean([ks_2samp(*pair).statistic for pair in both]))
+        assert row.n == {"": 8, "pair=0": 4, "pair=1": 4}[pair]
+    choices = 1 + (case.data.views("perturbed") >= 0).sum(1)
+    chance = np.where(choices > 1, 1 / choices, np.nan)
+    for (name, setting), row in by_name(call.rows(multiple_choice, case, SETTINGS)).items():
+        if (name, setting[-11:]) == ("choice_chance", "role=retain"):
+            values = [
+                chance[samples_of(case, "retain", m)] for m in PAIRS[setting.removesuffix("role=retain").strip(";")]
+            ]
+            assert row.value == row.ci_low == row.ci_high == pytest.approx(np.nanmean(np.concatenate(values)))
+    case.data.views = lambda kind: np.zeros((ROWS, 0), int)
+    for metric in (multiple_choice, truth_ratio, utility):
+        with pytest.raises(ValueError, match="choose question_answer data that have"):
+            call.rows(metric, case, SETTINGS)
 
 
 @pytest.mark.parametrize("metric", [memorisation, multiple_choice, overlap, truth_ratio])
@@ -54,42 +146,6 @@ def test_intervals_of_shares_end_at_0_and_at_1_and_of_few_samples_reach_them(cas
     assert {0, 1} <= ends
 
 
-def test_truth_ratio(case):
-    rows = by_name(call.rows(truth_ratio, case, SETTINGS))
-    views = case.data.views("perturbed"), case.data.views("paraphrase")
-    unlearned, retrained = (truth_ratio.log_ratio(case.logits[(name,)], *views) for name in ("own", "retrained"))
-    check(case, rows, "truth_ratio", truth_ratio.closeness(unlearned), ALL)
-    check(case, rows, "truth_ratio_utility", truth_ratio.true_better(unlearned), ALL)
-    check(case, rows, "truth_ratio_probability", 1 / (1 + np.exp(unlearned)), ALL)
-    assert {setting for name, setting in rows if name == "forget_quality"} == {
-        "role=forget", "pair=0;role=forget", "pair=1;role=forget"
-    }  # fmt: skip
-    for pair, models in PAIRS.items():
-        both = [[of[m, [i for i in FORGET[m] if i != 1]] for of in (unlearned, retrained)] for m in models]
-        row = rows["truth_ratio_ks", ";".join(filter(None, (pair, "role=forget")))]
-        assert row.value == pytest.approx(np.mean([ks_2samp(*pair).statistic for pair in both]))
-        assert row.n == {"": 8, "pair=0": 4, "pair=1": 4}[pair]
-
-
-def test_multiple_choice(case):
-    rows = by_name(call.rows(multiple_choice, case, SETTINGS))
-    wrong = case.data.views("perturbed")
-    unlearned, retrained = (multiple_choice.right(case.logits[(name,)], wrong) for name in ("own", "retrained"))
-    check(case, rows, "choice_accuracy", unlearned, ALL)
-    check(case, rows, "choice_gap", unlearned - retrained, ALL)
-    chance = np.full((5, ROWS), np.nan)
-    chance[:, [i for i in range(SAMPLES) if i != 1]] = 1 / 3
-    chance[:, 3] = 1 / 2
-    for pair, models in PAIRS.items():
-        row = rows["choice_chance", ";".join(filter(None, (pair, "role=retain")))]
-        values = np.concatenate([chance[m, samples_of(case, "retain", m)] for m in models])
-        assert row.value == row.ci_low == row.ci_high == pytest.approx(np.nanmean(values))
-    case.data.views = lambda kind: np.zeros((ROWS, 0), int)
-    for metric in (multiple_choice, truth_ratio):
-        with pytest.raises(ValueError, match="choose question_answer data that have"):
-            call.rows(metric, case, SETTINGS)
-
-
 def test_overlap(case):
     case.data.x[1], case.data.x[4, 1:] = -1, -1  # padding: no run of two tokens
     case.data.x[:, 0] += 100 * np.arange(ROWS) * (case.data.x[:, 0] >= 0)  # which no other sample has
@@ -97,10 +153,10 @@ def test_overlap(case):
     member, runs, spans = case.membership, overlap.numbered(case.data.x, 2), overlap.scored(case.data.x)
     share = np.stack([overlap.shared(runs, retain) for retain in member.retain])
     share[:, [1, 4]] = np.nan
-    check(case, rows, "ngram_overlap", share, ("forget", "heldout"))
+    check(case, rows, "ngram_overlap", share, SIDES)
     asked = np.flatnonzero(member.forget[1:].any(0) & (np.arange(ROWS) != 1))
-    for name, numbers in (("exact_overlap", overlap.whole(spans)), ("token_overlap", spans)):
-        expected = [overlap.shared(numbers, member.heldout[m])[[i for i in f if i != 1]] for m, f in FORGET.items()]
+    for name, shared in (("exact_overlap", overlap.whole(spans)), ("token_overlap", spans)):
+        expected = [overlap.shared(shared, member.heldout[m])[[i for i in f if i != 1]] for m, f in FORGET.items()]
         row = rows[name, ""]
         assert (row.value, row.n) == (pytest.approx(np.mean([of.mean() for of in expected])), len(asked))
     assert 0 < row.value < 1
@@ -122,9 +178,7 @@ def test_privleak(case):
         assert rows["privleak", pair].value == pytest.approx(100 * (unlearned / retrained - 1))
         assert rows["privleak", pair].n == rows["min_k_auc", pair].n == {"": 9, "pair=0": 5, "pair=1": 4}[pair]
         assert 0 <= rows["min_k_auc", pair].ci_low < rows["min_k_auc", pair].ci_high <= 1
-
-
-METRICS = (perplexity, memorisation, truth_ratio, multiple_choice)
+    assert call.parts(privleak, case, SETTINGS)["min_k_auc"].value.mean() == pytest.approx(rows["min_k_auc", ""].value)
 
 
 def test_retraining_is_held_against_its_control_and_nothing_against_a_failure(case):
@@ -132,22 +186,11 @@ def test_retraining_is_held_against_its_control_and_nothing_against_a_failure(ca
     gap = by_name(call.rows(perplexity, case, SETTINGS))["nll_gap", "role=forget"].value
     loss = [_text.nll(case.logits[(name,)]) for name in ("retrained", "control")]
     assert gap == pytest.approx(np.mean([(loss[0] - loss[1])[m, list(f)].mean() for m, f in FORGET.items()]))
-    case.compared = None
+    case.control_files = ["failed"]
     assert call.rows(privleak, case, SETTINGS) == []
-    for metric in METRICS:
-        assert not [
-            name for name, _ in by_name(call.rows(metric, case, SETTINGS)) if name.endswith(("gap", "ks", "quality"))
-        ]
-
-    class Failed(Populations):
-        @property
-        def compared(self):
-            raise NoAnswerError("it diverged")
-
-    assert _text.compared_files(Failed()) is None
 
 
-@pytest.mark.parametrize("metric", [*METRICS, overlap])
+@pytest.mark.parametrize("metric", [perplexity, memorisation, truth_ratio, multiple_choice, overlap])
 def test_a_role_that_a_model_has_no_samples_of_has_no_row(case, metric):
     before = {setting for _, setting in by_name(call.rows(metric, case, SETTINGS)) if "pair=" not in setting}
     case.membership.heldout[1] = False
@@ -159,24 +202,71 @@ def test_a_role_that_a_model_has_no_samples_of_has_no_row(case, metric):
         assert "role=heldout" not in settings
 
 
-def test_effects_are_of_what_was_to_be_forgotten(case):
-    wrong = case.data.views("perturbed")
-    ratio = 1 / (1 + np.exp(truth_ratio.log_ratio(case.unlearned, wrong, case.data.views("paraphrase"))))
-    expected = {
-        truth_ratio: ("truth_ratio_probability", ratio),
-        multiple_choice: ("choice_accuracy", multiple_choice.right(case.unlearned, wrong)),
-        memorisation: ("exact_memorisation", memorisation.exact(case.said[("own",)][..., 3])),
-    }
-    for metric, (name, value) in expected.items():
-        part = call.parts(metric, case, SETTINGS)[name]
-        for model, samples in FORGET.items():
-            mean = np.nanmean(value[model, list(samples)])
-            assert part.value[0, model - 1] == pytest.approx(mean)
-        assert set(part.index) <= set(range(9))
-        assert (1 in part.index) == (metric is memorisation)
-        assert part.influence.shape == (1, 4, len(part.index))
-    auc = call.parts(privleak, case, SETTINGS)["min_k_auc"]
-    assert auc.value.mean() == pytest.approx(by_name(call.rows(privleak, case, SETTINGS))["min_k_auc", ""].value)
+DECIDING = {truth_ratio: "truth_ratio_probability", multiple_choice: "choice_accuracy", rouge: "rouge_recall",
+            memorisation: "exact_memorisation", leak_at_k: "leak_at_k", rouge_at_k: "rouge_at_k"}  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", DECIDING)
+def test_effects_are_of_what_was_to_be_forgotten(case, metric):
+    """At the largest k, where there are several."""
+    value = [of for (name, _), of in numbers(case, metric, "own").items() if name == DECIDING[metric]][-1]
+    (part,) = call.parts(metric, case, SETTINGS).values()
+    for model, samples in FORGET.items():
+        assert part.value[0, model - 1] == pytest.approx(np.nanmean(value[model, list(samples)]))
+    known = [i for i in range(9) if not np.isnan(value[1:, i]).all()]
+    assert part.index.tolist() == known
+    assert part.influence.shape == (1, 4, len(known))
     case.membership.forget[2] = False
-    for metric in (*expected, privleak):
-        assert call.parts(metric, case, SETTINGS) == {}
+    for other in (metric, privleak):
+        assert call.parts(other, case, SETTINGS) == {}
+
+
+# ---------------------------------------------------------------- utility
+
+
+def terms(case, model: int, *sets: np.ndarray) -> list[float]:
+    """The terms of one model: p, recall and max(0, 1 − R) on what it keeps, and in each set of the test part p over
+    that of all choices."""
+    p = 1 / (1 + np.exp(-case.unlearned[model, :, 0] + case.unlearned[model, :, 1]))
+    wrong = case.data.views("perturbed")
+    choices = np.array([p[i] / (p[i] + sum(p[w] for w in wrong[i] if w >= 0)) for i in range(SAMPLES)])
+    ratio = truth_ratio.log_ratio(case.unlearned, wrong, case.data.views("paraphrase"))[model]
+    better, recall = truth_ratio.true_better(ratio), case.overlaps["own"][model, :, 0]
+    roles = [(samples_of(case, "retain", model), p), *((at, choices) for at in sets)]
+    return [np.nanmean(term[at]) for at, probability in roles for term in (probability, recall, better)]
+
+
+def harmonic(values: list[float]) -> float:
+    return len(values) / sum(1 / value for value in values)
+
+
+def test_utility(case):
+    case.data.group, own = None, case.overlaps["own"]
+    assert call.rows(utility, case, {}) == [], "one sample of the test part was not asked about"
+    assert call.parts(utility, case, {}) == {}
+    own[:, 11] = 0.5
+    rows, tested = by_name(call.rows(utility, case, {})), np.array([10, 11])
+    assert {setting for _, setting in rows} == set(PAIRS)
+    for pair, models in PAIRS.items():
+        row = rows["model_utility", pair]
+        assert row.value == pytest.approx(np.mean([harmonic(terms(case, m, tested)) for m in models]))
+        assert row.n == len(set().union(tested, *(samples_of(case, "retain", m) for m in models)))
+        assert 0 <= row.ci_low < row.value < row.ci_high <= 1
+    part = call.parts(utility, case, {})["model_utility"]
+    np.testing.assert_allclose(part.value[0], [harmonic(terms(case, m, tested)) for m in FORGET])
+    own[2, :, 0] = 0
+    row = by_name(call.rows(utility, case, {}))["model_utility", ""]
+    assert row.value == pytest.approx(np.mean([0 if m == 2 else harmonic(terms(case, m, tested)) for m in FORGET]))
+    assert (np.isnan([row.ci_low, row.ci_high]).all(), row.note) == (True, "no interval: a term is 0 for some model")
+    assert call.parts(utility, case, {}) == {}, "a harmonic mean of 0 has no slope"
+
+
+@pytest.mark.parametrize("sets", [(), (np.array([6, 7]), np.array([10, 11]))], ids=["no test part", "two sets"])
+def test_each_set_of_the_test_part_has_terms_of_its_own(case, sets):
+    case.overlaps["own"][:, 11] = 0.5
+    case.data.part = np.where(np.arange(ROWS) < SAMPLES, 0, 2)
+    case.data.group = np.zeros(ROWS, np.uint8) if sets else None
+    for number, at in enumerate(sets, 1):
+        case.data.part[at], case.data.group[at] = 1, number
+    value = by_name(call.rows(utility, case, {}))["model_utility", ""].value
+    assert value == pytest.approx(np.mean([harmonic(terms(case, m, *sets)) for m in FORGET]))
