@@ -9,9 +9,7 @@ from unittest import mock
 import numpy as np
 from pydantic import PositiveFloat, PositiveInt
 
-from unlearning_audit.evaluation import signals
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, signals
 
 LIBRARIES = ("art.attacks.inference.membership_inference",)
 

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation import signals, thresholds
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, signals, thresholds
 
 NEEDS = "squared_norms"
 

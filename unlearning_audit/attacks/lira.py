@@ -11,9 +11,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation import density, per_sample, signals
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, density, per_sample, signals
 
 NEEDS = "same_samples"
 

@@ -3,9 +3,9 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation import logistic, signals
-from unlearning_audit.evaluation.reference import LOGP, Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.evaluation import logistic
+from unlearning_audit.evaluation.reference import LOGP
 
 
 class Options(Settings):

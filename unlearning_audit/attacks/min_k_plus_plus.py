@@ -4,9 +4,9 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
+from unlearning_audit.attacks import Reference, Score, Settings
 from unlearning_audit.evaluation import tokens as of_tokens
-from unlearning_audit.evaluation.reference import LOGP, MEAN, SPREAD, Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.evaluation.reference import LOGP, MEAN, SPREAD
 
 NEEDS = "tokens"
 SHARE = 0.2

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation import signals, thresholds
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, signals, thresholds
 
 
 class Options(Settings):

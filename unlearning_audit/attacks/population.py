@@ -3,9 +3,8 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation import logistic, signals
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.evaluation import logistic
 
 
 class Options(Settings):

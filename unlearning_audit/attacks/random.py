@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings
 
 #: The attack does not learn from shadow models.
 LEARNS = False

@@ -7,10 +7,8 @@ Mireshghallah et al. 2022.
 import numpy as np
 from numpy.random import Generator
 
-from unlearning_audit.evaluation import signals
+from unlearning_audit.attacks import Reference, Score, Settings, signals
 from unlearning_audit.evaluation import tokens as of_tokens
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
 
 NEEDS = "reference_logp"
 

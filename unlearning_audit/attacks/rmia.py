@@ -13,9 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation import per_sample, signals
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, per_sample, signals
 
 NEEDS = "same_samples"
 

@@ -6,9 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning_audit.evaluation import logistic, signals
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.evaluation import logistic
 
 BOUND = 20.0
 """Log-probabilities below −20 and |phi| above 20 say the same thing: certain; unclipped they would be leverage."""

@@ -4,9 +4,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from pydantic import PositiveFloat, PositiveInt
 
-from unlearning_audit.evaluation import signals
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, signals
 
 
 class Options(Settings):

@@ -7,9 +7,7 @@ unlearning was retrained. To see how much of this is due to the method, compare 
 import numpy as np
 from numpy.random import Generator
 
-from unlearning_audit.evaluation import signals, thresholds
-from unlearning_audit.evaluation.reference import Reference, Score
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.attacks import Reference, Score, Settings, signals, thresholds
 
 NEEDS = "before"
 

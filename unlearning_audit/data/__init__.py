@@ -18,7 +18,7 @@ from unlearning_audit.evaluation import views
 from unlearning_audit.evaluation.samples import Data
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, in_library, readable, type_of
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.plugins.settings import Settings as Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store import folders
 

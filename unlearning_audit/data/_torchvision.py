@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.data import Source
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.data import Settings, Source
 
 
 class Options(Settings):

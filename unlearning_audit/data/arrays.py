@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.data import LAYOUTS, Source
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.data import LAYOUTS, Settings, Source
 from unlearning_audit.store.files import reason
 
 #: The source needs no download.

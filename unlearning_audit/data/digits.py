@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.data import Source
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.data import Settings, Source
 
 #: The source needs no download.
 AT_HAND = True

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.data import Source, _hub, _pictures, _tokens
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.data import Settings, Source, _hub, _pictures, _tokens
 
 #: Types of columns of texts.
 TEXT = ("string", "large_string")

@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.data import Source
+from unlearning_audit.data import Settings, Source
 from unlearning_audit.data._pictures import SUFFIXES, listed, pixels
-from unlearning_audit.plugins.settings import Settings
 
 #: The source needs no download.
 AT_HAND = True

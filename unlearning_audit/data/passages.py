@@ -12,9 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.data import Source, _files, _hub, _tokens
+from unlearning_audit.data import Settings, Source, _files, _hub, _tokens
 from unlearning_audit.evaluation.views import VIEWS
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 
 #: Corpus → its part of the names of WikiText's files, and its name on the hub of data sets.

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.data import Source, _files, _hub, _tokens
+from unlearning_audit.data import Settings, Source, _files, _hub, _tokens
 from unlearning_audit.evaluation.views import VIEWS
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
 
 if TYPE_CHECKING:

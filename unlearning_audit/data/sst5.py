@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.data import Source, _tokens
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.data import Settings, Source, _tokens
 
 #: The number of sentences of each part of the official split.
 SIZES = {"train": 8544, "dev": 1101, "test": 2210}

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.data import Source
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.data import Settings, Source
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.store.files import reason
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.data import Source
+from unlearning_audit.data import Settings, Source
 from unlearning_audit.data._pictures import listed, pixels
-from unlearning_audit.plugins.settings import Settings
 
 URL, MD5 = "http://cs231n.stanford.edu/tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de"
 FOLDER = "tiny-imagenet-200"

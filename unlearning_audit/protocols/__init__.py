@@ -7,4 +7,37 @@ is balanced in itself. Block i depends only on (seed, i), so that more blocks ne
 
 A protocol may define ``selects_from(options)``, which returns the name of a scenario whose selection it needs. Then
 ``draw`` gets that `Selection` as its last argument.
+
+What protocols are written with is imported from here.
 """
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from unlearning_audit.evaluation.arrays import Data, Membership
+from unlearning_audit.evaluation.selection import Selection
+from unlearning_audit.plugins.declarations import Protocol
+from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.randomness.keyed import generator, seed_of
+
+__all__ = ["Data", "Membership", "Protocol", "Selection", "Settings", "generator", "members", "seed_of"]
+
+
+def members(
+    block: int, seeds: Iterable[int], train: np.ndarray, forget: np.ndarray, **more: np.ndarray | None
+) -> Membership:
+    """Return the memberships of the models of a block, bool [models, samples]: what they were trained on, and forget.
+
+    ``block``: its number; ``seeds``: one for each model; ``more``: other fields of `Membership`. By default nothing is
+    held out, and all models are audited ones of one split.
+    """
+    zero = np.zeros(len(train), np.int64)
+    fields: dict[str, Any] = {
+        "heldout": np.zeros_like(forget),
+        "split": zero,
+        "block": zero + block,
+        "shadow": zero > 0,
+    }
+    return Membership(train=train, forget=forget, seed=np.array([*seeds], np.int64), **fields | more)

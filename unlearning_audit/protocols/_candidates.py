@@ -1,11 +1,24 @@
 """The samples that may be forgotten or held out: all, those of some classes, or those that models memorise most or
 least."""
 
+from typing import Literal
+
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.protocols._options import Candidates
+from unlearning_audit.protocols import Data, Selection, Settings
+
+
+class Candidates(Settings):
+    """Only samples of ``classes`` are forgotten or held out (empty = of all classes), as many as the protocol needs or
+    as there are. ``memorised``: of these the ``most`` or the ``least`` memorised, by the models of the scenario
+    ``select_from``; null = chosen at random.
+
+    Forgotten and held-out samples stay exchangeable, because chance alone divides the chosen samples.
+    """
+
+    classes: tuple[int, ...] = ()
+    memorised: Literal["most", "least"] | None = None
+    select_from: str | None = None
 
 
 def selects_from(options: Candidates) -> str | None:

@@ -7,11 +7,7 @@ Seeds differ between models, memberships do not.
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.plugins.declarations import Protocol
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.protocols._block import members
-from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.protocols import Data, Membership, Protocol, Settings, members, seed_of
 
 PROTOCOL = Protocol(offers=("seeds", "forgotten", "weights"), own_rows=True, counts=("blocks",))
 

@@ -23,12 +23,9 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from unlearning_audit.evaluation import headers
-from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.published import FILE as PUBLISHED
-from unlearning_audit.plugins.declarations import Protocol
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.plugins.suggest import unknown
-from unlearning_audit.protocols import _formats
+from unlearning_audit.protocols import Data, Membership, Protocol, Settings, _formats
 
 PROTOCOL = Protocol(offers=("forgotten", "imported", "same_samples"), attacked=True, figures=("quality",))
 

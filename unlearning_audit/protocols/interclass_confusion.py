@@ -10,11 +10,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.plugins.declarations import Protocol
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.protocols._block import members
-from unlearning_audit.randomness.keyed import generator, seed_of
+from unlearning_audit.protocols import Data, Membership, Protocol, Settings, generator, members, seed_of
 
 PROTOCOL = Protocol(offers=("confused_labels", "forgotten", "weights"), counts=("repeats",), system="swap")
 

@@ -7,11 +7,7 @@ unlearned. A block is one pair, so that every sample is in as many models as out
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.plugins.declarations import Protocol
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.protocols._block import members
-from unlearning_audit.randomness.keyed import generator, seed_of
+from unlearning_audit.protocols import Data, Membership, Protocol, Settings, generator, members, seed_of
 
 PROTOCOL = Protocol(
     offers=("selection", "weights"),

@@ -8,18 +8,12 @@ have the same pairs and new coins. No model is retrained, and no shadow model is
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.plugins.declarations import Protocol
-from unlearning_audit.protocols import _candidates
-from unlearning_audit.protocols._block import members
-from unlearning_audit.protocols._options import Candidates
-from unlearning_audit.randomness.keyed import generator, seed_of
+from unlearning_audit.protocols import Data, Membership, Protocol, Selection, _candidates, generator, members, seed_of
 
 PROTOCOL = Protocol(offers=("canaries", "forgotten", "weights", "fair_draw", "coins"), counts=("models",))
 
 
-class Options(Candidates):
+class Options(_candidates.Candidates):
     """``canaries``: the number of pairs; ``models``: the number of models; ``requests``: the number of requests of
     equal size in which canaries are forgotten.
 

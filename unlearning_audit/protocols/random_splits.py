@@ -5,9 +5,7 @@ Tu, Hu & Ma 2024, Proposition 3.9 and Table 2. Everything else is as in the SWAP
 
 from dataclasses import replace
 
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.protocols import swap
+from unlearning_audit.protocols import Data, Membership, Selection, swap
 
 PROTOCOL = replace(swap.PROTOCOL, offers=("game", "forgotten", "weights", "fair_draw", "coins"), system="swap")
 

@@ -10,12 +10,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.plugins.declarations import Protocol
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.protocols._block import members
-from unlearning_audit.randomness.keyed import generator, seed_of
+from unlearning_audit.protocols import Data, Membership, Protocol, Selection, Settings, generator, members, seed_of
 
 PROTOCOL = Protocol(
     offers=("target_samples", "forgotten", "weights", "fair_draw"),

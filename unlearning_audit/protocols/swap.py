@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.plugins.declarations import Protocol
-from unlearning_audit.protocols import _candidates
-from unlearning_audit.protocols._block import members
-from unlearning_audit.protocols._options import Candidates
-from unlearning_audit.randomness.keyed import generator, seed_of
+from unlearning_audit.protocols import Data, Membership, Protocol, Selection, _candidates, generator, members, seed_of
 
 PROTOCOL = Protocol(
     offers=("game", "forgotten", "weights", "fair_draw", "swapped_pairs", "coins"),
@@ -26,7 +20,7 @@ PROTOCOL = Protocol(
 )  # fmt: skip
 
 
-class Options(Candidates):
+class Options(_candidates.Candidates):
     """``alpha`` = |F| / |R ∪ F|; ``pairs``: the number of pairs; ``models_per_split`` and ``shadow_models_per_split``:
     target and shadow models of each split.
 

@@ -14,4 +14,12 @@ it, and only of the defender's models. It needs a ``ROLE``, the name by which a 
 ``nothing(rows, settings)``, which returns a record without models. One with ``asked(options)``, which returns its
 settings from the options of all metrics that need it, is read of retrained models too. ``OF_TEXTS = True``: only
 language models can be queried.
+
+What signals are written with is imported from here.
 """
+
+from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership
+from unlearning_audit.evaluation.evaluation import Evaluation
+from unlearning_audit.training.lazy import ModelStack
+
+__all__ = ["ArtifactError", "Data", "Evaluation", "Membership", "ModelStack"]

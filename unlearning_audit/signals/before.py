@@ -6,7 +6,7 @@ models before unlearning reveal them.
 
 import numpy as np
 
-from unlearning_audit.evaluation.evaluation import Evaluation
+from unlearning_audit.signals import Evaluation
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import ArtifactError
-from unlearning_audit.evaluation.evaluation import Evaluation
+from unlearning_audit.signals import ArtifactError, Evaluation
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:

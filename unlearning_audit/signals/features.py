@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation import features
-from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.features import Features
-from unlearning_audit.training.lazy import ModelStack
+from unlearning_audit.signals import Data, Membership, ModelStack
 
 RECORD, ROLE = Features, "features"
 

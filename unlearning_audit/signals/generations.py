@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.generations import Generations, queried
-from unlearning_audit.training.lazy import ModelStack
+from unlearning_audit.signals import Data, Membership, ModelStack
 
 RECORD, ROLE, OF_TEXTS = Generations, "generated", True
 

@@ -6,9 +6,8 @@ Data without neighbours give their paraphrases instead. NaN where a sample has f
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import ArtifactError
 from unlearning_audit.evaluation.cohort import views_logp
-from unlearning_audit.evaluation.evaluation import Evaluation
+from unlearning_audit.signals import ArtifactError, Evaluation
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:

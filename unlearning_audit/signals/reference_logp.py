@@ -7,7 +7,7 @@ The model itself does not count. NaN where all other models saw the sample.
 import numpy as np
 
 from unlearning_audit.evaluation import signals
-from unlearning_audit.evaluation.evaluation import Evaluation
+from unlearning_audit.signals import Evaluation
 
 
 def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.generations import Sampled
+from unlearning_audit.signals import Membership, ModelStack
 from unlearning_audit.signals.generations import about as about
-from unlearning_audit.training.lazy import ModelStack
 
 RECORD, ROLE, OF_TEXTS = Sampled, "sampled", True
 

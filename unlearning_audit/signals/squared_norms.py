@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import ArtifactError, Membership
 from unlearning_audit.evaluation.cohort import DECLARE
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.readings import Gradients
-from unlearning_audit.training.lazy import ModelStack
+from unlearning_audit.signals import ArtifactError, Evaluation, Membership, ModelStack
 
 
 def settings(kind: str) -> dict[str, Any]:

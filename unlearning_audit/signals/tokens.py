@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.training.lazy import ModelStack
+from unlearning_audit.signals import Membership, ModelStack
 
 OF_TEXTS = True
 
