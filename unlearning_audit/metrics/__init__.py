@@ -54,6 +54,11 @@ def table(estimates: Mapping[str, Estimate], **place: Any) -> list[Row]:
     return [row(metric=name, estimate=estimate, **place) for name, estimate in estimates.items()]
 
 
+def one_minus(estimate: Estimate) -> Estimate:
+    """Return 1 minus a number, with its interval."""
+    return Estimate(1 - estimate.value, 1 - estimate.high, 1 - estimate.low, estimate.n, estimate.note)
+
+
 def noted(estimate: Estimate, *notes: str, after: str = "") -> Estimate:
     """Return the estimate with ``notes`` before its own note, and another ``after`` it."""
     return replace(estimate, note="; ".join(filter(None, (*notes, estimate.note, after))))

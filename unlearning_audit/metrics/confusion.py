@@ -10,8 +10,7 @@ from unlearning_audit.evaluation.effects import OF_RETRAINED, DecisionRule, Effe
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import _text, groups, table
-from unlearning_audit.metrics.swap import less
+from unlearning_audit.metrics import _text, groups, one_minus, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.stats import rates
 
@@ -42,7 +41,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     if (target.forget & (case.labels_of(case.target) == case.data.y)).any():
         raise ValueError("forget holds samples trained with their true label: they were not confused with any class")
     error = rates.rate(hit=hit, rows=target.forget, **groups(target))
-    return table({"ic_error": error, "ic_score": less(error)})
+    return table({"ic_error": error, "ic_score": one_minus(error)})
 
 
 def _remembered(case: Evaluation) -> tuple[Membership, np.ndarray]:

@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, several
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _crossfit, _game, noted, nothing, or_reason, row
+from unlearning_audit.metrics import _crossfit, _game, noted, nothing, one_minus, or_reason, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats import crossed, tail
@@ -371,14 +371,9 @@ def separate(rules: _game.Game, score: np.ndarray, name: str, fprs: Sequence[flo
     aucs = {pair: _game.estimates(rules, [part], pair)[0] for pair in (None, *np.unique(rules.block).tolist())}
     return [
         row(attack=name, metric="auc", estimate=aucs[None]),
-        *(row(attack=name, metric="mia_score", pair=pair, estimate=less(auc)) for pair, auc in aucs.items()),
+        *(row(attack=name, metric="mia_score", pair=pair, estimate=one_minus(auc)) for pair, auc in aucs.items()),
         *(row(attack=name, metric="tpr_at_fpr", rate=fpr, estimate=tpr(rules, score, fpr)) for fpr in fprs),
     ]
-
-
-def less(auc: stats.Estimate) -> stats.Estimate:
-    """Return the MIA score, 1 minus an AUC, with its interval."""
-    return stats.Estimate(1 - auc.value, 1 - auc.high, 1 - auc.low, auc.n, auc.note)
 
 
 def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
