@@ -75,17 +75,6 @@ def test_the_interval_is_students_with_a_degree_for_each_model_but_one(models):
     assert [near.ci_low, near.ci_high] == pytest.approx([near.value - half, near.value + half])
 
 
-def test_retraining_reads_one_and_doing_nothing_minus_one():
-    rng = np.random.default_rng(6)
-    near, far = (
-        np.mean([drawn(rng, shift, (40, 40, 40))["kernel_nearer"].value for _ in range(10)]) for shift in (0.0, 2.0)
-    )
-    assert (near, far) == pytest.approx((1.0, -1.0), abs=0.08)
-    same, other = drawn(rng, 0.0), drawn(rng, 2.0)
-    assert same["kernel_nearer_p"].value < 1e-3 < 0.99 < other["kernel_nearer_p"].value
-    assert other["kernel_p"].value == 0.01 < 0.05 < same["kernel_p"].value
-
-
 def test_what_cannot_be_said_is_empty_with_the_reason():
     rng, still = np.random.default_rng(7), np.zeros((5, 2))
     assert all("3 models are too few" in row.note for row in drawn(rng, 0.0, (3, 3, 3)).values())

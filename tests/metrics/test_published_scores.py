@@ -206,12 +206,13 @@ def test_utility_is_the_harmonic_mean_of_its_terms():
     names, at = [texts.LOSS, *texts.RETAIN_TERMS, texts.TEST_TERMS[0]], np.arange(6)[None]
     values = np.array([1.0, 0.5, 0.25, 0.8, 0.4])[:, None, None] * np.ones(6)
     data, sides = SimpleNamespace(part=(at[0] > 3) * 1, group=None), (at < 2, (at > 1) & (at < 4))
-    lines = []
-    for terms in (5, 4):  # without one of them there is no mean
-        read = {"readings": names[:terms], "values": values[:terms]}
-        whole = published(*sides, **read, heldout=at > 9, test=at[0] > 3)
-        lines += [line for line in texts.of(whole, None, data) if line.metric == "model_utility"]
-    (row,) = lines
+    row, *_ = (
+        line
+        for terms in (4, 5)  # without one of them there is no mean
+        for line in texts.of(published(*sides, readings=names[:terms], values=values[:terms], heldout=at > 9,
+                                       test=at[0] > 3), None, data)
+        if line.metric == "model_utility"
+    )  # fmt: skip
     assert row.value == pytest.approx(6 / (1 / 0.5 + 1 / 0.25 + 1 / 0.8 + 1 / 0.4 + 1 / 0.25 + 1 / 0.8))
     assert row.n == 4
 

@@ -136,16 +136,6 @@ def phi_area(gap, *, split, mask=None):
     )
 
 
-@pytest.mark.parametrize("samples", [5, 10])
-def test_areas_of_phi_cover_other_samples_where_they_are_few(samples):
-    """One model, whose variance over samples has the divisor n − 1."""
-    rng, repeats, held = np.random.default_rng(samples), 600, 0
-    for _ in range(repeats):
-        estimate = phi_area(rng.normal(size=(1, samples)), split=[0])
-        held += estimate.low <= 0 <= estimate.high
-    assert abs(held / repeats - 0.95) < 4 * math.sqrt(0.95 * 0.05 / repeats)
-
-
 def test_every_model_counts_alike_and_blocks_keep_splits_apart():
     mask = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 0], [0, 0, 1]], bool)
     gap = [[1, 3, 99], [1, 3, 99], [2, 2, 99], [99, 99, 6]]
@@ -157,15 +147,6 @@ def test_every_model_counts_alike_and_blocks_keep_splits_apart():
     assert together.value == apart.value == 0.5
     # two models of a split that agree vary by nothing but their samples; as one split, models vary by all there is
     assert together.high - together.low > 2 * (apart.high - apart.low)
-
-
-def test_areas_of_predictions_end_at_one():
-    always = np.ones((2, 3, 3), bool)
-    groups = {"split": np.array([0, 1]), "block": np.zeros(2, int)}
-    for answers, end in ((always, "high"), (~always, "low")):
-        estimate = relearn.area(answers, ~answers, STEPS, np.ones((2, 3), bool), **groups)
-        assert estimate.value == getattr(estimate, end) == (1 if end == "high" else -1)
-        assert -1 <= estimate.low < estimate.high <= 1
 
 
 def test_intervals_of_models_that_are_retrained_themselves_hold_0():

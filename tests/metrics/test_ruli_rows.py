@@ -229,15 +229,3 @@ def test_a_selection_finds_what_was_planted_in_the_models_before_unlearning(tmp_
     # 30 of 600 members are planted; the rate of the others is that of false alarms
     assert covers(numbers["lira_tpr_at_1pct_fpr"], 0.05 + 0.95 * 0.01, 0.1)
     assert "one threshold for 48 targets" in numbers["lira_tpr_at_0.01pct_fpr"].note
-
-
-def test_a_sample_of_both_kinds_is_vulnerable(tmp_path):
-    folder = halves(tmp_path)
-    original = folder.add("original", lambda member: np.zeros(member.train.shape))
-    options = vulnerability.Options(density="gaussian", fpr=0.5, band=0.5)
-    case = folder.case(original, original)
-    both, _ = vulnerability.attacked(case, options)
-    assert (both.vulnerable & both.protected).sum() > 50
-    selection = vulnerability.select(case, options)
-    assert not (selection.vulnerable & selection.protected).any()
-    assert selection.vulnerable.sum() == both.vulnerable.sum()

@@ -240,15 +240,14 @@ def test_the_direction_of_an_attack_is_that_of_its_ranks():
 def test_phi_needs_held_out_samples_of_every_model():
     case = population(pair(), trace=-1.0)
     rows = phi.rows(case, phi.Options(fpr=(0.25, 0.4)), None)
-    places = [("auc", None), ("mia_score", None), ("tpr_at_fpr", 0.25), ("tpr_at_fpr", 0.4)]
-    assert [(row.metric, row.rate) for row in rows] == places
+    assert [row.rate for row in rows] == [None, None, 0.25, 0.4]
     confidence, member = stats.phi(logits=case.unlearned, y=Y), case.membership
     expected = np.mean([
         roc_auc_score(f[f | h], of[f | h]) for of, f, h in zip(confidence, member.forget, member.heldout, strict=True)
     ])  # fmt: skip
-    auc, mia, *_ = rows
-    assert (auc.value, auc.n, mia.n) == (pytest.approx(expected), 6, 6)
-    assert (mia.value, mia.ci_low, mia.ci_high) == pytest.approx((1 - expected, 1 - auc.ci_high, 1 - auc.ci_low))
+    assert [(row.metric, row.value, row.n) for row in rows[:2]] == [
+        ("auc", pytest.approx(expected), 6), ("mia_score", pytest.approx(1 - expected), 6)
+    ]  # fmt: skip
     case.membership.heldout[1] = False
     why = "a model has no heldout samples"
     assert [(row.metric, row.note) for row in phi.rows(case, phi.Options(), None)] == [("auc", why), ("mia_score", why)]
@@ -268,8 +267,6 @@ def test_q_needs_swapped_pairs_and_scores():
     ]  # fmt: skip
     member = pair()
     settings = SETTINGS | {"metrics": {"swap": {"fpr": [0.25]}}}
-    keys = {(row.metric, row.attack, about(row)) for row in call.rows(swap, scored(member), settings)}
-    assert {("q", "adaptive", "pair=0"), ("q", "extended", ""), ("tpr_at_fpr", "a/trained", "rate=0.25")} <= keys
     rows = call.rows(swap, scored(replace(member, split=np.arange(4))), settings)
     assert not [row for row in rows if row.pair is not None]
     assert [(row.attack, "4 splits" in row.note) for row in rows if row.metric == "q"] == [("adaptive", True)]

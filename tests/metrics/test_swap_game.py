@@ -64,21 +64,14 @@ def test_adversary_that_reads_only_the_sample_gains_nothing_from_a_swap():
         np.testing.assert_allclose(gains, 0, atol=1e-15)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 0.9, 1.09])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 0.9, 1.09, 600.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
 def test_bounds_are_the_papers_formulas(epsilon, delta):
     uncut = (4 - 4 * delta) / (np.exp(epsilon) + 1) - 1
-    assert swap.lower_bound(epsilon=epsilon, delta=delta) == pytest.approx(max(uncut, 0), abs=1e-12)
+    with np.errstate(all="raise"):
+        assert swap.lower_bound(epsilon=epsilon, delta=delta) == pytest.approx(max(uncut, 0), abs=1e-12)
     expected = min(2 * (1 - (2 - 2 * delta) / (np.exp(epsilon) + 1)), 1)
     assert swap.advantage_bound(epsilon=epsilon, delta=delta) == pytest.approx(expected, abs=1e-12)
-
-
-def test_bounds_at_the_ends():
-    assert swap.lower_bound(epsilon=0, delta=0) == 1
-    assert swap.advantage_bound(epsilon=1e-12, delta=0) == pytest.approx(1e-12, rel=1e-9)
-    with np.errstate(all="raise"):
-        for epsilon in (600.0, np.inf):
-            assert swap.lower_bound(epsilon=epsilon, delta=1e-5) == 0
 
 
 def test_many_adversaries_that_only_guess_do_not_fool_crossfit():
