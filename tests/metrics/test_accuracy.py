@@ -93,10 +93,8 @@ def test_a_lead_counts_in_its_standard_deviations_and_one_label_is_no_accuracy()
 
 def covered(truth, draw, games=400):
     """The share of simulated intervals that hold the truth, and their mean width over that of the spread of values."""
-    estimates = [draw() for _ in range(games)]
-    inside = np.mean([estimate.low <= truth <= estimate.high for estimate in estimates])
-    width = np.mean([estimate.high - estimate.low for estimate in estimates])
-    return inside, width / (2 * 1.96 * np.std([estimate.value for estimate in estimates]))
+    value, low, high = np.array([(e.value, e.low, e.high) for e in (draw() for _ in range(games))]).T
+    return np.mean((low <= truth) & (truth <= high)), np.mean(high - low) / (2 * 1.96 * np.std(value))
 
 
 @pytest.mark.parametrize("of_sample", [0.0, 1.0])

@@ -88,6 +88,9 @@ def test_gibberish_repeats_itself_or_has_words_of_no_text(case):
     # "xyz" follows the words that a model says: of the first model never, of the third always
     assert rows["gibberish", "forget"].value == rows["gibberish_gap", "forget"].value == pytest.approx(1 / 3)
     assert rows["fluency", "forget"].value > 0
+    case.membership.heldout[1] = False
+    assert rows.keys() - by_name(call.rows(fluency, case, {})) == {("fluency", "heldout"), ("gibberish", "heldout"),
+                                                                   ("gibberish_gap", "heldout")}  # fmt: skip
 
 
 def test_the_best_of_sampled_answers_says_most(case, tmp_path):

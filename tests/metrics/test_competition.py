@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.cohort import Group
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _klom, _null, competition
 from unlearning_audit.metrics._epsilon import bound_table, epsilons, points
@@ -250,22 +248,6 @@ def test_a_null_that_rests_on_one_group_or_one_sample_leaves_no_interval(null, e
     assert ratio.value == 0.5
     assert np.isfinite([ratio.low, ratio.high]).all() == ends
     assert ratio.note == ("why" if ends else "no interval: F₀ is 0 without some samples or some models (why)")
-
-
-def test_retraining_is_compared_with_its_control_and_the_control_with_retraining():
-    y, models = np.array([0, 1, 2, 0, 1, 2]), {"mine": 1.0, "retrain": 2.0, "control": 3.0}
-    forget = np.tile(np.arange(6) < 2, (2, 1))
-    member = Membership(*(forget | True, forget, forget & False), *np.zeros((3, 2), int), np.zeros(2, bool))
-
-    def compared(name: str, control: str | None = "control") -> list[float | None]:
-        case = Evaluation("", [], [], [name], control_files=control and [control], retrained_files=["retrain"])
-        data = SimpleNamespace(y=y, y_clean=y, part=np.arange(6) // 5)
-        logits = {key: np.tile(value * np.eye(3)[y], (2, 1, 1)) for key, value in models.items()}
-        vars(case).update(labels=y, answers=lambda files: Held(logits[files[0]]), membership=member, data=data)
-        return [group and round(float(group.phi[0, 0] + np.log(2))) for group in competition.populations(case)]
-
-    assert [compared("mine"), compared("mine", None)] == [[1, 2, 3], [1, 2, None]]
-    assert [compared("retrain"), compared("control")] == [[2, 3, None], [3, 2, None]]
 
 
 # ---------------------------------------------------------------- simulations

@@ -21,34 +21,18 @@ def over_models(norms, of_mean):
     return {row.metric: row for row in evaluate(norms, np.array(of_mean)) if row.model is None}
 
 
-def softmax_regression(rng, *, samples: int, features: int, classes: int):
-    """Gradients of log p_y at random weights and bias by finite differences, float64 [samples, parameters]; and their
-    squared norms ‖p − e_y‖²(‖x‖² + 1), because that of W is (e_y − p)xᵀ and that of b is e_y − p."""
-    x, y = rng.normal(size=(samples, features)), rng.integers(0, classes, samples)
-    theta = rng.normal(size=classes * (features + 1))
-
-    def log_p(theta):
-        weight, bias = np.split(theta, [classes * features])
-        return special.log_softmax(x @ weight.reshape(classes, features).T + bias, axis=1)
-
-    steps = 1e-6 * np.eye(len(theta))
-    gradients = [(log_p(theta + step) - log_p(theta - step))[np.arange(samples), y] / 2e-6 for step in steps]
-    off = np.exp(log_p(theta)) - np.eye(classes)[y]
-    return np.array(gradients).T, (off**2).sum(axis=1) * ((x**2).sum(axis=1) + 1)
-
-
-def test_closed_form_of_softmax_regression():
+def test_rows_are_means_deviations_and_medians_over_models():
     rng = np.random.default_rng(0)
-    models = [softmax_regression(rng, samples=7, features=3, classes=4) for _ in range(5)]
-    norms = np.stack([(gradients**2).sum(axis=1) for gradients, _ in models])
-    of_mean = np.array([(gradients.mean(axis=0) ** 2).sum() for gradients, _ in models])
-    truth = np.stack([of_samples for _, of_samples in models]).mean(axis=1)
-    rows = over_models(norms, of_mean)
+    norms, of_mean = rng.exponential(size=(5, 7)), 0.1 * rng.random(5)
+    truth, rows = norms.mean(axis=1), over_models(norms, of_mean)
     half = special.stdtrit(4, 0.975) * truth.std(ddof=1) / math.sqrt(5)
-    actual = [rows["information"].value, rows["information"].ci_high - rows["information"].value]
-    actual += [rows[name].value for name in ("efficacy", "efficacy_upper_bound", "efficacy_sd", "efficacy_median")]
-    expected = [truth.mean(), half, (1 / truth).mean(), (1 / of_mean).mean(), (1 / truth).std(ddof=1)]
-    np.testing.assert_allclose(actual, [*expected, np.median(1 / truth)], rtol=1e-6)
+    assert {name: row.value for name, row in rows.items() if "information" not in name} == pytest.approx({
+        "efficacy": (1 / truth).mean(), "efficacy_sd": (1 / truth).std(ddof=1), "efficacy_median": np.median(1 / truth),
+        "efficacy_upper_bound": (1 / of_mean).mean(), "efficacy_upper_bound_sd": (1 / of_mean).std(ddof=1),
+        "efficacy_upper_bound_median": np.median(1 / of_mean),
+    })  # fmt: skip
+    row = rows["information"]
+    assert (row.value, row.ci_low, row.ci_high) == pytest.approx(truth.mean() + half * np.array([0, -1, 1]))
     assert {row.n for row in rows.values()} == {5}
 
 

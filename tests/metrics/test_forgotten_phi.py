@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 from unlearning_audit import audit
 from unlearning_audit.comparisons import verdicts
 from unlearning_audit.evaluation.effects import DecisionRule, single
@@ -81,16 +80,6 @@ def judged(rng, models, retrained, distance):
         rule = forgotten_phi.DECIDES["forgotten_phi"]
         parts[name] = {"forgotten_phi": single(**vars(part), unit=np.zeros(count, np.int64), rule=rule)}
     return parts, mine(**parts)
-
-
-def test_the_p_value_is_that_of_student_with_the_spread_of_retrained_models():
-    """Of one audited model: t = d / (s √(1 + 1/n)) with n − 1 degrees of freedom, once for each of two tests (Holm)."""
-    parts, row = judged(np.random.default_rng(4), 1, 6, 0.25)
-    value, reference = (parts[name]["forgotten_phi"].value[0] for name in ("mine", "retrain"))
-    assert row["distance"] == pytest.approx(value[0] - reference.mean())
-    p = 2 * stats.t.sf(abs(row["distance"]) / (reference.std(ddof=1) * np.sqrt(1 + 1 / 6)), 5)
-    assert p < row["p_holm"] + 1e-9
-    assert row["p_holm"] == pytest.approx(p, rel=0.15) or row["p_holm"] == pytest.approx(2 * p, rel=0.15)
 
 
 @pytest.mark.parametrize(("distance", "wrong"), [(0.0, "traces"), (0.2, "equivalence")])

@@ -96,24 +96,6 @@ def test_intervals_of_the_mean_and_its_null_cover_where_models_differ_in_skill(m
         assert inside >= 0.95 - 3.1 * np.sqrt(0.95 * 0.05 / audits)
 
 
-@pytest.mark.parametrize("shift", [0.0, 1.5])
-def test_samples_of_one_distribution_read_alike_with_twenty_and_with_forty_models(shift):
-    """Twenty and forty unlearned models, and retraining itself, which is read by its halves: twenty models each."""
-    rng, values = np.random.default_rng(4), []
-    for _ in range(12):
-        u, r, control = populations(rng, models=40, shift=shift)
-        few, many, itself = read(u[:20], r, control), read(u, r, control), read(r, control, None)
-        assert {rows["klom"].models for rows in (few, many, itself)} == {20}
-        assert few["klom"].value == many["klom"].value
-        assert [rows["klom_over_null"].models for rows in (few, many)] == [20, 40]
-        over = [rows["klom_over_null"].value for rows in (few, many)]
-        values.append([itself["klom"].value - few["klom_null"].value, *over])
-    for each in np.transpose(values)[: 1 if shift else 3]:
-        assert abs(each.mean()) < 4 * each.std(ddof=1) / np.sqrt(len(each))
-    if shift:
-        assert np.mean(values, axis=0)[1:].min() > 0.2
-
-
 def test_a_mean_that_its_cap_dominates_says_so():
     """Margins that overlap nowhere or wholly."""
     r = np.random.default_rng(6).uniform(size=(800, 3))

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom, chisquare
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.metrics import _one_run, one_run
+from unlearning_audit.metrics import _one_run, one_run, swap
 from unlearning_audit.protocols import one_run as one_run_protocol
 from unlearning_audit.store import tables
 
@@ -234,6 +234,7 @@ def test_a_verdict_rests_on_canaries_alone_and_on_phi_without_attacks(tmp_path):
     rows = call.rows(one_run, case, SETTINGS)
     assert parts[name].value[0, 0] == only_row(rows, "right_guesses").value
     assert parts[name].p[0] == only_row(rows, "one_run_p", "phi_two_sided").value
+    assert swap.effects(case, swap.Options()) == {}
     case.__dict__["membership"] = replace(case.membership, pair=None)
     assert one_run.effects(case, one_run.Options()) == {}
 

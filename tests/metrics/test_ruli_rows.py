@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from unlearning_audit.evaluation.arrays import Logits, Membership
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.metrics import accuracy, blind, ruli, vulnerability
 from unlearning_audit.protocols import lira_selection
@@ -50,43 +50,6 @@ def test_every_question_is_asked_of_its_own_models(plain):
     curve = [setting for _, metric, setting in table if metric == "efficacy_roc"]
     assert curve == [f"rate={rate:g}" for rate in ruli.CURVE]
     assert table["ruli", "privacy_roc", "rate=0.05"].value == table["ruli", "privacy_tpr_at_5pct_fpr", ""].value
-
-
-@pytest.mark.parametrize(
-    ("method", "references", "answering"),
-    [
-        ("leaky", ["retrain", "control"], "retrain"),
-        ("retrain", ["retrain", "control"], "control"),
-        ("control", ["retrain", "control"], "retrain"),
-        ("retrain", ["retrain"], None),
-        ("leaky", [], None),
-    ],
-)
-def test_retraining_is_compared_with_an_independent_population(plain, method, references, answering):
-    folder, files = plain
-    queried = folder.parts[0].weight > 0
-    case = folder.case(files["original"], files[method], *(files[name] for name in references))
-    targets, shadows = ruli.populations(case, queried)
-
-    def whole(name: str) -> np.ndarray:
-        value = np.empty((len(case.target), int(queried.sum())))
-        value[case.target], value[~case.target] = getattr(targets, name), getattr(shadows, name)
-        return value
-
-    for name, source in (("original", "original"), ("unlearned", method), ("retrained", answering)):
-        if source is None:
-            assert getattr(targets, name) is None
-            continue
-        phi = [phi_of(Logits.read(file).logits)[:, queried] for file in files[source]]
-        np.testing.assert_allclose(whole(name), np.concatenate(phi), atol=1e-6)
-    for side in ("forget", "heldout"):
-        expected = np.concatenate([getattr(part, side)[:, queried] for part in folder.parts])
-        np.testing.assert_array_equal(whole(side), expected)
-
-
-def phi_of(logits: np.ndarray) -> np.ndarray:
-    """Of two classes: the difference of their logits."""
-    return np.where(data().y == 1, logits[..., 1] - logits[..., 0], logits[..., 0] - logits[..., 1])
 
 
 def effects(folder, case):

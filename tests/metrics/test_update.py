@@ -7,7 +7,6 @@ import numpy as np
 from scipy import stats as scipy_stats
 from unlearning_audit.attacks import update
 from unlearning_audit.comparisons import verdicts
-from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import swap
 
@@ -95,19 +94,6 @@ def test_retrained_models_are_not_accused_though_the_models_before_knew_the_samp
     wrong = sum(row["p"] <= 0.05 for row in rows)
     assert wrong <= scipy_stats.binom.ppf(0.999, 50, 0.05)
     assert np.mean([area["mine"] for area in areas]) > 0.65  # theory's .5 would accuse every one of them
-
-
-def test_logits_from_elsewhere_are_asked_with_both_models_where_originals_are_there(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    cases.world("logits", methods=("mine",), trace=(0.5,))
-    planned = cases.planned(attacks=("correctness", "update"))
-    rows = cases.run(planned)
-    area = {method: cases.number(lines, "update_auc", "update/both") for method, lines in rows.items()}
-    assert area["none"] == 0.5
-    assert 0.5 < area["mine"] < area["retrain"]
-    deciding = {case.method: added.read(case.effects) for case in planned.cases}
-    assert np.isnan(deciding["mine"]["update_auc"].rule.ideal)
-    assert all("update/both" not in parts["advantage"].names for parts in deciding.values())
 
 
 def test_without_models_before_unlearning_there_is_a_sentence(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation.cohort import Group
-from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
+from unlearning_audit.evaluation.effects import Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row, table
@@ -93,12 +93,11 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 #: Perfect unlearning has the score F₀. More models do not narrow its interval, because F₀ and its spread come from the
 #: luckiest threshold, however many models there are.
 DECIDES = {
-    "forgetting_quality_over_null": DecisionRule(
-        -1, "forgetting_quality", ideal=1.0, scale="ratio", two_sided=False, units="groups of models", narrows=False,
-        coarse=True, draw=False,
+    "forgetting_quality_over_null": replace(
+        _klom.STANDARD, direction=-1, margin="forgetting_quality", ideal=1.0, scale="ratio", narrows=False
     ),
     "klom": _klom.STANDARD,
-}  # fmt: skip
+}
 
 
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
@@ -175,9 +174,13 @@ def population(models: Group) -> Models:
 
 
 def evaluate(
-    *, unlearned: Models, retrained: Models, independent: Models | None = None, options: Options,
+    *,
+    unlearned: Models,
+    retrained: Models,
+    independent: Models | None = None,
+    options: Options,
     rng: np.random.Generator,
-) -> list[Row]:  # fmt: skip
+) -> list[Row]:
     """Return rows of ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
 
     ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then compares

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
@@ -75,7 +74,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     """
     member = case.membership[case.target]
     assert member.request is not None  # NEEDS asks for requests
-    table = []
+    guess, lines = case.answers(case.unlearned_files).predicted(case.target), []
+    right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
     for request in range(1, int(member.request.max()) + 1):
         part = member.part(request)
         if member.pair is None:
@@ -84,17 +84,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
             # For δ = 0: a coin chose which of the two canaries of a pair the models forgot.
             of_request = one_run.audit(case, part, 0.0) if request <= member.request_count else []
         of_request = [line for line in of_request if line.metric in METRICS and not line.place]
-        of_request = [*of_request, *_accuracies(case, part)]
-        table += [replace(line, request=request) for line in of_request]
-    return table
-
-
-def _accuracies(case: Evaluation, part: Membership) -> list[Row]:
-    """Return the rows of accuracy on the forgotten and on the held-out samples of one request, which are those of
-    ``part``."""
-    guess = case.answers(case.unlearned_files).predicted(case.target)
-    right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
-    return [
-        row(metric="accuracy", role=role, estimate=rates.rate(hit=right, rows=rows, **groups(part)))
-        for role, rows in (("forget", part.forget), ("heldout", part.heldout))
-    ]
+        for role in ("forget", "heldout"):
+            share = rates.rate(hit=right, rows=getattr(part, role), **groups(part))
+            of_request.append(row(metric="accuracy", role=role, estimate=share))
+        lines += [replace(line, request=request) for line in of_request]
+    return lines

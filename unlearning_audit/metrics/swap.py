@@ -50,12 +50,7 @@ def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
 
 
 def quality(
-    reading: crossed.Reading,
-    *,
-    n: int,
-    rng: np.random.Generator,
-    names: Sequence[str] = (),
-    draws: int = crossed.DRAWS,
+    reading: crossed.Reading, *, n: int, rng: np.random.Generator, names: Sequence[str] = (), draws: int = crossed.DRAWS
 ) -> stats.Estimate:
     """Return Q = 1 − max over adversaries of Adv̄, from the advantages of all of them (Definition 3.7).
 
@@ -207,9 +202,7 @@ DECIDES = {
 
 #: Without unlearning the AUC of an attack on both models is .5. That of retraining is known from retrained models only,
 #: even if the forgotten samples are drawn at random.
-UPDATES = {
-    "update_auc": DecisionRule(-1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True),
-}
+UPDATES = {"update_auc": DecisionRule(-1, "auc", units="pairs", lowest=0.0, highest=1.0, coarse=True)}
 NOT_AT_CHANCE = "retrained models are not at chance: compare with them"
 
 
@@ -287,8 +280,9 @@ def updates(case: Evaluation, target: Membership) -> dict[str, crossed.PerModel]
     rules, sides = _game.of_models(target), target.forget | target.heldout
     return {
         f"{name}/both": _game.auc(score[:, rules.columns], rules.forget, rules.heldout)
-        for name, score in case.updates.items() if not np.isnan(score[sides]).any()
-    }  # fmt: skip
+        for name, score in case.updates.items()
+        if not np.isnan(score[sides]).any()
+    }
 
 
 def update_rows(case: Evaluation, target: Membership) -> list[Row]:
@@ -307,8 +301,9 @@ def _several(parts: dict[str, dict[str, crossed.PerModel]], target: Membership) 
     places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
     return {
         metric: several([*numbers], [*numbers.values()], **places, rule=(DECIDES | UPDATES)[metric])
-        for metric, numbers in parts.items() if numbers
-    }  # fmt: skip
+        for metric, numbers in parts.items()
+        if numbers
+    }
 
 
 def evaluate(
