@@ -9,7 +9,6 @@ from scipy.stats import binom, chisquare
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.metrics import _one_run, one_run, swap
 from unlearning_audit.protocols import one_run as one_run_protocol
-from unlearning_audit.store import tables
 
 import metric_calls as call
 import row_places
@@ -150,28 +149,20 @@ def test_epsilon_is_that_of_a_single_model_and_delta_for_a_single_model(folder):
 # ---------------------------------------------------------------- attacks
 
 
-def scored(folder, tmp_path, **attacks):
+def scored(folder, **attacks):
     """A case with scores of attacks: name → function of phi [target models, samples] and membership."""
     case = folder.case(folder.original, folder.retrained)
     member = case.membership[case.target]
-    phi = _one_run.scores_of(case)[_one_run.PHI, ""]
-    model, index = np.nonzero(member.forget | member.heldout)
-    columns = []
-    for name, of in attacks.items():
-        values = of(phi, member)[model, index]
-        columns.append(
-            {"attack": np.full(len(model), name), "form": np.full(len(model), "trained"), "score": values,
-             "model": model.astype(np.int32), "index": index.astype(np.int32), "decision": values > 0,
-             "role": np.where(member.forget[model, index], "forget", "heldout")}
-        )  # fmt: skip
-    path = tmp_path / "scores.parquet"
-    tables.write_scores(path, {key: np.concatenate([c[key] for c in columns]) for key in columns[0]})
-    return replace(case, scores_file=str(path))
+    phi = case.answers(case.unlearned_files).phi(case.labels, case.target)
+    scores = {(name, "trained"): of(phi, member) for name, of in attacks.items()}
+    asked = member.forget | member.heldout
+    case.__dict__["scores"] = {key: (np.where(asked, score, np.nan), score > 0) for key, score in scores.items()}
+    return case
 
 
-def test_what_is_less_familiar_is_found_in_both_directions_and_pays_for_it(folder, tmp_path):
+def test_what_is_less_familiar_is_found_in_both_directions_and_pays_for_it(folder):
     case = scored(
-        folder, tmp_path,
+        folder,
         confidence=lambda phi, _: phi,
         correctness=lambda phi, member: phi - 2.0 * member.forget,
         random=lambda phi, member: 9.0 * member.forget,
@@ -191,7 +182,7 @@ def test_what_is_less_familiar_is_found_in_both_directions_and_pays_for_it(folde
     assert (half.value < 1e-6, half.n) == (True, share.n // 2)
     assert only_row(rows, "one_run_p", "random/trained").value < 1e-9
     # the control is read even where it ranks as phi does
-    rows = call.rows(one_run, scored(folder, tmp_path, random=lambda phi, _: phi), SETTINGS)
+    rows = call.rows(one_run, scored(folder, random=lambda phi, _: phi), SETTINGS)
     assert only_row(rows, "one_run_p", "random/trained").value == only_row(rows, "one_run_p").value
 
 

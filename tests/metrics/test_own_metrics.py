@@ -113,10 +113,3 @@ def test_a_file_without_options_and_labels_has_none(tmp_path):
     path.write_text("def rows(case, options, rng):\n    return []\n")
     assert registry.options("metrics", "least", str(path)).model_fields == {}
     assert [quantity.name for quantity in registry.quantities("least", str(path), "mine")] == ["mine"]
-
-
-def test_a_metric_that_does_not_end_is_ended_at_its_time_limit(tmp_path):
-    (tmp_path / "mine.py").write_text(OWN.replace("values = ", "import time; time.sleep(60); values = "))
-    terms = {"time_limit": 0.3}
-    (failure,), _ = script.evaluated("mine", {"name": "mine", "options": {}}, str(tmp_path / "mine.py"), Known(), terms)
-    assert "mine.py: it was stopped after its time_limit of 0.3 s" in failure.sentence

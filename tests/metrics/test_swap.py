@@ -1,4 +1,4 @@
-"""All rows of the SWAP test: what they are made of, their limits, counts, reasons and invariances."""
+"""The SWAP test: its game, all of its rows, the cross-fitted choice, and what its intervals hold."""
 
 import itertools
 from dataclasses import replace
@@ -6,17 +6,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.metrics import _game, phi, swap
-from unlearning_audit.stats import crossed, paired, tail
+from unlearning_audit.metrics import _crossfit, _game, phi, privleak, swap
+from unlearning_audit.stats import crossed, paired, separation, tail
+from unlearning_audit.stats.readings import Question, readings
 
 import metric_calls as call
 import row_places
 from folder_cases import SETTINGS, Y, pair, population
 from row_places import about
-from swap_games import World, layout, signed_advantage
+from slow_cases import slow
+from swap_games import World, layout, read, signed_advantage
 
 
 def value_of(rows, metric, attack, setting=""):
@@ -274,3 +277,261 @@ def test_q_needs_swapped_pairs_and_scores():
     member.heldout[3] = False
     *_, last = call.rows(swap, scored(member), settings)
     assert ("heldout holds no sample" in last.note, last.metric) == (True, "advantage")
+
+
+def slow_advantage(decision, forget, heldout, split, block, weight):
+    """Definition 3.2 as it is written: mean over splits of the mean over models of a difference of rates."""
+    per_split = {}
+    for m in range(len(decision)):
+        rates = []
+        for side in (forget[m], heldout[m]):
+            total = sum(weight[x] for x in np.flatnonzero(side))
+            rates.append(sum(weight[x] * decision[m, x] for x in np.flatnonzero(side)) / total)
+        per_split.setdefault((block[m], split[m]), []).append(rates[0] - rates[1])
+    return np.mean([np.mean(values) for values in per_split.values()])
+
+
+def test_models_have_sides_if_each_forgot_something_and_never_saw_something():
+    some, rest = np.array([[1, 0, 0], [1, 0, 0]], bool), np.array([[1, 1, 1], [0, 0, 0]], bool)
+    for forget, heldout, sided in ((some, ~some, True), (rest, some, False), (some, rest, False)):
+        assert _game.sided(SimpleNamespace(forget=forget, heldout=heldout)) is sided
+
+
+@pytest.mark.parametrize("swapped", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_advantage_is_its_definition(swapped, weighted):
+    rng = np.random.default_rng(0)
+    membership = layout(rng, samples=40, pairs=3, k=8, models=3, swapped=swapped)
+    keep = np.delete(np.arange(18), [1, 8])  # splits of unequal numbers of models still count the same
+    membership = {name: value[keep] for name, value in membership.items()}
+    weight = rng.random(40) if weighted else np.ones(40)
+    decision = rng.random((16, 40)) < 0.4
+    rules = _game.game(**membership, weight=weight if weighted else None)
+    expected = slow_advantage(decision, **membership, weight=weight)
+    assert signed_advantage(rules, decision) == pytest.approx(expected, abs=1e-14)
+    for block in range(3):
+        of_pair = membership["block"] == block
+        part = {name: value[of_pair] for name, value in membership.items()}
+        expected = slow_advantage(decision[of_pair], **part, weight=weight)
+        assert read(rules, [decision], block).value[0] == pytest.approx(expected, abs=1e-14)
+
+
+def test_samples_of_a_block_are_those_that_any_of_its_models_forgot_or_held_out():
+    forget, heldout = np.zeros((2, 3, 40), bool)
+    forget[0, :3] = heldout[0, 3:5] = forget[1, 4:6] = heldout[1, 6] = forget[2, 10:] = heldout[2, :9] = True
+    rules = _game.game(forget=forget, heldout=heldout, split=np.array([0, 1, 0]), block=np.array([0, 0, 1]))
+    assert [_game.samples(rules, block) for block in (0, 1)] == [7, 39]
+
+
+def test_adversary_that_reads_only_the_sample_gains_nothing_from_a_swap():
+    rng = np.random.default_rng(1)
+    decision = np.tile(rng.random(200) < 0.3, (12, 1))
+    for seed in range(5):
+        membership = layout(np.random.default_rng(seed), samples=200, pairs=3, k=30, models=2)
+        rules = _game.game(**membership, weight=rng.random(200))
+        gains = [read(rules, [decision], block).value[0] for block in (None, 0, 1, 2)]
+        np.testing.assert_allclose(gains, 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 0.9, 1.09, 600.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
+def test_bounds_are_the_papers_formulas(epsilon, delta):
+    uncut = (4 - 4 * delta) / (np.exp(epsilon) + 1) - 1
+    with np.errstate(all="raise"):
+        assert swap.lower_bound(epsilon=epsilon, delta=delta) == pytest.approx(max(uncut, 0), abs=1e-12)
+    expected = min(2 * (1 - (2 - 2 * delta) / (np.exp(epsilon) + 1)), 1)
+    assert swap.advantage_bound(epsilon=epsilon, delta=delta) == pytest.approx(expected, abs=1e-12)
+
+
+def test_many_adversaries_that_only_guess_do_not_fool_crossfit():
+    """On random splits the best of 100 guesses on the sample alone looks strong, and is nothing on other samples."""
+    rng = np.random.default_rng(9)
+    optimistic, fair = [], []
+    for _ in range(30):
+        membership = layout(rng, samples=80, pairs=2, k=20, models=2, swapped=False)
+        rules = _game.game(**membership)
+        guesses = [np.tile(rng.random(80) < 0.5, (8, 1)) for _ in range(100)]
+        reading = read(rules, guesses)
+        optimistic.append(1 - np.abs(reading.value).max())
+        fair.append(_crossfit.quality(rules, guesses, reading, rng=rng, halvings=4).estimate.value)
+    assert np.mean(optimistic) < 0.82
+    assert abs(np.mean(fair) - 1) < 4 * np.std(fair) / np.sqrt(30)
+    assert np.std(fair) / np.sqrt(30) < 0.02
+
+
+def test_crossfit_takes_the_sign_that_it_chose_and_the_interval_of_what_was_always_chosen():
+    rng = np.random.default_rng(9)
+    membership = layout(rng, samples=80, pairs=2, k=25, models=2)
+    rules, guess = _game.game(**membership), rng.random((8, 80)) < 0.5
+    for turned in (False, True):
+        decisions = [membership["forget"] ^ (rng.random((8, 80)) < 0.2) ^ turned, guess]
+        reading = read(rules, decisions)
+        result = _crossfit.quality(rules, decisions, reading, rng=np.random.default_rng(0))
+        np.testing.assert_array_equal(result.weight, [-1 if turned else 1, 0])
+        half, estimate = crossed.half_widths(reading)[0], result.estimate
+        assert 0.05 < half < 0.5
+        assert (estimate.high - estimate.value, estimate.value - estimate.low) == pytest.approx((half, half), rel=1e-12)
+    decisions = [~membership["forget"], guess]
+    certain = _crossfit.quality(rules, decisions, read(rules, decisions), rng=np.random.default_rng(0))
+    assert certain.estimate.value == pytest.approx(0, abs=1e-12)
+
+
+def test_crossfit_of_models_that_stand_alone_says_so_and_of_tiny_sets_is_empty():
+    rng = np.random.default_rng(10)
+    membership = layout(rng, samples=40, pairs=1, k=10, models=1)
+    rules = _game.game(**membership)
+    decisions = [rng.random((2, 40)) < 0.5]
+    result = _crossfit.quality(rules, decisions, read(rules, decisions), rng=rng)
+    assert result.estimate.note.startswith("unbiased over samples only")
+    forget = np.array([[1, 0], [0, 1]], bool)
+    rules = _game.game(forget=forget, heldout=~forget, split=np.array([0, 1]), block=np.zeros(2, int))
+    result = _crossfit.quality(rules, [forget], read(rules, [forget]), rng=rng)
+    assert np.isnan(result.estimate.value)
+    assert result.estimate.note == "forget and heldout are too small to be halved"
+
+
+def test_the_odd_model_of_a_split_joins_either_half():
+    membership = layout(np.random.default_rng(12), samples=40, pairs=1, k=10, models=3)
+    first, second, whole = _crossfit._model_halves(_game.game(**membership), rng=np.random.default_rng(0), halvings=400)
+    assert not whole
+    for models in (slice(0, 3), slice(3, 6)):
+        count = (first[:, models] > 0).sum(axis=1)
+        np.testing.assert_array_equal(count + (second[:, models] > 0).sum(axis=1), 3)
+        assert set(count) == {1, 2}
+        assert abs((count == 1).mean() - 0.5) < 4 * 0.5 / np.sqrt(400)
+    np.testing.assert_allclose(first.sum(axis=1), 1)
+    np.testing.assert_allclose(second.sum(axis=1), 1)
+
+
+GAMES = 300
+LEAST = 0.93
+
+WORLDS = {
+    "retrain": World(leak=(0, 0, 0), cut=(0, 0.5, -0.5), sample_leak=0, model_leak=0),
+    "leaky models, no leak on average": World(leak=(0, 0, 0), cut=(0, 0.5, -0.5), model_leak=0.4),
+    "leak": World(leak=(0.8, 0.5, 0.2), cut=(0, 0.5, -0.5)),
+    "leak that varies with samples": World(leak=(0.8, 0.5, 0.2), cut=(0, 0.5, -0.5), sample_leak=1.5, noise=0.3),
+    "leak that varies with models": World(leak=(0.8, 0.7, 0.2), cut=(0, 0.5, -0.5), model_leak=1.0),
+}
+
+
+def play(world, *, games=GAMES, seed=0, models=3):
+    """Many games with 4 pairs that share 120 samples: rng, rules, scores and decisions."""
+    rng = np.random.default_rng(seed)
+    for _ in range(games):
+        membership = layout(rng, samples=120, pairs=4, k=25, models=models)
+        scores = world.scores(rng, membership["forget"])
+        yield rng, _game.game(**membership), scores, world.decisions(scores)
+
+
+@pytest.mark.parametrize("name", ["leak", *slow(*(name for name in WORLDS if name != "leak"))])
+def test_intervals_cover_the_truth_and_estimates_are_unbiased(name):
+    """Also that intervals are no wider than needed, and that the maximum is optimistic and cross-fitting is not."""
+    world = WORLDS[name]
+    quality = 1 - np.abs(world.advantage).max()
+    rows, inside = [], []
+    for rng, rules, scores, decisions in play(world):
+        reading, pair = read(rules, decisions), read(rules, decisions, 0)
+        part = separation.auc(score=scores[0][:, rules.columns], positive=rules.forget, negative=rules.heldout)
+        auc = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules))
+        half, half_pair, half_auc = (crossed.half_widths(r) for r in (reading, pair, auc))
+        q, q_pair = (swap.quality(r, n=1, rng=rng) for r in (reading, pair))
+        fair = _crossfit.quality(rules, decisions, reading, rng=rng)
+        target = 1 - fair.weight @ world.advantage
+        inside.append(
+            [
+                *(np.abs(reading.value - world.advantage) <= half),
+                *(np.abs(pair.value - world.advantage) <= half_pair),
+                *(b.low <= a <= b.high for b, a in zip(swap.adv_bar(reading, n=1), abs(world.advantage), strict=True)),
+                *(estimate.low <= quality <= estimate.high for estimate in (q, q_pair)),
+                fair.estimate.low <= target <= fair.estimate.high,
+                np.abs(auc.value[0] - world.auc[0]) <= half_auc[0],
+            ]
+        )
+        of_crossfit = fair.estimate.value
+        rows.append([*reading.value, of_crossfit - target, auc.value[0], *half, half_auc[0], q.value, of_crossfit])
+    assert (np.mean(inside, axis=0) >= LEAST).all(), np.mean(inside, axis=0)
+    rows = np.array(rows)
+    mean, sd = rows.mean(axis=0), rows.std(axis=0, ddof=1)
+    assert (np.abs(mean[:4] - [*world.advantage, 0]) < 4 * sd[:4] / np.sqrt(GAMES)).all(), "a bias"
+    assert (mean[5:9] < np.array([1.3, 1.3, 1.3, 1.4]) * 1.96 * sd[[0, 1, 2, 4]]).all(), "too wide"
+    if name == "retrain":
+        assert rows[:, 9].max() <= 1
+        assert mean[9] < 0.985
+        assert abs(mean[10] - 1) < 0.003
+        assert (rows[:, 10] > 1).any()
+
+
+def test_q_of_retrained_models_covers_one_for_ten_adversaries():
+    world = World(leak=(0,) * 10, cut=tuple(np.linspace(-1, 1, 10)), sample_leak=0, model_leak=0, common=0.2)
+    games = play(world, games=100, seed=1)
+    assert np.mean([swap.quality(read(rules, said), n=1, rng=rng).high == 1 for rng, rules, _, said in games]) >= LEAST
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_few_models_per_split_are_covered_too(models):
+    world = World(leak=(0.8, 0.2), cut=(0, 0.5), model_leak=0.6)
+    readings_of = [read(rules, decisions) for _, rules, _, decisions in play(world, seed=4, models=models)]
+    inside = [np.abs(reading.value - world.advantage) <= crossed.half_widths(reading) for reading in readings_of]
+    assert (np.mean(inside, axis=0) >= LEAST).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("leak", [0.0, 0.8, 2.5])
+def test_tpr_at_fpr_covers_the_truth(leak):
+    rng = np.random.default_rng(3)
+    world = World(leak=(leak,), cut=(0,), model=0, model_leak=0.1, noise=0.3)
+    out = np.hypot(world.sample, world.noise)
+    forgotten = np.sqrt(out**2 + world.sample_leak**2 + world.model_leak**2)
+    truth = ndtr((leak - out * ndtri(0.98)) / forgotten)
+    inside = 0
+    for _ in range(GAMES):
+        membership = layout(rng, samples=500, pairs=2, k=200, models=2)
+        score = world.scores(rng, membership["forget"])[0]
+        rules = _game.game(**membership)
+        tpr = swap.tpr(rules, score[:, rules.columns], 0.02)
+        inside += tpr.low <= truth <= tpr.high
+    assert inside / GAMES >= LEAST
+
+
+# ---------------------------------------------------------------- other pairs, where the leak differs from pair to pair
+
+K, LEAK, SPREAD = 60, 1.0, 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pairs", [2, 4, 8])
+def test_intervals_cover_what_other_pairs_would_show(pairs):
+    """Forgotten samples of a pair are more familiar by N(LEAK, SPREAD²)."""
+    leaks = LEAK + SPREAD * np.random.default_rng(0).standard_normal(400_000)
+    advantage = float(np.mean(ndtr(leaks - LEAK / 2) - ndtr(-LEAK / 2)))
+    truth = {"auc": float(ndtr(leaks / np.sqrt(2)).mean()), "advantage": advantage, "q": 1 - advantage}
+    rng, audits, key = np.random.default_rng(pairs), 150, ("mine", "trained")
+    hits = dict.fromkeys(truth, 0)
+    for _ in range(audits):
+        masks = layout(rng, samples=400, pairs=pairs, k=K, models=2)
+        leak = (LEAK + SPREAD * rng.standard_normal(pairs))[masks["block"]]
+        score = rng.standard_normal(masks["forget"].shape) + leak[:, None] * masks["forget"]
+        scores, how = {key: (score, score > LEAK / 2)}, {"sets": {"extended": [key]}, "fprs": (0.1,), "draws": 200}
+        rows = swap.evaluate(scores=scores, target=SimpleNamespace(**masks, weight=None), rng=rng, **how)
+        for row in rows:
+            if row.pair is None and row.metric in truth:
+                hits[row.metric] += row.ci_low <= truth[row.metric] <= row.ci_high
+    assert min(hits.values()) >= (0.93 - 2.6 * np.sqrt(0.93 * 0.07 / audits)) * audits, hits
+
+
+def test_aucs_and_rates_of_any_score_hold_for_other_pairs():
+    """As of RULI on pairs and of Min-K %: samples that differ, four pairs of three models a split, 150 studies."""
+    rng, estimates = np.random.default_rng(6), []
+    for _ in range(150):
+        masks = layout(rng, samples=400, pairs=4, k=K, models=3)
+        forget, heldout, block = masks["forget"], masks["heldout"], masks["block"]
+        leak = (LEAK + SPREAD * rng.standard_normal(4))[block][:, None]
+        score = 0.7 * (rng.standard_normal(400) + rng.standard_normal(forget.shape)) + leak * forget
+        of_pairs = readings(Question(score - LEAK / 2, forget, heldout, unit=block), fpr=(0.1,))
+        of_text = privleak.auc(score, forget, heldout, split=masks["split"], block=block)
+        estimates.append([*of_pairs.values(), of_text])
+    value = np.array([[estimate.value for estimate in row] for row in estimates])
+    half = np.array([[(estimate.high - estimate.low) / 2 for estimate in row] for row in estimates])
+    held = (np.abs(value - value.mean(axis=0)) < half).mean(axis=0)
+    assert (held > 0.88).all(), held
