@@ -148,30 +148,23 @@ def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):
 
 
 @pytest.mark.parametrize(
-    ("metric", "options", "refused"),
-    [
-        (ruli_on_pairs, {}, "fewer than 2: train more"),
-        (competition_on_pairs, {}, "at least two unlearned and two"),
-    ],
+    ("metric", "least", "refused"),
+    [(ruli_on_pairs, ruli_on_pairs.Options().minimum + 1, "fewer than 2: train more"),
+     (competition_on_pairs, 2, "at least two unlearned and two")],
     ids=["ruli", "competition"],
-)
-def test_the_least_number_of_models_that_is_declared_is_the_least_that_can_be_scored(
-    tmp_path, metric, options, refused
-):
-    (option, declared), *others = metric.PROTOCOL_MINIMUM.items()
-    chosen = metric.Options(**options)
-    name, more = declared if isinstance(declared, tuple) else (None, declared)
-    least = more + (getattr(chosen, name) if name else 0)
-    assert not others
+)  # fmt: skip
+def test_the_least_number_of_models_that_is_declared_is_the_least_that_can_be_scored(tmp_path, metric, least, refused):
+    declared = 2 if metric is competition_on_pairs else ("minimum", 1)
+    assert {"models_per_split": declared} == metric.PROTOCOL_MINIMUM
     for number in (least, least - 1):
-        files = Folder(tmp_path / str(number), memberships(1, **{option: number}))
+        files = Folder(tmp_path / str(number), memberships(1, models_per_split=number))
         retrain = files.add("retrained", retrained)
         case = files.case(files.add("original", trained), retrain, retrain, files.add("control", retrained))
         if number == least:
-            assert any(np.isfinite(row.value) for row in metric.rows(case, chosen, np.random.default_rng(0)))
+            assert any(np.isfinite(row.value) for row in call.rows(metric, case, {}))
         else:
             with pytest.raises(ValueError, match=refused):
-                metric.rows(case, chosen, np.random.default_rng(0))
+                call.rows(metric, case, {})
 
 
 # ---------------------------------------------------------------- competition
