@@ -9,7 +9,7 @@ import torch
 from scipy import optimize, special, stats
 from torch import nn
 from torch.nn import functional
-from unlearning_audit.methods import _certified, newton, noisy_finetune
+from unlearning_audit.methods import _certified, noisy_finetune
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
@@ -158,22 +158,6 @@ def test_newton_steps_come_near_to_retraining_which_lies_within_the_bound(fitted
     assert (after < before / 3).all()
     assert (at_last < 1e-5 * before).all()
     assert ((after <= bounds(caplog)) & (bounds(caplog) < 100 * after)).all()
-
-
-def test_slope_and_curvature_are_those_of_the_loss(fitted):
-    stack, _ = fitted
-    _, retain = rows(stack.seeds)
-    index = torch.from_numpy(retain.index[0])
-    inputs, y = newton.features(stack, 0, index), stack.labels_of(0, index)
-
-    def loss(w):
-        return functional.cross_entropy(inputs @ w.T, y) + 0.005 * w.square().sum()
-
-    w = of(stack)[0] + 0.1
-    slope = torch.autograd.functional.jacobian(loss, w)
-    curvature = torch.autograd.functional.hessian(loss, w).reshape(28, 28)
-    assert torch.allclose(newton.slope(w, inputs, y, 0.01), slope, atol=1e-12)
-    assert torch.allclose(newton.hessian(w, inputs, 0.01), curvature, atol=1e-12)
 
 
 def test_noise_hides_the_bound(fitted, caplog):

@@ -28,44 +28,44 @@ def test_published_code_runs_as_it_is_and_depends_on_the_model_s_seed_alone(tmp_
     assert not list(tmp_path.rglob("__pycache__"))
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("net", "model"), ("student", "model"), ("retain", "retain_loader"), ("train_forget_loader", "forget_loader"),
-        ("retain_train_dl", "retain_loader"), ("retain_valid_dl", "val_loader"), ("forget_valid_dl", "forget_loader"),
-        ("valid_dl", "val_loader"), ("test_loader", "val_loader"), ("test", "val_loader"), ("remain_dataset",
-        "retain_data"), ("full_train_dl", "train_loader"), ("trainset", "train_data"), ("unlearn_data", "forget_data"),
-        ("device_", "device"), ("num_classes", "num_classes"), ("model_t", "original"), ("args", "args"),
-        ("alpha", None), ("forget_class", None), ("train_epochs", None), ("unlearn_lr", None), ("allowed", None),
-        ("dataset_name", None), ("retain_weight", None), ("D_forget", "forget_loader"),
-        ("forgetLoader", "forget_loader"), ("loader_remain", "retain_loader"), ("erased_samples", "forget_data"),
-        ("remain_batch", "retain_loader"), ("forgetset", "forget_data"), ("cifar_forget_loader", "forget_loader"),
-        ("DForget", "forget_loader"), ("noisy_loader", None), ("clean_loader", None), ("df", None), ("D_r", None),
-        ("forget_and_retain_loader", None), ("non_forget_loader", None), ("num_forget_samples", None), ("all", None),
-        ("use_train_set", None), ("forgery_loader", None), ("testify", None), ("model_f", None),
-    ],
-)  # fmt: skip
-def test_parameters_are_known_by_their_names(name, expected):
-    assert role(name) == expected
+#: What is given to a function → names of parameters that receive it.
+ROLES = {
+    "model": "net student",
+    "original": "model_t",
+    "args": "args",
+    "device": "device_",
+    "num_classes": "num_classes",
+    "retain_loader": "retain retain_train_dl loader_remain remain_batch D_retain retainLoader remaining_dl RETAIN",
+    "retain_data": "remain_dataset retain_samples to_keep_set retainset2",
+    "forget_loader": "train_forget_loader forget_valid_dl D_forget forgetLoader cifar_forget_loader DForget removed_dl "
+                     "unlearn_batch erased delete FORGET",
+    "forget_data": "unlearn_data erased_samples forgetset to_unlearn_set forgetset1",
+    "val_loader": "retain_valid_dl valid_dl test_loader test",
+    "train_loader": "full_train_dl",
+    "train_data": "trainset",
+    None: "alpha forget_class train_epochs unlearn_lr allowed dataset_name retain_weight noisy_loader clean_loader df "
+          "D_r forget_and_retain_loader non_forget_loader num_forget_samples all use_train_set forgery_loader testify "
+          "model_f",
+}  # fmt: skip
+
+
+def test_parameters_are_known_by_their_names():
+    expected = {name: what for what, names in ROLES.items() for name in names.split()}
+    assert {name: role(name) for name in expected} == expected
 
 
 def parameters(*names):
     return [Parameter(name, True) for name in names]
 
 
-NAMES = [
-    ("forget_loader", "retain_loader"), ("D_forget", "D_retain"), ("loader_forget", "loader_retain"), ("df", "dr"),
-    ("forget_samples", "retain_samples"), ("unlearn_batch", "remain_batch"), ("D_f", "D_r"), ("Df", "Dr"),
-    ("forgetLoader", "retainLoader"), ("erased", "kept"), ("delete", "keep"), ("removed_dl", "remaining_dl"),
-    ("df_loader", "dr_loader"), ("FORGET", "RETAIN"), ("to_unlearn_set", "to_keep_set"), ("forgetset1", "retainset2"),
-]  # fmt: skip
+PAIRS = ["forget_loader retain_loader", "df dr", "df_loader dr_loader", "D_f D_r", "Df Dr", "delete keep"]
 
 
-@pytest.mark.parametrize(("forget", "retain"), NAMES)
-@pytest.mark.parametrize("order", ["model forget retain", "model retain forget", "forget retain model"])
-def test_names_and_never_the_order_say_what_is_to_be_forgotten(forget, retain, order):
-    names = order.replace("forget", "{f}").replace("retain", "{r}").format(f=forget, r=retain).split()
-    places = assigned(parameters(*names), {}, {}, more=False)
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("order", ["model {f} {r}", "model {r} {f}", "{f} {r} model"])
+def test_names_and_never_the_order_say_what_is_to_be_forgotten(pair, order):
+    forget, retain = pair.split()
+    places = assigned(parameters(*order.format(f=forget, r=retain).split()), {}, {}, more=False)
     assert [places[name].partition("_")[0] for name in ("model", forget, retain)] == ["model", "forget", "retain"]
 
 

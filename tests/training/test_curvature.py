@@ -1,9 +1,7 @@
 """Gradients and Fisher information against a closed form and plain loops."""
 
-import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.nn.functional import cross_entropy
 from unlearning_audit.training import curvature
 
@@ -54,26 +52,6 @@ def test_all_that_is_made_of_gradients_is_what_a_loop_over_samples_and_labels_ma
             assert (actual[kind][name] - value).abs().max() < 1e-10, (kind, name)
             assert value.abs().max() > 1e-6
     assert (curvature.squared_norms(*network) - norms).abs().max() < 1e-10
-
-
-def test_logistic_regression_in_closed_form():
-    """Softmax regression: ∂CE/∂W_c = (p_c − 1[y = c])·x, so F_c = mean p_c(1 − p_c)·x² under model labels, and
-    ‖∇‖² = ‖p − e_y‖²·(‖x‖² + 1)."""
-    rng = np.random.default_rng(0)
-    x, w, b = rng.normal(size=(20, 3)), rng.normal(size=(4, 3)), rng.normal(size=4)
-    y = rng.integers(0, 4, 20)
-    z = x @ w.T + b
-    p = np.exp(z) / np.exp(z).sum(1, keepdims=True)
-    model = nn.Sequential(nn.Linear(3, 4)).double()
-    weights = {"0.weight": torch.from_numpy(w), "0.bias": torch.from_numpy(b)}
-    network = model, weights, {}, torch.from_numpy(x), torch.from_numpy(y)
-    spread, error = p * (1 - p), (p - np.eye(4)[y]) ** 2
-    for labels, factor in (("model", spread), ("observed", error)):
-        fisher = curvature.squares(*network, labels=labels)
-        assert np.abs(fisher["0.weight"].numpy() - factor.T @ x**2 / 20).max() < 1e-12
-        assert np.abs(fisher["0.bias"].numpy() - factor.mean(0)).max() < 1e-12
-    norms = curvature.squared_norms(*network).numpy()
-    assert np.abs(norms - error.sum(1) * ((x**2).sum(1) + 1)).max() < 1e-12
 
 
 def test_on_a_card_as_many_samples_are_worked_on_at_once_as_a_gibibyte_holds_gradients_of():

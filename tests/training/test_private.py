@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 from torch.func import functional_call
-from unlearning_audit.models import mlp
 from unlearning_audit.training import private
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
@@ -110,33 +109,18 @@ def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
 # ---------------------------------------------------------------- the batches
 
 
-def test_samples_are_drawn_independently_at_the_stated_rate():
+def test_samples_of_the_model_are_drawn_independently_at_the_stated_rate():
     stack, rows = make(samples=200, k=190, batch_size=20, epochs=200)
-    sizes = np.array([len(x) for x, _ in batches(stack, 0, rows)])
+    drawn = [index[0].numpy() for index, _ in private.Poisson(stack, [1], rows, 1)]
+    assert set(np.concatenate(drawn)) == set(rows.index[1]) != set(rows.index[0])
+    assert all(len(set(index)) == len(index) for index in drawn)
+    sizes = np.array([*map(len, drawn)])
     steps, rate = 2000, 1 / 10  # ⌈190/20⌉ steps in an epoch
     variance = 190 * rate * (1 - rate)
     assert len(sizes) == steps
     assert sizes.mean() == pytest.approx(190 * rate, abs=4 * math.sqrt(variance / steps))
     # Binomial: neither 0 as in a fixed batch nor doubled. By a normal approximation of the variance's own spread.
     assert sizes.var(ddof=1) == pytest.approx(variance, rel=4 * math.sqrt(2 / steps))
-
-
-def test_a_model_reads_its_own_rows_with_its_own_labels_scaled():
-    x = np.arange(200, dtype=np.uint8).reshape(200, 1)
-    labels = np.stack([np.arange(200) % 10, np.arange(200) % 7])
-    build = lambda: mlp.build(mlp.Options(hidden=(4,)), (1,), 10)  # noqa: E731
-    rows = Rows(np.stack([np.arange(0, 100), np.arange(50, 150)]))
-    stack = ModelStack.create(build, x, labels, [1, 2], recipe=Recipe(batch_size=10, epochs=5, dp={"epsilon": 8}))
-    for m, modulus in enumerate((10, 7)):
-        samples = set()
-        for values, label in batches(stack, m, rows):
-            sample = (values[:, 0] * 255).round().long()
-            assert torch.equal(values[:, 0], sample.float() / 255)
-            assert torch.equal(label, sample % modulus)
-            assert len(sample.unique()) == len(sample)
-            samples |= set(sample.tolist())
-        assert samples <= set(rows.index[m].tolist())
-        assert len(samples) > 90
 
 
 @pytest.mark.parametrize(

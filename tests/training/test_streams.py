@@ -8,6 +8,19 @@ import torch
 from unlearning_audit.training.streams import Order, Rows, crop_and_flip
 
 
+def test_what_cannot_be_read_is_told():
+    mask = np.array([[1, 1, 0, 0], [1, 0, 1, 1]], bool)
+    assert Rows.where(mask[:, [0, 1, 2]]).index.tolist() == [[0, 1], [0, 2]]
+    for message, attempt in (
+        ("equally many samples, found 2 to 3", lambda: Rows.where(mask)),
+        ("no rows", lambda: next(iter(Order(Rows(np.empty((2, 0), np.int64)), [1, 2], "p", 4)))),
+        ("crop_flip is for images, and a sample here is .7,.; set it to none",
+         lambda: crop_and_flip(torch.zeros(2, 3, 7), np.zeros((2, 3, 3), np.uint8))),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            attempt()
+
+
 def some_rows(models=3, k=11):
     rng = np.random.default_rng(0)
     return Rows(np.stack([rng.permutation(50)[:k] for _ in range(models)]))
@@ -21,6 +34,8 @@ def passes(order: Order, count: int) -> np.ndarray:
 
 def test_every_pass_reads_each_model_s_rows_once_and_in_a_new_order():
     rows = some_rows()
+    order = Order(rows, [1, 2, 3], "p", 4)
+    assert [batch.shape for batch, _ in itertools.islice(order, 4)] == [(3, 4), (3, 4), (3, 3), (3, 4)]
     read = passes(Order(rows, [1, 2, 3], "p", 4), 3)
     assert (np.sort(read, 2) == np.sort(rows.index, 1)).all()
     assert not (read[0] == read[1]).all(1).any()
@@ -37,23 +52,12 @@ def test_ranked_rows_are_read_by_falling_score_in_every_pass():
     assert jitter.amax() > 1
 
 
-def test_batches_have_the_asked_size_and_the_last_what_is_left():
-    order = Order(some_rows(), [1, 2, 3], "p", 4)
-    assert order.steps == 3
-    assert [batch.shape for batch, _ in itertools.islice(order, 4)] == [(3, 4), (3, 4), (3, 3), (3, 4)]
-
-
 def test_the_order_depends_on_the_seed_and_the_purpose_alone():
     rows = some_rows()
     whole = passes(Order(rows, [1, 2, 3], "p", 4), 2)
     assert (passes(Order(rows[[2, 0]], [3, 1], "p", 11), 2) == whole[:, [2, 0]]).all()
     assert (passes(Order(rows, [1, 2, 3], "q", 4), 2) != whole).any(2).all()
     assert (passes(Order(rows, [4, 5, 6], "p", 4), 2) != whole).any(2).all()
-
-
-def test_only_images_can_be_shifted():
-    with pytest.raises(ValueError, match=r"crop_flip is for images, and a sample here is \(7,\); set it to none"):
-        crop_and_flip(torch.zeros(2, 3, 7), np.zeros((2, 3, 3), np.uint8))
 
 
 def test_jitter_covers_its_range_belongs_to_the_model_and_leaves_the_order_alone():
@@ -64,20 +68,6 @@ def test_jitter_covers_its_range_belongs_to_the_model_and_leaves_the_order_alone
     assert jitter.amin((0, 1)).tolist() == [0, 0, 0]
     assert jitter.amax((0, 1)).tolist() == [8, 8, 1]
     assert (next(iter(Order(rows[[1]], [2], "p", 200, jitter=True)))[1] == jitter[[1]]).all()
-
-
-def test_models_of_one_batch_must_have_equally_many_samples():
-    mask = np.array([[1, 1, 0, 0], [1, 0, 1, 1]], bool)
-    with pytest.raises(ValueError, match="equally many samples, found 2 to 3"):
-        Rows.where(mask)
-    assert Rows.where(mask[:, [0, 1, 2]]).index.tolist() == [[0, 1], [0, 2]]
-
-
-def test_a_stream_without_rows_is_an_error_and_no_endless_loop():
-    order = Order(Rows(np.empty((2, 0), np.int64)), [1, 2], "p", 4)
-    assert order.steps == 0
-    with pytest.raises(ValueError, match="no rows"):
-        next(iter(order))
 
 
 def test_rows_can_be_joined_and_sampled_model_by_model():
