@@ -26,6 +26,7 @@ def test_retrfinal_forgets_the_old_head_and_ftfinal_starts_from_it():
     assert not same(unlearned(stack, "ftfinal"), unlearned(headless, "ftfinal"))
     start = unlearned(stack, "retrfinal", epochs=0)
     assert not torch.equal(start.parameters["4.weight"], stack.parameters["4.weight"])
+    assert not torch.equal(start.parameters["4.weight"][0], start.parameters["4.weight"][1])
 
 
 @pytest.mark.parametrize("build", [mlp, conv])

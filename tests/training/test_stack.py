@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 from unlearning_audit.training.recipe import Recipe
-from unlearning_audit.training.streams import Rows
+from unlearning_audit.training.streams import Rows, Stream
 
 import stack_cases as cases
 from stack_cases import CLASSES, RECIPE, SEEDS, conv, fresh, masks, mlp, part, rows, same, state, tanh, trained
@@ -77,6 +77,18 @@ def test_noise_is_normal_and_keyed():
     assert abs(float(flat.std()) - 1) < 4 / (2 * len(flat)) ** 0.5
     assert all(torch.equal(v, noise[k][[2, 0]]) for k, v in part(stack, [2, 0]).noise("p").items())
     assert not torch.equal(stack.noise("q")["0.weight"], noise["0.weight"])
+
+
+@pytest.mark.parametrize("backend", ["stacked", "serial"])
+def test_a_teacher_stays_what_the_stack_was(backend):
+    stack = trained(conv, SEEDS[:3], backend=backend)
+    teacher, before = stack.frozen(), stack.logits()
+    stack.fit(Stream(rows(stack.seeds)[1]), optimiser=SHORT, epochs=1, purpose="p")
+    for group in stack.engine.groups(3):
+        answer = teacher(stack.read(group, torch.tensor([[1, 2, 3]] * len(group))))
+        assert not answer.requires_grad
+        assert np.abs(answer.numpy() - before[group][:, 1:4]).max() < 1e-5
+    assert np.abs(stack.logits() - before).max() > 1e-3
 
 
 def test_a_model_can_be_taken_out_and_put_back():
