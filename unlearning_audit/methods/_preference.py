@@ -10,14 +10,16 @@ from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _t
 Relabelled = Callable[[Batch, Tensor], Tensor]
 
 
-def views(stack: ModelStack, kind: str, forget: Rows) -> Tensor | None:
+def views(stack: ModelStack, kind: str, forget: Rows, missing: str) -> Tensor:
     """Return the views of one ``kind``, such as refusals, of all samples: rows of data, int64 [samples, most views of a
     sample], −1 where a sample has fewer.
 
-    Return None if the data have no such views, or if a sample to forget has none.
+    Raises ValueError with the sentence ``missing`` if the data have no such views, or if a sample to forget has none.
     """
     table = stack.views.get(kind)
-    return None if table is None or (table[forget.index, 0] < 0).any() else table
+    if table is None or (table[forget.index, 0] < 0).any():
+        raise ValueError(missing)
+    return table
 
 
 def preferred(difference: Tensor, beta: float) -> Tensor:

@@ -39,12 +39,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     if _tokens.reading(stack) is None:
         step: tuple[Stream, ...] = (over_label(stack, forget, likeliest_other, options.beta),)
     else:
-        alternates = views(stack, "alternate", forget)
-        if alternates is None:
-            raise ValueError(
-                "altpo needs an alternate answer for each sample to forget; give the data (question_answer) a column "
-                "alternate"
-            )
+        missing = "an alternate answer for each sample to forget; give the data (question_answer) a column alternate"
+        alternates = views(stack, "alternate", forget, f"altpo needs {missing}")
         step = over_view(stack, forget, repeated(alternates), options.beta)
     _tokens.descend(stack, step, retain, options)
 

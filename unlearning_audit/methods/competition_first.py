@@ -57,6 +57,9 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     from unlearning_audit.training.engine import StackedChain
 
+    def towards_uniform(batch: Batch) -> Tensor:
+        return distillation(batch.logits, batch.logits.new_zeros(batch.logits.shape))
+
     def contrast(batch: Batch) -> Tensor:
         assert batch.first is not None
         similarity = (
@@ -69,10 +72,3 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     forget_round = Stream(forget, loss=None), Stream(retain, loss=contrast, batch_size=options.contrast_batch_size)
     optimisers = options.contrast, options.repair
     stack.fit(forget_round, Stream(retain), optimiser=optimisers, epochs=options.epochs, purpose="unlearn")
-
-
-def towards_uniform(batch: Batch) -> Tensor:
-    """Return KL(uniform ‖ prediction) of each sample, [n, b]."""
-    import torch
-
-    return distillation(batch.logits, torch.zeros_like(batch.logits))

@@ -39,8 +39,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         wrong_labels = RandomLabels(stack, "other", redraw=False)
         step: tuple[Stream, ...] = (over_label(stack, forget, lambda batch, _: wrong_labels(batch), options.beta),)
     else:
-        refusals = views(stack, "refusal", forget)
-        if refusals is None:
-            raise ValueError("idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)")
+        missing = "idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)"
+        refusals = views(stack, "refusal", forget, missing)
         step = over_view(stack, forget, refusals[:, :1], options.beta)
     _tokens.descend(stack, step, retain, options)
