@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from unlearning_audit.methods import fisher
+from unlearning_audit.methods import fisher, sham
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
@@ -132,7 +132,7 @@ def sizes(model, x, y):
 def test_ssd_by_a_plain_loop(name, importance, size, options):
     stack = trained(seeds=SEEDS[:3], dtype=torch.float64)
     forget, retain = rows(stack.seeds)
-    after = unlearned(stack, name, lam=0.9, **options)
+    after = unlearned(stack, name, lam=1.3, **options)
     dampened = 0
     for m, seed in enumerate(stack.seeds):
         totals = []
@@ -143,7 +143,7 @@ def test_ssd_by_a_plain_loop(name, importance, size, options):
             totals.append({k: sum(of[k] for of in of_parts) / len(parts) for k in stack.parameters})
         for k, v in stack.parameters.items():
             overall, lost = totals[0][k], totals[1][k]
-            factor = torch.where(lost > options["a"] * overall, (0.9 * overall / lost).clamp(max=1), 1.0)
+            factor = torch.where(lost > options["a"] * overall, (1.3 * overall / lost).clamp(max=1), 1.0)
             dampened += int((factor < 1).sum())
             assert (after.parameters[k][m] - factor * v[m]).abs().max() < 1e-12
     assert dampened > 20
@@ -170,3 +170,30 @@ def test_amnesiac_without_a_record_says_what_to_set():
     stack.updates = None
     with pytest.raises(ValueError, match=r"set recipe\.record_updates to true and train again"):
         unlearned(stack, "amnesiac")
+
+
+# ---------------------------------------------------------------- sham
+
+
+def norms(state, before):
+    return torch.stack([(state.parameters[k] - v).flatten(1).norm(dim=1) for k, v in before.parameters.items()])
+
+
+def test_every_tensor_of_every_model_moves_as_far_as_by_the_method():
+    before = trained()
+    by_method, stack = unlearned(before, "neggrad"), before.copy()
+    stack.alike = by_method
+    sham.unlearn(stack, *rows(stack.seeds), sham.Options(like="neggrad"))
+    torch.testing.assert_close(norms(stack, before), norms(by_method, before), rtol=1e-4, atol=1e-7)
+    both = [torch.cat([(of.parameters[k] - v).flatten(1) for k, v in before.parameters.items()], 1)
+            for of in (stack, by_method)]  # fmt: skip
+    # in so many dimensions a random direction is nearly orthogonal to any other
+    cosine = torch.cosine_similarity(*both)
+    assert (cosine.abs() < 5 / both[0].shape[1] ** 0.5).all()
+
+
+def test_without_a_method_it_moves_by_a_share_of_the_weights():
+    before = trained()
+    stack = unlearned(before, "sham", size=0.1)
+    whole = torch.stack([v.flatten(1).norm(dim=1) for v in before.parameters.values()])
+    torch.testing.assert_close(norms(stack, before), 0.1 * whole, rtol=1e-4, atol=1e-7)

@@ -1,18 +1,20 @@
 """The parts of a fit: what moves, in which order, by how much, and what is recorded of it."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from unlearning_audit.models import cnn
-from unlearning_audit.training import lanes
+from unlearning_audit.training import heartbeat, lanes
 from unlearning_audit.training.fitting import Fit
 from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows, Stream, fit_labels
 
-from stack_cases import SEEDS, batches, conv, fresh, masks, mlp, rows, same, trained
+from stack_cases import RECIPE, SEEDS, batches, conv, fresh, masks, mlp, rows, same, trained
 
 SHORT = Recipe(lr=0.1, momentum=0.9, weight_decay=5e-4, batch_size=8, epochs=1)
 
@@ -103,3 +105,16 @@ def test_a_last_batch_of_one_sample_that_cannot_be_normalised_is_said(monkeypatc
     with pytest.raises(ValueError, match=r"^batch_size: 17 rows in batches of 16 make a batch of one sample"):
         stack.train(Rows(np.arange(17)[None]))
     stack.train(Rows(np.arange(16)[None]))
+
+
+# ---------------------------------------------------------------- progress
+
+
+def test_a_fit_says_where_it_is(monkeypatch, capsys):
+    ticks = itertools.count(step=30.0)
+    monkeypatch.setattr(heartbeat, "monotonic", lambda: next(ticks))
+    trained(mlp, recipe=RECIPE.model_copy(update={"epochs": 2}))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("train: model")
+    assert lines[0].endswith("of 8, epoch 1 of 2, step 2 of 6, after 1 min"), lines[0]
+    assert any("epoch 2 of 2" in line for line in lines)

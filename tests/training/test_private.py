@@ -5,16 +5,41 @@ import math
 import numpy as np
 import pytest
 import torch
+from opacus.accountants import PRVAccountant, RDPAccountant
 from torch import nn
 from torch.func import functional_call
+from unlearning_audit.methods import _certified
+from unlearning_audit.models import cnn, mlp
 from unlearning_audit.training import private
-from unlearning_audit.training.recipe import Recipe
+from unlearning_audit.training.recipe import Privacy, Recipe
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
-from private_cases import batches, convolutional, make, perceptron
-
 HUGE = 1e9
+
+
+def perceptron():
+    return mlp.build(mlp.Options(hidden=(7,)), (5,), 3)
+
+
+def convolutional(norm="group"):
+    return cnn.build(cnn.Options(channels=(4, 8), norm=norm, groups=2, mean=(0.5,), std=(0.2,)), (1, 8, 8), 3)
+
+
+def make(build=perceptron, seeds=(3, 5, 8), *, shape=(5,), samples=40, k=20, dtype=torch.float64, **recipe):
+    """A stack on random data, and rows that differ between models with equal seeds having equal rows."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random((samples, *shape)), rng.integers(0, 3, samples)
+    rows = Rows(np.stack([np.random.default_rng(seed).permutation(samples)[:k] for seed in seeds]))
+    recipe = Recipe(**{"batch_size": 8, "epochs": 3, "dp": {"epsilon": 8}} | recipe)
+    return ModelStack.create(build, x.astype(np.float32), y, seeds, recipe=recipe, dtype=dtype), rows
+
+
+def batches(stack, m, rows):
+    """The Poisson batches of model m: samples [b, …] scaled and augmented, labels int64 [b]."""
+    for index, jitter in private.Poisson(stack, [m], rows, 1):
+        batch = stack.read([m], index, jitter)
+        yield batch.x[0], batch.labels[0]
 
 
 def by_hand(stack, m, rows, *, clip):
@@ -226,3 +251,42 @@ def test_the_norms_are_confirmed_without_drawing_from_a_stream(network):
     private.confirm(stack, rows.index[0][:2])
     assert torch.equal(torch.rand(3), expected)
     assert all(parameter.grad is None for parameter in stack.model.parameters())
+
+
+# ---------------------------------------------------------------- the budget
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0, 32.0, 600.0])
+def test_full_batches_keep_the_budget_by_the_exact_curve_of_the_gaussian_mechanism(epsilon):
+    """Balle and Wang (2018), theorem 8: T steps at sensitivity 1 are one Gaussian with μ = √T/σ."""
+    steps, delta = 30, 1e-5
+    mu = math.sqrt(steps) / private.noise_multiplier(Privacy(epsilon=epsilon, delta=delta), 1.0, steps)
+
+    # Rényi accounting is loose, but by less than a quarter.
+    assert _certified.delta(epsilon, mu) <= delta < _certified.delta(0.75 * epsilon, mu)
+
+
+@pytest.mark.filterwarnings("ignore:Optimal order")
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_a_tighter_accountant_confirms_the_budget_of_poisson_batches(epsilon):
+    accountant = PRVAccountant()
+    accountant.history = [(private.noise_multiplier(Privacy(epsilon=epsilon), 0.1, 200), 0.1, 200)]
+    assert 0.85 * epsilon < accountant.get_epsilon(1e-5, eps_error=0.02) <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 32.0])
+def test_training_reports_what_it_spent(epsilon):
+    stack, rows = make(dp={"epsilon": epsilon, "delta": 1e-4, "max_grad_norm": 0.6})
+    stack.train(rows)
+    report = stack.privacy
+    assert 0.95 * epsilon <= report["epsilon"] <= epsilon
+    assert report == report | {"delta": 1e-4, "max_grad_norm": 0.6, "sample_rate": 1 / 3, "steps": 9}
+    accountant = RDPAccountant()
+    accountant.history = [(report["noise_multiplier"], 1 / 3, 9)]
+    assert report["epsilon"] == accountant.get_epsilon(1e-4)
+
+
+def test_an_impossible_budget_is_refused():
+    stack, rows = make(dp={"epsilon": 0.01})
+    with pytest.raises(ValueError, match=r"dp\.epsilon: 0\.01 .* out of reach in 9 steps"):
+        stack.train(rows)
