@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional
-from transformers import AutoModelForCausalLM, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+from transformers import AutoModelForCausalLM, BertConfig, BertModel, GPT2LMHeadModel
 from unlearning_audit.metrics import _text
 from unlearning_audit.models import bert, distilbert, embedding_bag, gpt2, gpt_neox, llama
 from unlearning_audit.models._passage import mean_nll, two_classes
@@ -14,7 +14,7 @@ from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
 from stack_cases import fresh
-from text_cases import LENGTH, SEEDS, VOCABULARY, passages, stack
+from text_cases import LENGTH, SEEDS, VOCABULARY, passages, save_models, stack
 
 CAUSAL = (gpt2, gpt_neox, llama)
 
@@ -173,30 +173,18 @@ def test_a_table_of_bigrams_has_the_closed_form_of_every_reading():
     assert tokens.readings(models, np.arange(3)).shape == (1, 3, 2, 4)
 
 
-def test_methods_that_need_a_final_layer_refuse_tied_weights():
-    with pytest.raises(ValueError, match="no final layer of its own"):
-        _ = stack().head
-
-
 # ---------------------------------------------------------------- weights from a folder
 
 
-@pytest.fixture
-def saved(tmp_path):
-    config = GPT2Config(vocab_size=VOCABULARY, n_positions=12, n_embd=12, n_layer=1, n_head=2,
-                        bos_token_id=None, eos_token_id=None)  # fmt: skip
-    model = GPT2LMHeadModel(config)
-    model.save_pretrained(tmp_path / "tiny")
-    return tmp_path / "tiny", model
-
-
-def test_weights_come_from_a_folder(saved):
-    path, reference = saved
-    model = gpt2.build(gpt2.Options(weights=str(path)), (LENGTH,), 2)
+def test_weights_come_from_a_folder(tmp_path):
+    save_models(tmp_path)
+    options = gpt2.Options(weights=str(tmp_path / "gpt2"))
+    reference = GPT2LMHeadModel.from_pretrained(options.weights)
+    model = gpt2.build(options, (LENGTH,), 2)
     for name, value in reference.transformer.state_dict().items():
         assert torch.equal(model.trunk.state_dict()[name], value), name
     assert model.vocabulary == VOCABULARY
-    second = gpt2.build(gpt2.Options(weights=str(path)), (LENGTH,), 2)
+    second = gpt2.build(options, (LENGTH,), 2)
     with torch.no_grad():
         next(second.parameters()).zero_()
     assert next(model.parameters()).any(), "models share no memory"
@@ -213,11 +201,11 @@ def test_an_encoder_takes_its_trunk_from_a_folder(tmp_path):
     assert all(torch.equal(reference.state_dict()[name], value) for name, value in trunk.items())
 
 
-def test_unusable_weights_and_samples_are_refused(saved, tmp_path, monkeypatch):
+def test_unusable_weights_and_samples_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    path, _ = saved
-    with pytest.raises(ValueError, match=r"12 positions; shorten data.length"):
-        gpt2.build(gpt2.Options(weights=str(path)), (13,), 2)
+    save_models(tmp_path)
+    with pytest.raises(ValueError, match=rf"{LENGTH} positions; shorten data.length"):
+        gpt2.build(gpt2.Options(weights=str(tmp_path / "gpt2")), (LENGTH + 1,), 2)
     with pytest.raises(ValueError, match=r"weights: .*nothing.* name a folder"):
         gpt2.build(gpt2.Options(weights=str(tmp_path / "nothing")), (LENGTH,), 2)
     for module in (gpt2, embedding_bag, bert):
