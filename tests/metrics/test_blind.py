@@ -101,11 +101,6 @@ def test_principal_components_keep_distances_and_see_no_scale():
     assert (blind.principal(np.full((4, 1), 3.0), 1) == 0).all()
 
 
-def test_rows_are_means_over_target_models():
-    same = (Row("a", 0.25, 0.0, 0.5, 9, "x"), Row("a", 0.75, 0.5, 1.5, 8, "x"), Row("a", 0.5, 0.25, 1.0, 7))
-    assert blind._mean(same) == Row("a", 0.5, 0.25, 1.0, 9, "mean of 3 models; x")
-
-
 def case_rows(models: int, apart: int, text: bool = False, half: int = 20, **options) -> dict[str, Row]:
     """Rows of target models of which the first ``apart`` forget label 0 and hold out label 1, the others half of each;
     one more model is a shadow model of no matter. A pixel, or a token, names the side, and another the label."""
@@ -133,4 +128,5 @@ def test_a_case_is_read_by_its_targets_and_its_pixels_or_tokens():
     assert case_rows(1, 1, half=2)["label_overlap"].note == "", "a third of all divisions is as bad"
     # one strange model among ten: the mean is .9, and random divisions reach lower
     row = case_rows(10, 1)["label_overlap"]
-    assert (row.value, row.note) == (pytest.approx(0.9), "mean of 10 models")
+    assert (row.value, row.ci_low, row.ci_high, row.n) == (*[pytest.approx(0.9)] * 3, 40)
+    assert row.note == "mean of 10 models"

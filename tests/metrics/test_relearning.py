@@ -104,8 +104,8 @@ def test_a_batch_of_shadow_models_alone_adds_nothing(tmp_path):
     nobody.write(tmp_path / "nobody.npz")
     expected, both = Relearned.read(whole), relearn.stacked([whole, str(tmp_path / "nobody.npz")])
     columns = np.searchsorted(both.index, expected.index)
-    np.testing.assert_array_equal(both.right[..., columns], expected.right)
-    np.testing.assert_array_equal(both.taught[:, columns], expected.taught)
+    for name in ("right", "taught"):
+        np.testing.assert_array_equal(getattr(both, name)[..., columns], getattr(expected, name))
 
 
 def test_a_verdict_may_rest_on_the_area(tmp_path):
