@@ -1,4 +1,4 @@
-"""RULI from a study's text to its numbers, by the functions of the scripts, in one process and in seconds."""
+"""RULI's selection of target samples, from a study's text to its files."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,7 @@ STUDY = {
         "model": {"name": "mlp", "hidden": [16]},
         "recipe": {"epochs": 3, "lr": 0.2, "batch_size": 32},
         "protocol": {"name": "ruli", "target_size": 24, "shadow_blocks": 4, "select_from": "halves"},
-        "methods": {"none": {}, "retrain": {}, "finetune": {"epochs": 1}},
-        "controls": True,
+        "methods": {"none": {}, "retrain": {}},
     },
     "scenarios": {
         "halves": {
@@ -28,14 +27,7 @@ STUDY = {
         },
         "random": {},
         "mixed": {"protocol": {"target_set": "vulnerable_and_protected", "target_size": 15}, "methods": ["none"]},
-        "canary": {
-            "protocol": {"target_set": "canary", "canary_rate": 0.5},
-            "methods": {
-                "none": {},
-                "scrub": {"epochs": 1, "forget_batch_size": 5},
-                "scrub_ranked": {"name": "scrub", "epochs": 1, "forget_batch_size": 5, "forget_order": "memorisation"},
-            },
-        },
+        "canary": {"protocol": {"target_set": "canary", "canary_rate": 0.5}, "methods": ["none"]},
     },
 }
 
