@@ -11,7 +11,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _pairs, groups, or_none, row
-from unlearning_audit.plugins.declarations import Comparison, Quantity
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.stats import crossed, levels
 
 #: The loss of language models, compared with that of retrained ones: it is the logarithm of perplexity.
@@ -19,6 +19,12 @@ UTILITY = DecisionRule(1, "perplexity", scale="log", deciding=False)
 
 #: The loss on the forget set, which is lower before unlearning than after retraining.
 FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
+
+
+def by_role(first: int, group: str) -> tuple[Column, ...]:
+    """Declare a column of each role of samples, from the place ``first`` on, without intervals."""
+    roles = enumerate(("forget", "heldout", "retain", "test"), first)
+    return tuple(Column(place, role, role=role, group=group, interval=False) for place, role in roles)
 
 
 def above_retraining(name: str, label: str, of: str = "", comparison: str = "", order: int = 0) -> Quantity:

@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.evaluation import UNKNOWN, Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.metrics import _text, groups, nothing, or_none, row
-from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.stats import Estimate, rates
 from unlearning_audit.stats.logits import lead
 
@@ -21,10 +21,7 @@ QUANTITIES = (
     Quantity(
         "accuracy", "accuracy", reading="Share of samples that the model classifies as labelled.",
         printed="{role}_accuracy{on_target}",
-        columns=tuple(
-            Column(12 + i, role, role=role, group="accuracy", interval=False)
-            for i, role in enumerate(("forget", "heldout", "retain", "test"))
-        ),
+        columns=_text.by_role(12, "accuracy"),
     ),
     Quantity(
         "accuracy_gap", ideal=0.0, printed="{role}_accuracy_gap{on_target}", unsigned=True,

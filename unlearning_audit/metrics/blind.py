@@ -13,7 +13,7 @@ from unlearning_audit import stats
 from unlearning_audit.evaluation import logistic
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, or_reason, row
+from unlearning_audit.metrics import _text, or_reason, table
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.randomness.keyed import generator
@@ -156,7 +156,7 @@ def evaluate(
         estimates |= dict.fromkeys(("blind_accuracy", "blind_auc"), stats.empty(n=n, note="no features were given"))
     else:
         estimates |= _classifier(features[either], forget[either], options, rng)
-    return [row(attack="blind", metric=name, estimate=estimate) for name, estimate in estimates.items()]
+    return table(estimates, attack="blind")
 
 
 def label_overlap(a: np.ndarray, b: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.metrics import _text, groups, table
-from unlearning_audit.plugins.declarations import Column, Quantity
+from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import Estimate, levels
 
 NEEDS = ("fair_draw",)
@@ -28,10 +28,7 @@ QUANTITIES = (
         "perplexity",
         reading="e to the power of the mean negative log-likelihood per token: between how many tokens the model is in "
         "doubt. Lower on forgotten than on held-out text = still known; higher on test = the model is harmed.",
-        columns=tuple(
-            Column(16 + i, role, role=role, group="perplexity", interval=False)
-            for i, role in enumerate(("forget", "heldout", "retain", "test"))
-        ),
+        columns=_text.by_role(16, "perplexity"),
     ),
     _text.above_retraining("nll_gap", "NLL", "Mean negative log-likelihood per token", "NLL gap", 30),
 )  # fmt: skip
