@@ -15,6 +15,7 @@ class Options(Settings):
     {fields}
 
 """
+ATTACK = "def score(logits, y, reference, options, rng):\n    return logits[..., 0] * {factor}, logits[..., 0] > 0\n"
 METRIC = "def rows(case, options, rng):\n    return []\n"
 METHOD = "def unlearn(stack, forget, retain, options):\n    pass\n"
 READS = """
@@ -36,6 +37,12 @@ def write(path: Path, text: str, fields: str = "pass") -> str:
 def study(**edits):
     """The plan of the base study with other fields of its scenario."""
     return planned(changed(BASE, {f"scenarios/main/{field}": value for field, value in edits.items()}))
+
+
+def test_files_that_change_places_are_told_apart(tmp_path):
+    a, b = (write(tmp_path / f"m{factor}.py", ATTACK.format(factor=factor)) for factor in (2, 3))
+    before, after = (study(attacks={"a": {"file": x}, "b": {"file": y}, "random": {}}) for x, y in ((a, b), (b, a)))
+    assert "metrics" in rebuilt(before, after)
 
 
 def test_words_of_a_metric_redraw_displays_and_names_of_its_rows_measure_again(tmp_path):
