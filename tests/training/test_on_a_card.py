@@ -170,7 +170,8 @@ def test_readings_are_the_same(build, backend, card):
 @ON_A_CARD
 def test_private_batches_that_are_filled_up_give_what_the_processor_gives(card):
     """Without noise, whose generators differ; with it, the same budget is spent."""
-    recipe = RECIPE.model_copy(update={"epochs": 1, "dp": private.Privacy(epsilon=5.0)})
+    rate = 2**-4  # which single precision has, too
+    recipe = RECIPE.model_copy(update={"lr": rate, "epochs": 1, "dp": private.Privacy(epsilon=5.0)})
 
     def stacks(device):
         stack, noisy = (fresh(mlp, SEEDS[:2], dtype=torch.float64, device=device, recipe=recipe) for _ in range(2))
@@ -181,7 +182,7 @@ def test_private_batches_that_are_filled_up_give_what_the_processor_gives(card):
     reference, spent = stacks("cpu")
     with card():
         on_card, spent_there = stacks("cuda")
-    assert largest_gap(reference, on_card) < 1e-6 < 1e-3 < largest_gap(reference, fresh(seeds=SEEDS[:2]))
+    assert largest_gap(reference, on_card) < 1e-9 < 1e-3 < largest_gap(reference, fresh(seeds=SEEDS[:2]))
     assert spent == spent_there
 
 
