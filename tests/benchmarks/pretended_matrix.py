@@ -1,20 +1,17 @@
 """All that a card is given, on the pretended one against the processor: every architecture by training (recorded SGD,
 Adam and relatives, momentum, jitter, recorded updates, bfloat16, DP), every method, curvature, readings and generation.
 
-    python tests/benchmarks/pretended_matrix.py [--models resnet8 gpt2 ...] [--parts train private methods read] \\
-        [--keep matrix.csv]
+    python tests/benchmarks/pretended_matrix.py [--models resnet8 gpt2 ...] [--parts train private methods read]
 
 Networks are tiny; images are random numbers. Prints a line for each cell: the largest difference of any number, where
 numbers are larger than 1 in shares of the largest of its tensor; replays, uploads, the two most frequent waits and
 their lines, and seconds. A cell that cannot be computed on the processor either says why. Ends with 1 if a cell failed
 or differs by more than `TOLERANCE` (`SCHEDULED` and `HALF` where rates or numbers are rounded). The suite runs a part
-of this, `tests/training/test_on_a_card.py`. Cells that stand in the file ``--keep`` are not run again: stop it
-whenever, the next call goes on. Of a ResNet-18 the allocator keeps gigabytes after each cell, unless
+of this, `tests/training/test_on_a_card.py`. Of a ResNet-18 the allocator keeps gigabytes after each cell, unless
 MALLOC_MMAP_THRESHOLD_=1000000 stands in the environment.
 """
 
 import argparse
-import csv
 import gc
 import sys
 import tempfile
@@ -250,62 +247,32 @@ def cell(name: str, folder: Path, recipe: dict, run: Run) -> tuple[bool, str]:
     return right, f"{mark}{gap:.1e}, {replays} replays, {uploads} uploads, waits: {most or 'none'}"
 
 
-def stored_cells(file: Path | None) -> dict[tuple[str, ...], tuple[str, str]]:
-    """(network, part, cell) → whether it is right, and its line, of what stands in the table."""
-    if file is None or not file.exists():
-        return {}
-    with open(file, encoding="utf-8", newline="") as lines:
-        return {
-            (row["network"], row["part"], row["cell"]): (row["right"], row["result"]) for row in csv.DictReader(lines)
-        }
-
-
-def keep(file: Path | None, key: tuple[str, ...], right: str, line: str) -> None:
-    """Add a line to the table."""
-    if file is None:
-        return
-    fresh = not file.exists()
-    with open(file, "a", encoding="utf-8", newline="") as table:
-        writer = csv.writer(table, lineterminator="\n")
-        if fresh:
-            writer.writerow(("network", "part", "cell", "right", "result"))
-        writer.writerow((*key, right, line))
-
-
 def summary(error: Exception) -> str:
     """Type and first line of an error."""
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:160]}"
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """0 if all cells are right, else 1."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="CELL")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="a table that lines are added to")
-    options = parser.parse_args(arguments)
-    results = stored_cells(options.keep)
+    options = parser.parse_args()
     warnings.filterwarnings("ignore", "Full backward hook|Secure RNG|Using a non-full backward")
     torch.set_num_threads(1)
-    wrong = cells = 0
+    right = []
     with tempfile.TemporaryDirectory() as folder:
         if any(MODELS[name][1].get("weights") == "LORA" for name in options.models):
             saved(Path(folder))
         for name in options.models:
-            print(name, flush=True)
             for part in options.parts:
                 for label, recipe, run in PARTS[part](name):
-                    start, key = time.perf_counter(), (name, part, label)
-                    if key not in results:
-                        right, line = cell(name, Path(folder), recipe, run)
-                        gc.collect()  # recorded steps hold each other
-                        results[key] = "yes" if right else "no", line
-                        keep(options.keep, key, *results[key])
-                    right, line = results[key]
-                    cells, wrong = cells + 1, wrong + (right != "yes")
-                    print(f"  {part} {label}: {line} ({time.perf_counter() - start:.1f} s)", flush=True)
-    print(f"{cells} cells, {wrong} wrong")
-    return int(wrong > 0)
+                    start, (passed, line) = time.perf_counter(), cell(name, Path(folder), recipe, run)
+                    right.append(passed)
+                    gc.collect()  # recorded steps hold each other
+                    print(f"{name} {part} {label}: {line} ({time.perf_counter() - start:.1f} s)", flush=True)
+    print(f"{len(right)} cells, {right.count(False)} wrong")
+    return int(not all(right))
 
 
 if __name__ == "__main__":
