@@ -132,6 +132,8 @@ def test_counts_and_reasons(rows):
                        ("0.01", "one threshold for 8 targets: 15 negatives in one are too few")):  # fmt: skip
         assert value_of(rows, "tpr_at_fpr", weak, f"rate={rate}").note.startswith(note)
     assert "may exceed 1" in value_of(rows, "q_crossfit", "paper").note
+    for attack, rate in (("perfect/trained", 1), ("inverted/trained", 0)):
+        assert value_of(rows, "tpr_at_fpr", attack, "rate=0.01").value == pytest.approx(rate)
 
 
 @pytest.mark.parametrize("weighted", [True, False])
