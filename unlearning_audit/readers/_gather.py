@@ -211,7 +211,7 @@ def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
     Each of these models then takes the role that its own names inside suggest, or none. If ``place`` is a file, or if
     its name suggests no role, nothing changes.
     """
-    said = _words.of_parts((place.name,)) if place.is_dir() else _words.Words()
+    said = _words.of_parts((place.name,)) if place.is_dir() else _words.of_parts(())
     inside = [_words.of_parts((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))
               for model in models] if said.role else []  # fmt: skip
     if any(words.role for words in inside):

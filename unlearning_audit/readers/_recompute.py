@@ -3,13 +3,13 @@
 import numpy as np
 from scipy import stats
 
-from unlearning_audit.readers._model import TOLERANCE, Agreement
+from unlearning_audit.readers._model import TOLERANCE, Agreement, Model
 
 #: A small number that keeps published quotients finite.
 TINY = 1e-10
 
 
-def auc(*, member: np.ndarray, nonmember: np.ndarray) -> float:
+def auc(member: np.ndarray, nonmember: np.ndarray) -> float:
     """Return the share of pairs in which a member scores above a non-member, ties counted half; scores float64
     [samples]."""
     ranks = stats.rankdata(np.concatenate([member, nonmember]))
@@ -44,15 +44,14 @@ def privacy_leakage(attack: float, retrained: float) -> float:
     return (retrained - attack) / (1 - retrained + TINY) * 100
 
 
-def harmonic(values: list[float]) -> float:
-    """Return the harmonic mean, 0 if one of the values is 0."""
-    return float(stats.hmean(values)) if min(values) > 0 else 0.0
-
-
-def forget_quality(ratio: np.ndarray, retrained: np.ndarray) -> float:
-    """Return TOFU's forget quality (Maini et al. 2024): the p-value of a two-sample Kolmogorov–Smirnov test on truth
-    ratios [samples]."""
-    return float(stats.ks_2samp(ratio, retrained).pvalue)
+def forget_quality(printed: float, model: Model, retrained: Model) -> list[Agreement]:
+    """Compare a ``printed`` forget quality of TOFU (Maini et al. 2024) with that of the truth ratios of both models:
+    the p-value of a two-sample Kolmogorov–Smirnov test. Return [] if one of the logs has no truth ratios."""
+    ratios = [run.raw["forget_truth_ratio"] for run in (model, retrained) if "forget_truth_ratio" in run.raw]
+    if len(ratios) < 2:
+        return []
+    how = "Kolmogorov–Smirnov test on truth ratios"
+    return [Agreement("forget_quality", printed, float(stats.ks_2samp(*ratios).pvalue), how)]
 
 
 def rouge_l(answer: str, truth: str) -> float:

@@ -39,14 +39,6 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path}: this file cannot be read ({type(error).__name__})") from None
 
 
-def number(value: object) -> object:
-    """Convert a text that is a number to this number; return anything else unchanged."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
 def opened(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressing it if its suffix is .gz."""
     return cast(IO[bytes], gzip.open(path)) if path.suffix == ".gz" else path.open("rb")

@@ -1,7 +1,7 @@
 """Derive model, role, method and step from the words of paths and of configuration files beside results."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,6 @@ _STEP_FOLDER = re.compile(r"^(?:checkpoint|ckpt|(?:global[-_])?step|iter(?:ation
 #: The number of a model among several of one kind: such a word and a number, as one word or two; also "retrain_1".
 _ONE = "(?:random-?)?(?:seed|rs|rng|init|run|rank|rep|repeat|replicate|replica|trial|try|fold|copy)"
 _REPLICATE, _REPLICATE_WORD = re.compile(rf"^(?:{_ONE}|s)[-=]?(\d+)$"), re.compile(rf"^{_ONE}$")
-#: The words that say a role, but for those of foreign models.
-_ROLES = {NONE: _FULL, RETRAIN: _RETRAINED, UNLEARNED: _UNLEARNED}
 #: The words that say a role, but for those of foreign models.
 _ROLES = {NONE: _FULL, RETRAIN: _RETRAINED, UNLEARNED: _UNLEARNED}
 #: Separators of words. A hyphen separates only before such a word and its number, as in NPO-seed=3.
@@ -49,56 +47,31 @@ _PLAIN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Words:
-    """What the words of one file's path or configuration say about its model.
-
-    ``role``: before unlearning, retrained or unlearned; ``names``: the words that are left over, which name the model
-    or how it was unlearned; ``recipe``: settings of training; ``method`` and ``step`` of unlearning; ``task``: what is
-    forgotten; ``retrained_file``: the file of the retrained model; ``replicate``: which of several models of one kind
-    it is; ``decided``: the reason for the role; ``above``: those of ``names`` that stand above a folder which names the
-    model completely.
-    """
-
-    role: str = UNKNOWN
-    names: tuple[str, ...] = ()
-    recipe: tuple[str, ...] = ()
-    step: int | None = None
-    task: str = ""
-    method: str = ""
-    retrained_file: str = ""
-    replicate: str = ""
-    decided: str = ""
-    above: frozenset[str] = frozenset()
-
-    def model(self, file: Path, **known: Any) -> Model:
-        """Return the `Model` of a file to which these words belong. Values in ``known`` replace what the words say."""
-        said = {("words" if name == "names" else name): value for name, value in vars(self).items()}
-        return Model(file, **(said | known))
-
-    def trained(self, file: Path, **known: Any) -> Model:
-        """Return the `Model` of a file to which these words belong, for formats that audit models before unlearning.
-        Such a model has the role "none" unless the words state another, and its name has no words."""
-        return self.model(file, role=self.role or NONE, words=(), **known)
-
-
-def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Words:
-    """Return what the names of ``root``, of the folders between it and a file, and the entry ``names`` in it say about
-    a model.
+def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
+    """Return the model of a file, with what the names of ``root``, of the folders between it and the file, and the
+    entry ``names`` in it say about it.
 
     For a file that was named directly, the three folders above it are read; if ``root`` is only a checkpoint's folder,
     the folder above it is read as well.
     """
     place, top = path.resolve(), root.resolve()
     if top == place.parent and not _STEP_FOLDER.match(top.name.lower()):
-        return of_parts((*place.parts[-4:-1], *names))
+        return of_parts((*place.parts[-4:-1], *names), path)
     inside = place.relative_to(top).parts[:-1] if place.is_relative_to(top) else ()
     above = [top.parent.name] if _STEP_FOLDER.match(top.name.lower()) else []
-    return of_parts((*above, top.name, *inside, *names))
+    return of_parts((*above, top.name, *inside, *names), path)
 
 
-def of_parts(parts: tuple[str, ...]) -> Words:
-    """Return what names say about a model: its role, step, task, recipe, seed, and the words that are left.
+def trained(path: Path, root: Path, **known: Any) -> Model:
+    """Return the model of a file as `of_path` does, for formats that audit models before unlearning. It has the role
+    "none" unless a name states another, no words, and the fields in ``known``."""
+    model = of_path(path, root)
+    return replace(model, role=model.role or NONE, words=(), **known)
+
+
+def of_parts(parts: tuple[str, ...], file: Path = Path()) -> Model:
+    """Return a model of a ``file`` with what names say about it: its role, step, task, recipe, seed, and the words that
+    are left.
 
     ``parts``: names of folders, outermost first, and of entries. If they disagree, an inner name counts more.
     """
@@ -141,8 +114,8 @@ def of_parts(parts: tuple[str, ...]) -> Words:
             role, decided = told, f"{roles[told]!r} in its name"
             above = frozenset(names[:outer]) if any(map(_SIZED.match, names[outer:])) else frozenset()
     task = next((name for name in tasks if name.startswith("forget")), tasks[0] if tasks else "")
-    return Words(
-        role, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(recipe)), step, task,
+    return Model(
+        file, role, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(recipe)), step=step, task=task,
         replicate=" ".join(replicates), decided=decided, above=above,
     )  # fmt: skip
 
@@ -159,9 +132,35 @@ def foreign(text: str) -> bool:
     return bool(words) and all(_FOREIGN.match(word) for word in words)
 
 
-def of_config(path: Path, root: Path) -> Words:
-    """Derive words from the ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote the file. The nearest one
-    counts, at most three folders above the file and not above ``root``'s parent. Without one, the words are empty."""
+def of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
+    """Return the model of a file with what names (`of_path`) and the configuration of its run say about it.
+
+    The role and the task of the configuration go first: its trainer is the method. The name of the model that it loaded
+    counts where the path of the file says nothing.
+    """
+    model, content = of_path(path, root, names), _configuration(path, root)
+    trainer, mode = str(_at(content, "trainer", "handler") or ""), str(content.get("mode", ""))
+    loaded = str(_at(content, "model", "model_args", "pretrained_model_name_or_path") or "")
+    named = of_parts(tuple(filter(None, (str(content.get("task_name", "")), Path(loaded).name))))
+    benchmarks = entry if isinstance(entry := content.get("eval"), dict) else {}
+    logs = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmarks.values())]
+    model.retrained_file = str(next(filter(None, logs), ""))
+    model.task = str(content.get("forget_split") or "") or named.task or model.task
+    model.step = named.step if model.step is None else model.step
+    for field in ("words", "recipe", "replicate"):
+        setattr(model, field, getattr(model, field) or getattr(named, field))
+    if mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train"):
+        model.role, model.method, model.decided = UNLEARNED, trainer, f"its configuration ({trainer or mode})"
+    elif named.role:
+        model.role, model.decided = named.role, named.decided
+    return model
+
+
+def _configuration(path: Path, root: Path) -> dict[str, Any]:
+    """Return the content of ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote a file; {} without one.
+
+    The nearest one counts, at most three folders above the file and not above ``root``'s parent.
+    """
     import yaml
 
     for folder in list(path.resolve().parents)[:4]:
@@ -172,31 +171,10 @@ def of_config(path: Path, root: Path) -> Words:
                 except (OSError, ValueError, yaml.YAMLError) as error:
                     raise ValueError(f"{place}: this configuration cannot be read ({type(error).__name__})") from None
                 if isinstance(content, dict):
-                    return _of_settings(content)
+                    return content
         if folder == root.resolve().parent:
             break
-    return Words()
-
-
-def _of_settings(content: dict[str, Any]) -> Words:
-    """Return what a run's settings, ``content`` of its configuration, say about its model.
-
-    The trainer is the method, and the path of the loaded model gives the words.
-    """
-    trainer = _at(content, "trainer", "handler")
-    mode = str(content.get("mode", ""))
-    loaded = str(_at(content, "model", "model_args", "pretrained_model_name_or_path") or "")
-    task_name = str(content.get("task_name", ""))
-    from_names = of_parts(tuple(part for part in (task_name, Path(loaded).name) if part))
-    forget = str(content.get("forget_split") or "")
-    benchmark = entry if isinstance(entry := content.get("eval"), dict) else {}
-    paths = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmark.values())]
-    unlearning = mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train")
-    retrained_file = str(next((entry for entry in paths if entry), ""))
-    said = replace(from_names, task=forget or from_names.task, retrained_file=retrained_file, above=frozenset())
-    if not unlearning:
-        return said
-    return replace(said, role=UNLEARNED, method=str(trainer or ""), decided=f"its configuration ({trainer or mode})")
+    return {}
 
 
 def _at(content: object, *keys: str) -> object:
@@ -204,11 +182,3 @@ def _at(content: object, *keys: str) -> object:
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
     return content
-
-
-def joined(config: Words, path: Words) -> Words:
-    """Return the words of a configuration, completed by those of the path where the configuration says nothing."""
-    known = config if config.role else replace(config, role=path.role, decided=path.decided)
-    step = config.step if path.step is None else path.step
-    by_path = {name: getattr(path, name) or getattr(config, name) for name in ("names", "recipe", "replicate")}
-    return replace(known, **by_path, step=step, task=config.task or path.task, above=path.above)

@@ -129,7 +129,7 @@ def _of_archive(path: Path, options: Options) -> list[Model]:
     models = []
     epochs, count = arrays["margins_forget"].shape[:2]
     for epoch, number in np.ndindex(epochs, min(count, options.most)):
-        model = Model(path, UNLEARNED, method="_".join(words.names), step=epoch + 1, task=sets[-1] if sets else "")
+        model = Model(path, UNLEARNED, method="_".join(words.words), step=epoch + 1, task=sets[-1] if sets else "")
         values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
         model.raw = {"epoch": epoch, "counts": {part: len(value) for part, value in values.items()}}
         _fill(model, values, model.task, options.kept)

@@ -39,7 +39,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model]:
         keep, phi = _answers(path)
         keeps += list(keep)
         margins += list(phi)
-        models += [_words.of_path(path, root).trained(path, fair=True) for _ in keep]
+        models += [_words.trained(path, root, fair=True) for _ in keep]
     if len({len(keep) for keep in keeps}) > 1:
         raise ValueError(
             f"{paths[0].parent.parent}: these models have different numbers of samples; give folders with equal numbers"

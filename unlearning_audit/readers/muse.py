@@ -5,6 +5,7 @@ and ``verbmem_f``, ``knowmem_f`` and ``knowmem_r``, each with a ``log.json`` of 
 ``auc.json`` and ``agg.json`` beside them hold AUCs and means. The table that the tool writes holds only means.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def _model(folder: Path, paths: list[Path], root: Path) -> Model:
     name. Raises ValueError if none of the logs is of the forget set.
     """
     root = root if folder.is_relative_to(root) else folder
-    model = _words.of_path(folder / paths[0].name, root).model(paths[-1])
+    model = replace(_words.of_path(folder / paths[0].name, root), file=paths[-1])
     for path in paths:
         if path.parent.name in ANSWERS:
             _add_answers(model, path)

@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
     """Return a model for each kind, method, step, model and seed that a table distinguishes, or why it cannot be read,
     with the column. A sample without a finite number in some model is left out of all models of its table."""
 
-    def models_of(path: Path) -> list[Model | Unread]:
+    def models_of(path: Path) -> list[Model]:
         """Return the models of one table."""
         table = frame(path)
         table.columns = [str(name).strip("\ufeff ") for name in table.columns]
@@ -80,19 +81,19 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
             raise ValueError(f"{path}: two columns are called {doubled[0]!r}; rename one of them")
         table, renamed = _by_models(path, table, options.columns)
         layout = complete_layout(path, table, renamed)
+        for name in layout.values:
+            table[name] = numbers(path, table[name])
         groups = table.groupby(layout.keys, sort=True, dropna=False) if layout.keys else [((), table)]
-        parts = [part for _, part in groups]
-        damages = [_damage(path, part, layout.values) for part in parts]
+        parts = [(part, _damage(part, layout.values)) for _, part in groups]
+        lost = {sample for part, damage in parts if not damage for sample in _without_number(path, part, layout)}
+        if lost:
+            parts = [(part[~part[layout.columns["sample"]].isin(lost)], damage) for part, damage in parts]
         architectures = _architectures(table, layout.columns)
-        whole = [part for part, damage in zip(parts, damages, strict=True) if not damage]
-        lost = {sample for part in whole for sample in _without_number(path, part, layout)}
-        note = f"{path}: {len(lost)} samples lack a number in some model; they are left out of all models."
-        models: list[Model | Unread] = []
-        for part, damage in zip(parts, damages, strict=True):
-            rows = part[~part[layout.columns["sample"]].isin(lost)] if lost else part
-            model = _of_rows(path, rows, layout, root, architectures, damage)
-            model.notes += [note] if lost else []
-            models.append(model)
+        models = [_of_rows(path, part, layout, root, architectures, damage) for part, damage in parts]
+        for model in models if lost else ():
+            model.notes.append(
+                f"{path}: {len(lost)} samples lack a number in some model; they are left out of all models."
+            )
         return models
 
     return _model.read_all(paths, models_of)
@@ -128,10 +129,10 @@ def _by_models(path: Path, table: Any, renamed: dict[str, str]) -> tuple[Any, di
 CROSS_ENTROPY = re.compile(r"(^|_)(loss|nll|ce|cross_entropy)(_|$)")
 
 
-def _damage(path: Path, part: Any, values: Iterable[str]) -> str:
+def _damage(part: Any, values: Iterable[str]) -> str:
     """Return which column has no finite number for more than half of the samples of a model; "" if none."""
     for name in values:
-        infinite = int((~np.isfinite(numbers(path, part[name]))).sum())
+        infinite = int((~np.isfinite(part[name])).sum())
         if 2 * infinite > len(part):
             return f"{name} is NaN or infinite for {infinite} of {len(part)} samples"
     return ""
@@ -140,14 +141,16 @@ def _damage(path: Path, part: Any, values: Iterable[str]) -> str:
 def _without_number(path: Path, part: Any, layout: Layout) -> list[Any]:
     """Return the samples without a finite number in some column. Raises ValueError if rows have no names, by which they
     could be left out of other models."""
-    wrong = {name: ~np.isfinite(numbers(path, part[name])) for name in layout.values}
-    for name, rows in wrong.items():
-        if rows.any() and "sample" not in layout.columns:
-            raise ValueError(
-                f"{path}: column {name!r} has no finite number for sample {rows.argmax()}{_owner(part, layout.keys)}; "
-                "write one, or add a column sample, by which it is left out of all models"
-            )
-    return [sample for rows in wrong.values() if rows.any() for sample in part[layout.columns["sample"]][rows]]
+    wrong = ~np.isfinite(part[list(layout.values)])
+    if "sample" in layout.columns:
+        return list(part[layout.columns["sample"]][wrong.any(axis=1)])
+    if wrong.any(axis=None):
+        name = wrong.any().idxmax()
+        raise ValueError(
+            f"{path}: column {name!r} has no finite number for sample {wrong[name].argmax()}"
+            f"{_owner(part, layout.keys)}; write one, or add a column sample, by which it is left out of all models"
+        )
+    return []
 
 
 def joined(models: list[Model]) -> list[Unread]:
@@ -166,16 +169,16 @@ def joined(models: list[Model]) -> list[Unread]:
     places = [model.file.resolve() for model in models]
     top = os.path.commonpath([place.parent for place in places]) if places else ""
     words = [_words.of_parts(_texts.bare(place).relative_to(top).parts) for place in places]
-    common = frozenset.intersection(*(frozenset(about.names) for about in words)) if words else frozenset()
+    common = frozenset.intersection(*(frozenset(about.words) for about in words)) if words else frozenset()
     for model, about in zip(models, words, strict=True):
-        if not model.role and not model.method and all(SEED.match(name) for name in {*about.names} - common):
+        if not model.role and not model.method and all(SEED.match(name) for name in {*about.words} - common):
             model.role = about.role
     if not any(model.role in (NONE, RETRAIN) for model in models):
         common = frozenset()
     unnamed = [(model, about) for model, about in zip(models, words, strict=True)
                if model.role not in (NONE, RETRAIN) and not model.method]  # fmt: skip
     for model, about in unnamed:
-        parts = (word for word in (*about.names, *about.recipe) if word not in common and not SEED.match(word))
+        parts = (word for word in (*about.words, *about.recipe) if word not in common and not SEED.match(word))
         model.method = "_".join(parts)
         model.step = about.step if model.step is None else model.step
     return []
@@ -193,7 +196,7 @@ def _architectures(table: Any, columns: dict[str, str]) -> frozenset[str]:
     counts = Counter(map(_text, rows[columns["model"]]))
     words = {name: _words.of_parts((name,)) for name, count in counts.items() if count > 1 and not name.isdigit()}
     kinds = [_words.of_parts((_text(kind),)).role for kind in rows[columns["kind"]]] if "kind" in columns else []
-    return frozenset(name for name, about in words.items() if any(kinds) or (about.names and not about.role))
+    return frozenset(name for name, about in words.items() if any(kinds) or (about.words and not about.role))
 
 
 def _step(text: str) -> int | None:
@@ -226,7 +229,7 @@ def _method(columns: dict[str, str], first: dict[str, str]) -> str:
         return kind
     for meaning in ("model", "kind", *(() if kind else ("seed",))):
         text = first.get(meaning, "")
-        if _words.of_parts((text,)).names and not (meaning == "seed" and re.fullmatch(r"\D*\d+", text)):
+        if _words.of_parts((text,)).words and not (meaning == "seed" and re.fullmatch(r"\D*\d+", text)):
             return _label(columns[meaning], text)
     return ""
 
@@ -259,11 +262,10 @@ def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: f
     task = first.get("task") or hints.task
     entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
     known = {"role": role, "words": words, "method": method, "step": step, "task": task, "entry": entry}
-    model = hints.model(path, **known, damage=damage, notes=_directions(values))
+    model = replace(hints, **known, damage=damage, notes=_directions(values))
     side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
     model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
-    names = [f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str)
-    ids = np.array([str(name) for name in names])
+    ids = np.array([f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str), "U")
     if twice := _model.doubled(ids.tolist()):
         raise ValueError(
             f"{path}: sample {twice}{_owner(part, layout.keys)} occurs twice; leave out one of its rows, or name the "
@@ -274,7 +276,7 @@ def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: f
     if damage:
         return model
     for name, near in values.items():
-        value = numbers(path, part[name])
+        value = part[name].to_numpy()
         if near < 0 and np.median(value) < 0 and LOSSES.match(name.lower()):
             model.notes.append(
                 f"{name}: most values are below 0; if they are log-likelihoods, give --columns score={name}."

@@ -43,7 +43,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 
 def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndarray]) -> Model:
     ids = tuple(f"sample:{index}" for index in range(len(member)))
-    return _words.of_path(path, root).trained(path, ids=ids, forget=member, heldout=~member, scores=scores, fair=True)
+    return _words.trained(path, root, ids=ids, forget=member, heldout=~member, scores=scores, fair=True)
 
 
 def _of_signals(path: Path, root: Path) -> list[Model]:

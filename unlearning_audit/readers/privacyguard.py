@@ -76,6 +76,6 @@ def _model(train: Path, test: Path, root: Path) -> Model:
         ids.append([f"{path.stem}:{name}" for name in best.index])
         values.append(best.to_numpy())
     forget = np.arange(len(ids[0]) + len(ids[1])) < len(ids[0])
-    return _words.of_path(train, root).trained(
-        train, ids=(*ids[0], *ids[1]), forget=forget, heldout=~forget, scores={"score": np.concatenate(values)}
+    return _words.trained(
+        train, root, ids=(*ids[0], *ids[1]), forget=forget, heldout=~forget, scores={"score": np.concatenate(values)}
     )  # fmt: skip

@@ -7,6 +7,7 @@ The log of attacks identifies texts only by their position. The tool leaves out 
 with equally many texts are compared.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ def _model(path: Path, root: Path) -> Model:
     skipped."""
     folder = path.parent
     hints = _words.of_path(folder, folder.parent if folder == root else root)
-    names = tuple(name for name in hints.names if name not in folder.name.split("_"))
-    model = hints.model(path, words=names, task=folder.name)
+    words = tuple(word for word in hints.words if word not in folder.name.split("_"))
+    model = replace(hints, file=path, words=words, task=folder.name)
     for part, (attacks, answers) in PARTS.items():
         if (file := path.with_name(attacks)).is_file():
             _add_attacks(model, part, file)

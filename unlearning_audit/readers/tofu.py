@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import hmean
 
 from unlearning_audit.readers import _recompute, _texts, _words
 from unlearning_audit.readers._model import FORGET, OTHER, RETAIN, Agreement, Model, Reading, Unread, read_all
@@ -59,7 +60,7 @@ def _prefixes(split: str) -> tuple[str, str]:
 def _model(path: Path, root: Path) -> Model:
     """Read the model of a log: the values of every split, and model utility, the harmonic mean of nine means, if the
     log has all nine. Raises ValueError if no split is of the forget set."""
-    model = _words.joined(_words.of_config(path, root), _words.of_path(path, root)).model(path)
+    model = _words.of_run(path, root)
     means: dict[str, float] = {}
     splits = _splits(_texts.read_json(path))
     for split, entry in splits.items():
@@ -73,7 +74,7 @@ def _model(path: Path, root: Path) -> Model:
         f"{prefix}_{quantity}" for prefix in ("retain", "ra", "wf") for quantity in ("Prob", "ROUGE", "Truth_Ratio")
     ]
     if all(name in means for name in names):
-        utility = _recompute.harmonic([means[name] for name in names])
+        utility = float(hmean([means[name] for name in names]))
         model.raw["aggregates"] = {"model_utility": utility}
         model.agreements.append(Agreement("model_utility", math.nan, utility, "harmonic mean of nine means"))
     return model
@@ -156,8 +157,4 @@ def _agree(model: Model, quantity: str, printed: np.ndarray, value: np.ndarray, 
 def across(model: Model, retrained: Model) -> list[Agreement]:
     """Compute TOFU's forget quality from the truth ratios of a model and a retrained one. These logs do not print
     it."""
-    ratio, other = (run.raw.get("forget_truth_ratio") for run in (model, retrained))
-    if ratio is None or other is None:
-        return []
-    value = _recompute.forget_quality(ratio, other)
-    return [Agreement("forget_quality", math.nan, value, "Kolmogorov–Smirnov test on truth ratios")]
+    return _recompute.forget_quality(math.nan, model, retrained)
