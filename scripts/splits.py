@@ -28,7 +28,7 @@ def make(
     protocol = registry.load("protocols", settings["protocol"], place["file"])
     options = protocol.Options(**settings["options"])
     samples = Data.read(data)
-    selected = (Selection.read(selection[0], len(samples.y)),) if selection else ()
+    selected = (Selection.read(selection[0], samples=len(samples.y)),) if selection else ()
 
     with nullcontext() if in_library(protocol.__file__) else guard(protocol.__file__, but=ArtifactError):
         drawn = (settings["population"], samples, options, settings["seed"], *selected)

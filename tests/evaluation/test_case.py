@@ -68,7 +68,7 @@ def test_batches_are_stacked_in_their_order(study):
     np.testing.assert_array_equal(loaded.membership.seed, [0, 1, 2, 0, 1])
     np.testing.assert_array_equal(loaded.target, [False, True, True, False, True])
     norms, mean = loaded.gradients
-    parts = [readings.read(f"unlearned{batch}-readings.npz", models, SAMPLES) for batch, models in ((0, 3), (1, 2))]
+    parts = [readings.read(f"unlearned{batch}-readings.npz", models) for batch, models in ((0, 3), (1, 2))]
     np.testing.assert_array_equal(norms, np.concatenate([part.squared_norms for part in parts]))
     np.testing.assert_array_equal(mean[3:], parts[1].mean_squared_norm)
 

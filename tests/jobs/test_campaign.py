@@ -100,7 +100,7 @@ def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tm
     data = Data.read(tune.inputs["data"])
     for row in (row for row in table if row["pairs"] == 1):
         trial = campaign.trial(row["trial"], json.loads(row["options"]), 1)
-        member = Membership.read(campaign.splits[0], len(data.y))
+        member = Membership.read(campaign.splits[0], samples=len(data.y))
         gaps = gaps_of(data, member, campaign.unlearned[row["trial"]][0], campaign.retrained[0])
         margin = tune.settings["margins"]["accuracy"]
         assert trial.distance * margin == pytest.approx(max(map(abs, gaps.values())), abs=1e-12)

@@ -46,7 +46,7 @@ def workspace(tmp_path_factory):
 def test_the_selection_chose_the_targets(workspace):
     study_plan, folder, cases = workspace
     (node,) = study_plan.nodes["selection"].values()
-    selection = Selection.read(folder / node.outputs["selection"], 210)
+    selection = Selection.read(folder / node.outputs["selection"], samples=210)
     for scenario, sizes in (("mixed", {"vulnerable": 15, "protected": 15}), ("canary", {"vulnerable": 24})):
         members = [Membership.read(folder / path) for path in cases[scenario, "none"].splits]
         targets = members[0].weight > 0

@@ -127,9 +127,6 @@ def test_files_are_written_read_and_refused(tmp_path):
         assert np.array_equal(read.index, index)
     with pytest.raises(ArtifactError, match=r"'tokens' has shape \(1, 2, 2\), expected \(1, 2, any, any\)"):
         Sampled.read(path)
-    Generations(tokens, np.array([[2, 2]])).write(path)
-    with pytest.raises(ArtifactError, match="names a sample twice"):
-        Generations.read(path)
     write_failure(path, "method", "no models")
     with pytest.raises(FailedError, match="no models"):
         Generations.read(path)

@@ -137,11 +137,11 @@ class Answers:
         for files, part, forgotten in zip(self._reading_files, self._parts, self._forgotten, strict=True):
             records: dict[str, Any] = {}
             for path in files:
-                record = readings.read(path, len(part), self._size)
+                record = readings.read(path, len(part))
                 if isinstance(record, Gradients) and record.squared_norms.shape[1] not in (forgotten, self._size):
                     problem = f"has {record.squared_norms.shape[1]} columns for {forgotten} samples to forget"
                     raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
-                records[str(record.signal) if isinstance(record, BySample) else "gradients"] = record
+                records[record.signal if isinstance(record, BySample) else "gradients"] = record
             batches.append(records)
         return batches
 

@@ -2,21 +2,22 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from unlearning_audit.evaluation.canaries import unpaired
 from unlearning_audit.evaluation.logits import Logits
 from unlearning_audit.evaluation.samples import Data
+from unlearning_audit.evaluation.stored import Stored
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.store.files import Arrays, ArtifactError, Check, NoAnswerError, NotFiniteError, read_arrays
+from unlearning_audit.store.files import ArtifactError, Check, NoAnswerError, NotFiniteError
 
 __all__ = ["ArtifactError", "Data", "Logits", "Membership", "NoAnswerError", "NotFiniteError"]
 
 
 @dataclass(frozen=True)
-class Membership(Arrays):
+class Membership(Stored):
     """``<population>.npz``: which model saw which sample, and which samples it has to forget.
 
     Parameters
@@ -50,6 +51,12 @@ class Membership(Arrays):
     """
 
     SHARED = ("weight", "pair", "memorised")
+    FIELDS: ClassVar = {
+        **dict.fromkeys(("train", "forget", "heldout"), ("b", "models samples")), "shadow": ("b", "models"),
+        **dict.fromkeys(("seed", "split", "block", "replicate"), ("iu", "models")), "pair": ("iu", "samples"),
+        **dict.fromkeys(("labels", "request"), ("iu", "models samples")),
+        **dict.fromkeys(("weight", "memorised"), ("f", "samples")),
+    }  # fmt: skip
 
     train: np.ndarray
     forget: np.ndarray
@@ -136,46 +143,23 @@ class Membership(Arrays):
         )
 
     def write(self, path: str | Path) -> None:
-        """Check the invariants, then write atomically."""
-        self._check(Check(path, self.arrays()))
-        super().write(path)
-
-    @classmethod
-    def read(cls, path: str | Path, samples: int | None = None) -> "Membership":
-        """Read and check a file; ``samples`` is the size of the data that it must fit. Raises ArtifactError."""
-        check = Check(path, read_arrays(path))
-        return cls._check(check, samples)
-
-    @classmethod
-    def _check(cls, check: Check, samples: int | None = None) -> "Membership":
-        """Check the dtypes and shapes of all fields, and that they do not contradict each other. Raises
-        ArtifactError."""
-        train = check.field("train", "b", (None, samples))
-        models, samples = train.shape
-        forget = check.field("forget", "b", (models, samples))
-        heldout = check.field("heldout", "b", (models, samples))
-        if (forget & ~train).any():
-            check.fail("forget", f"has {int((forget & ~train).sum())} entries that are not in train")
-        if (heldout & train).any():
-            check.fail("heldout", f"has {int((heldout & train).sum())} entries that are in train")
-        per_model = {name: check.field(name, "iu", (models,)) for name in ("seed", "split", "block")}
-        shadow = check.field("shadow", "b", (models,))
-        kinds = {
-            "weight": ("f", (samples,)), "labels": ("iu", (models, samples)), "replicate": ("iu", (models,)),
-            "pair": ("iu", (samples,)), "request": ("iu", (models, samples)), "memorised": ("f", (samples,)),
-        }  # fmt: skip
-        more: dict[str, Any] = {name: check.optional(name, *kind) for name, kind in kinds.items()}
-        weight, pair, request = (more[name] for name in ("weight", "pair", "request"))
-        if weight is not None and ((weight < 0).any() or not weight.any()):
-            check.fail("weight", "must be non-negative and not all zero")
-        if more["replicate"] is not None:
-            _, first, copies = np.unique(per_model["seed"], return_index=True, return_inverse=True)
-            if not np.array_equal(train, train[first][copies]):
-                check.fail("replicate", "calls models copies that were trained on different samples")
-        if pair is not None and (problem := unpaired(pair, forget, heldout)):
-            check.fail("pair", problem)
-        if request is not None and (request[forget] < 1).any():
-            check.fail("forget", f"has {int((request[forget] < 1).sum())} entries that are part of no request")
-        if not models:
+        """Write atomically. Raises ArtifactError if the fields have other dtypes or shapes, or contradict each
+        other."""
+        check = Check(path, self.arrays())
+        self.checked(check)
+        if not len(self.train):
             check.fail("train", "holds no model")
-        return cls(train, forget, heldout, **per_model, shadow=shadow, **more)
+        for name, mask in {"forget": self.forget & ~self.train, "heldout": self.heldout & self.train}.items():
+            if mask.any():
+                check.fail(name, f"has {int(mask.sum())} entries that are {'not ' * (name == 'forget')}in train")
+        if self.weight is not None and ((self.weight < 0).any() or not self.weight.any()):
+            check.fail("weight", "must be non-negative and not all zero")
+        if self.replicate is not None:
+            first, copies = self.originals()
+            if not np.array_equal(self.train, self.train[first][copies]):
+                check.fail("replicate", "calls models copies that were trained on different samples")
+        if self.pair is not None and (problem := unpaired(self.pair, self.forget, self.heldout)):
+            check.fail("pair", problem)
+        if self.request is not None and (without := int((self.request[self.forget] < 1).sum())):
+            check.fail("forget", f"has {without} entries that are part of no request")
+        super().write(path)

@@ -40,7 +40,7 @@ class Cohort:
     @cached_property
     def batches(self) -> list[Membership]:
         """Return the memberships of each batch."""
-        return [Membership.read(path, len(self.data.y)) for path in self.splits]
+        return [Membership.read(path, samples=len(self.data.y)) for path in self.splits]
 
     @cached_property
     def membership(self) -> Membership:
@@ -58,7 +58,7 @@ class Cohort:
         for path, membership in zip(files, self.batches, strict=True):
             if path not in self.hidden:
                 raise ArtifactError(f"{path}: the last hidden layer of these models was not read; {DECLARE}")
-            yield Features.read(self.hidden[path], int((~membership.shadow).sum()), len(self.data.y))
+            yield Features.read(self.hidden[path], models=int((~membership.shadow).sum()))
 
     @cached_property
     def labels(self) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from unlearning_audit.evaluation.stored import checked
 from unlearning_audit.stats.crossed import PerModel
 from unlearning_audit.store.files import Check, node_of, read_arrays, replacing
 
@@ -185,8 +186,15 @@ def several(
 
 
 #: Fields of a `DecisionRule` that files contain under the same names, and the dtype kind of each.
-_KINDS = {"direction": "i", "margin": "U", "scale": "U", "deciding": "b", "two_sided": "b", "units": "U",
-          "narrows": "b", "chance": "U", "coarse": "b"}  # fmt: skip
+_RULE = {"direction": "i", "margin": "U", "scale": "U", "deciding": "b", "two_sided": "b", "units": "U",
+         "narrows": "b", "chance": "U", "coarse": "b"}  # fmt: skip
+#: All fields of an effect in a file: dtype kinds and axes (`Stored`).
+_FIELDS = {
+    "names": ("U", "numbers"), "value": ("f", "numbers models"), "index": ("i", "rows"),
+    "influence": ("f", "numbers models rows"), "imagined": ("f", "numbers models imagined"), "unit": ("i", "models"),
+    "split": ("i", "models"), "p": ("f", "tested"), "latent": ("f", "known"), "ideal": ("f", "predicted"),
+    "ends": ("f", "ends"), "partners": ("b", ""), **{name: (kind, "") for name, kind in _RULE.items()},
+}  # fmt: skip
 
 
 def write(path: str | Path, effects: dict[str, Effect]) -> None:
@@ -199,7 +207,7 @@ def write(path: str | Path, effects: dict[str, Effect]) -> None:
             "influence": part.influence.astype(np.float32), "imagined": part.imagined.astype(np.float64),
             **{field: getattr(part, field).astype(np.int64) for field in ("unit", "split", "index")},
             "ideal": np.array([] if np.isnan(rule.ideal) else [rule.ideal], np.float64),
-            **{field: np.array(getattr(rule, field)) for field in _KINDS},
+            **{field: np.array(getattr(rule, field)) for field in _RULE},
             **{field: np.zeros(0) if values is None else values.astype(np.float64)
                for field, values in (("p", part.p), ("latent", part.latent))},
             "ends": np.nan_to_num(
@@ -217,42 +225,29 @@ def read(path: str | Path) -> dict[str, Effect]:
     """Read and check ``effects.npz``: metric → effect. Raises ArtifactError that names the file and the
     field."""
     check = Check(path, read_arrays(path))
-    return {name: _effect(check, name) for name in check.field("metrics", "U", (None,)).tolist()}
+    effects = {}
+    for name in check.field("metrics", "U", (None,)).tolist():
+        own = {part.removeprefix(f"{name}."): value for part, value in check.arrays.items()}
+        effects[name] = _effect(Check(f"{path}: {name}", own))
+    return effects
 
 
-def _effect(check: Check, name: str) -> Effect:
-    """Return the effect ``name`` of a file. Raises ArtifactError that names the field that is wrong."""
-    names = check.field(f"{name}.names", "U", (None,))
-    value = check.field(f"{name}.value", "f", (len(names), None))
-    shape = value.shape
-    index = check.field(f"{name}.index", "i", (None,))
-    influence = check.field(f"{name}.influence", "f", (*shape, len(index)))
-    imagined = check.field(f"{name}.imagined", "f", (*shape, None))
-    unit, split = (check.field(f"{name}.{field}", "i", shape[1:]) for field in ("unit", "split"))
-    if not len(names) or not shape[1]:
-        check.fail(f"{name}.value", f"has shape {shape}, but needs a number and a model at least")
-    p = check.field(f"{name}.p", "f", (None,))
-    if len(p) and (p.shape != (len(names),) or not ((p >= 0) & (p <= 1)).all()):
-        check.fail(f"{name}.p", f"must be a p-value for each of {len(names)} numbers, or empty")
-    latent = check.field(f"{name}.latent", "f", (None,))
-    if len(latent) not in (0, shape[1]):
-        check.fail(f"{name}.latent", f"has {len(latent)} values for {shape[1]} models")
-    return Effect(
-        tuple(names.tolist()), value, influence.astype(np.float64), imagined, unit, split, index,
-        _standard(check, name), p if len(p) else None, latent if len(latent) else None,
-        check.field(f"{name}.partners", "b", ()).item(),
-    )  # fmt: skip
-
-
-def _standard(check: Check, name: str) -> DecisionRule:
-    """Return the standard of the effect ``name`` of a file. Raises ArtifactError that names the field that is
-    wrong."""
-    terms = {term: check.field(f"{name}.{term}", kind, ()).item() for term, kind in _KINDS.items()}
-    for term, allowed in {"direction": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
-        if terms[term] not in allowed:
-            check.fail(f"{name}.{term}", f"is {terms[term]!r}, but must be one of {', '.join(map(str, allowed))}")
-    ideal = check.field(f"{name}.ideal", "f", (None,))
-    ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in check.field(f"{name}.ends", "f", (3,))]
-    lowest, highest, coarse_margin = map(float, ends)
-    limits: dict[str, Any] = {"lowest": lowest, "highest": highest, "coarse_margin": coarse_margin}
-    return DecisionRule(**terms, ideal=float(ideal[0]) if len(ideal) else np.nan, **limits)
+def _effect(check: Check) -> Effect:
+    """Return the effect in a part of a file. Raises ArtifactError that names the field that is wrong."""
+    values = checked(check, _FIELDS)
+    if not values["value"].size:
+        check.fail("value", f"has shape {values['value'].shape}, but needs a number and a model at least")
+    for name, allowed in {"direction": (1, -1), "scale": SCALES, "chance": CHANCES}.items():
+        if values[name] not in allowed:
+            check.fail(name, f"is {values[name]!r}, but must be one of {', '.join(map(str, allowed))}")
+    ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in values.pop("ends").tolist()]
+    limits: dict[str, Any] = dict(zip(("lowest", "highest", "coarse_margin"), map(float, ends), strict=True))
+    ideal = values.pop("ideal")
+    limits["ideal"] = float(ideal[0]) if len(ideal) else np.nan
+    for name, size in {"p": len(values["names"]), "latent": len(values["unit"])}.items():
+        values[name] = values[name] if len(values[name]) else None
+        if values[name] is not None and len(values[name]) != size:
+            check.fail(name, f"has {len(values[name])} values, but must have {size} or none")
+    rule = DecisionRule(**{name: values.pop(name) for name in _RULE}, **limits)
+    names, influence = tuple(values.pop("names").tolist()), values.pop("influence").astype(np.float64)
+    return Effect(names=names, influence=influence, rule=rule, **values)

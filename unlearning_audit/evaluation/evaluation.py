@@ -276,7 +276,7 @@ class Evaluation(Cohort):
     @cached_property
     def selection(self) -> Selection | None:
         """Return the decisions by which the target samples were chosen, or None if all samples are targets."""
-        return Selection.read(self.selection_file, len(self.data.y)) if self.selection_file else None
+        return Selection.read(self.selection_file, samples=len(self.data.y)) if self.selection_file else None
 
     @cached_property
     def gradients(self) -> tuple[np.ndarray, np.ndarray]:

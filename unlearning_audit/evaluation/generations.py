@@ -1,23 +1,22 @@
 """Answers that language models generate."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
 
 from unlearning_audit.evaluation import queries
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.store.files import Arrays, Check, read_arrays
+from unlearning_audit.evaluation.stored import Stored
 
 
 @dataclass(frozen=True)
-class Generations(Arrays):
+class Generations(Stored):
     """``signals.npz``: one generated answer per row. ``tokens`` int32 [models, rows, new], −1 after the last token;
     ``index`` int64 [models, rows], the sample that was continued, −1 for none. Models are the defender's, in the order
     of the memberships."""
 
-    AXES: ClassVar[tuple[None, ...]] = (None,)
+    FIELDS: ClassVar = {"index": ("iu", "models rows"), "tokens": ("iu", "models rows new")}
 
     tokens: np.ndarray
     index: np.ndarray
@@ -30,25 +29,15 @@ class Generations(Arrays):
     @classmethod
     def empty(cls) -> Self:
         """Return an object without models."""
-        return cls(np.zeros((0, 0, *(0 for _ in cls.AXES)), np.int32), np.zeros((0, 0), np.int64))
-
-    @classmethod
-    def read(cls, path: str | Path) -> "Generations":
-        """Read and check a file. Raises ArtifactError for a wrong file, and FailedError if there are no models."""
-        check = Check(path, read_arrays(path))
-        index = check.field("index", "iu", (None, None))
-        tokens = check.field("tokens", "iu", (*index.shape, *cls.AXES))
-        for rows in index:
-            if len(np.unique(rows[rows >= 0])) != (rows >= 0).sum():
-                check.fail("index", "names a sample twice for one model")
-        return cls(tokens, index.astype(np.int64))
+        axes = cls.FIELDS["tokens"][1].split()
+        return cls(np.zeros((0,) * len(axes), np.int32), np.zeros((0, 0), np.int64))
 
 
 class Sampled(Generations):
     """Several sampled answers per row: ``tokens`` int32 [models, rows, answers, new], −1 after the last token of an
     answer; ``index`` int64 [models, rows], the sample that was continued, −1 for none."""
 
-    AXES = (None, None)
+    FIELDS: ClassVar = {"index": ("iu", "models rows"), "tokens": ("iu", "models rows answers new")}
 
 
 def queried(member: Membership, part: np.ndarray, most: int) -> np.ndarray:

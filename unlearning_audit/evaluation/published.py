@@ -9,19 +9,20 @@ import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.store.files import Arrays, Check, read_arrays
+from unlearning_audit.evaluation.stored import Stored
+from unlearning_audit.store.files import Check
 
 #: The file's name in the folder of a population.
 FILE = "published.npz"
 
 
 @dataclass(frozen=True)
-class Published(Arrays):
+class Published(Stored):
     """Scores and other values per sample of the models of one population.
 
     ``forget``, ``heldout`` and ``retain`` bool [models, samples]: to be forgotten (of a retrained model: never seen),
@@ -34,6 +35,15 @@ class Published(Arrays):
     how]; ``remarks``, sentences about this population; ``aggregates``, for each aggregate [name, value, ci_low,
     ci_high, n, formula].
     """
+
+    FIELDS: ClassVar = {
+        **dict.fromkeys(("forget", "heldout", "retain"), ("b", "models samples")), "test": ("b", "samples"),
+        "samples": ("U", "samples"), "attacks": ("U", "attacks"), "scores": ("f", "attacks models samples"),
+        "readings": ("U", "readings"), "values": ("f", "readings models samples"), "direction": ("iu", "readings"),
+        "share": ("b", "readings"), "comparable": ("U", "comparable"), "fair": ("b", ""), "step": ("iu", ""),
+        **dict.fromkeys(("agreements", "remarks", "aggregates"), ("U", "")),
+    }  # fmt: skip
+    GAPS = ("scores", "values")
 
     forget: np.ndarray
     heldout: np.ndarray
@@ -54,34 +64,13 @@ class Published(Arrays):
     aggregates: str = "[]"
 
     @classmethod
-    def read(cls, path: str | Path) -> "Published":
-        """Read and check a file. Raises ArtifactError that names the file and the field."""
-        check = Check(path, read_arrays(path))
-        forget = check.field("forget", "b", (None, None))
-        shape = forget.shape
-        masks = {name: check.field(name, "b", shape) for name in ("heldout", "retain")}
-        if (forget & (masks["heldout"] | masks["retain"])).any() or (masks["heldout"] & masks["retain"]).any():
+    def checked(cls, check: Check, **sizes: int | None) -> dict[str, Any]:
+        """Return name → value of each field. Raises ArtifactError that names the file and the field."""
+        values = super().checked(check, **sizes)
+        forget, heldout, retain = (values[name] for name in ("forget", "heldout", "retain"))
+        if (forget & (heldout | retain)).any() or (heldout & retain).any():
             check.fail("forget", "shares samples with heldout or retain; each sample has one role in a model")
-        names = {name: check.field(name, "U", (None,)) for name in ("attacks", "readings", "comparable")}
-        columns = {}
-        for name, of in (("scores", "attacks"), ("values", "readings")):
-            columns[name] = check.field(name, "f", (len(names[of]), *shape), finite=False)
-            if np.isinf(columns[name]).any():
-                check.fail(name, "has infinite values; NaN stands for samples that a model was not asked about")
-        count = (len(names["readings"]),)
-        direction, share = check.field("direction", "iu", count).astype(np.int64), check.field("share", "b", count)
-        if not np.isin(direction, (-1, 0, 1)).all():
-            check.fail("direction", "must be 1, -1, or 0 where neither is so")
-        test, samples = check.field("test", "b", shape[1:]), check.field("samples", "U", shape[1:])
-        fair, step = bool(check.field("fair", "b", ())), int(check.field("step", "iu", ()))
-        words = {name: str(check.field(name, "U", ())) for name in ("agreements", "remarks", "aggregates")}
-        for name, text in words.items():
-            try:
-                json.loads(text)
-            except ValueError:
-                check.fail(name, "is not JSON")
-        more: dict[str, Any] = {**masks, **names, **columns, **words}
-        return cls(forget, test=test, samples=samples, direction=direction, share=share, fair=fair, step=step, **more)
+        return values
 
     @property
     def sentences(self) -> list[str]:

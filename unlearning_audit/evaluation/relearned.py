@@ -1,15 +1,15 @@
 """Answers of models while they relearn a part of what they forgot, and after their weights are rounded."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from unlearning_audit.store.files import Arrays, Check, read_arrays
+from unlearning_audit.evaluation.stored import Stored
 
 
 @dataclass(frozen=True)
-class Relearned(Arrays):
+class Relearned(Stored):
     """``signals.npz``: answers of models after each number of relearning ``steps`` int64 [points], the first of them 0.
 
     ``phi`` float32 and ``right`` bool [models, points, rows]: φ = log p/(1 − p) of the label that a model was trained
@@ -21,6 +21,11 @@ class Relearned(Arrays):
     """
 
     SHARED = ("steps", "index", "bits")
+    FIELDS: ClassVar = {
+        "steps": ("iu", "points"), "phi": ("f", "models points rows"), "right": ("b", "models points rows"),
+        "taught": ("b", "models rows"), "index": ("iu", "rows"), "bits": ("iu", "bits"),
+        "phi_rounded": ("f", "rounded bits answers"), "right_rounded": ("b", "rounded bits answers"),
+    }  # fmt: skip
 
     steps: np.ndarray
     phi: np.ndarray
@@ -39,19 +44,3 @@ class Relearned(Arrays):
             steps, np.zeros(curves, np.float32), np.zeros(curves, bool), np.zeros((0, len(index)), bool), index, bits,
             np.zeros(rounded, np.float32), np.zeros(rounded, bool),
         )  # fmt: skip
-
-    @classmethod
-    def read(cls, path: str | Path) -> "Relearned":
-        """Read and check a file. Raises ArtifactError for a wrong file, and FailedError if there are no models."""
-        check = Check(path, read_arrays(path))
-        steps = check.field("steps", "iu", (None,))
-        phi = check.field("phi", "f", (None, len(steps), None))
-        right = check.field("right", "b", phi.shape)
-        taught = check.field("taught", "b", (phi.shape[0], phi.shape[2]))
-        index = check.field("index", "iu", (phi.shape[2],))
-        if steps[0] != 0 or (np.diff(steps) < 1).any():
-            check.fail("steps", "must rise from 0")
-        bits = check.field("bits", "iu", (None,))
-        shape = (phi.shape[0], len(bits), phi.shape[2]) if len(bits) else (0, 0, 0)
-        rounded = check.field("phi_rounded", "f", shape), check.field("right_rounded", "b", shape)
-        return cls(steps.astype(np.int64), phi, right, taught, index.astype(np.int64), bits.astype(np.int64), *rounded)

@@ -139,8 +139,8 @@ def _fields(log: dict[str, Any], place: str) -> Iterator[_Field]:
 def _number(value: object) -> float | None:
     """Return a number, the number in a text, or the mean of a list of numbers; None for anything else."""
     if isinstance(value, list):
-        numbers = [_number(one) for one in value]
-        return sum(numbers) / len(numbers) if numbers and None not in numbers else None
+        numbers = [number for one in value if (number := _number(one)) is not None]
+        return sum(numbers) / len(numbers) if numbers and len(numbers) == len(value) else None
     try:
         return float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
     except ValueError:

@@ -12,7 +12,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,20 +248,22 @@ def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: f
     doubled or no forgotten and held-out samples are named.
     """
     columns, values = layout.columns, layout.values
-    hints = _words.of_path(path, root)
+    model = _words.of_path(path, root)
     first = {meaning: _cell(part[columns[meaning]]) for meaning in (*KEYS, "step", "task") if meaning in columns}
-    words = (first.pop("model"),) if first.get("model") in architectures else ()
+    model.words = (first.pop("model"),) if first.get("model") in architectures else ()
     kind, *rest = (first.get(meaning, "") for meaning in KEYS)
-    role = _words.of_parts((kind,)).role or _words.of_parts(tuple(rest)).role or hints.role
-    step = _step(first["step"]) if first.get("step") else hints.step
-    if first.get("step") and step is None:
-        name = columns["step"]
-        raise ValueError(f"{path}: column {name!r} says {first['step']!r}; steps must be whole numbers, such as 100")
-    method = "" if role in (NONE, RETRAIN) else _method(columns, first) or hints.method
-    task = first.get("task") or hints.task
-    entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
-    known = {"role": role, "words": words, "method": method, "step": step, "task": task, "entry": entry}
-    model = replace(hints, **known, damage=damage, notes=_directions(values))
+    model.role = _words.of_parts((kind,)).role or _words.of_parts(tuple(rest)).role or model.role
+    if first.get("step"):
+        model.step = _step(first["step"])
+        if model.step is None:
+            name = columns["step"]
+            raise ValueError(
+                f"{path}: column {name!r} says {first['step']!r}; steps must be whole numbers, such as 100"
+            )
+    model.method = "" if model.role in (NONE, RETRAIN) else _method(columns, first)
+    model.task = first.get("task") or model.task
+    model.entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
+    model.damage, model.notes = damage, _directions(values)
     side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
     model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
     ids = np.array([f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str), "U")

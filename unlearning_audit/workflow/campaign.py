@@ -46,7 +46,7 @@ class Campaign:
     ) -> None:  # fmt: skip
         self.data_file, self.settings, self.folder = data, settings, folder
         self.data = Data.read(data)
-        membership = Membership.read(splits, len(self.data.y))
+        membership = Membership.read(splits, samples=len(self.data.y))
         self.by_role = settings["tune"]["objective"] == "accuracy"
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__

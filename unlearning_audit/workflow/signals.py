@@ -29,7 +29,7 @@ def record(signal: str, answer: Arrays | np.ndarray, rows: np.ndarray, models: i
     if np.shape(answer)[:2] != (models, len(rows)):
         shape = f"({models}, {len(rows)}, …), one entry of each sample in each model"
         raise ValueError(f"signal {signal}: read must return an array {shape}, not {np.shape(answer)}")
-    return BySample(np.array(signal), answer, rows)
+    return BySample(signal, answer, rows)
 
 
 def signals(

@@ -68,7 +68,7 @@ def values(files: dict[str, Any]) -> Pair:
     data = Data.read(files["data"])
     sides: tuple[list[np.ndarray], list[np.ndarray]] = [], []
     for splits, path in zip(files["splits"], files["unlearned"], strict=True):
-        membership = Membership.read(splits, len(data.y))
+        membership = Membership.read(splits, samples=len(data.y))
         logits = Logits.read(path, models=len(membership.seed)).logits
         labels = np.broadcast_to(membership.trained_labels(data.y), membership.train.shape)
         for model in np.flatnonzero(~membership.shadow):

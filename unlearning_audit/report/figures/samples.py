@@ -65,10 +65,10 @@ def values(files: dict[str, Any]) -> list[list[np.ndarray]]:
     diverged.
     """
     data = Data.read(files["data"])
-    samples = chosen_samples(Membership.read(files["splits"][0], len(data.y)))
+    samples = chosen_samples(Membership.read(files["splits"][0], samples=len(data.y)))
     answers: list[list[Any]] = [[[] for _ in SIDES] for _ in samples]
     for splits, before, after in zip(files["splits"], files["originals"], files["unlearned"], strict=True):
-        member = Membership.read(splits, len(data.y))
+        member = Membership.read(splits, samples=len(data.y))
         if not member.shadow.any():
             continue
         models = len(member.seed)
