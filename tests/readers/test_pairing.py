@@ -126,9 +126,7 @@ def test_models_that_are_named_as_retrained_are_replicates_wherever_they_lie(tmp
 def test_retrained_models_of_two_sizes_are_never_one_kind(tmp_path):
     named = write_logs(tmp_path, **{"tofu_Tiny-1B_retain90": (0, 0.0), "tofu_Huge-8B_retain90": (1, 0.0)})
     write_logs(tmp_path, **{FORGET10.format("NPO"): (5, 1.0)})
-    sentence = f"{named[1]}: --retrain has no effect: models of its forget set are compared with {named[0]}"
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        readers.imported([tmp_path], retrain=named)
+    assert sorted(shapes(tmp_path, retrain=named), key=str) == [(0, 1, {"npo": 1}), (0, 1, {})]
 
 
 def test_one_model_of_a_file_is_named_as_retrained(tmp_path):

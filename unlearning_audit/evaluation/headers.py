@@ -1,6 +1,6 @@
 """Check the types and shapes of a user's arrays, without reading their values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,7 +47,7 @@ def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> Non
         size = logits.shape[:2]
     for name, array in arrays.items():
         if array.dtype.kind not in KINDS[name]:
-            raise ValueError(f"{files[name]}: {name} {wrong_type(name, array, size[1] if size else None)}")
+            raise ValueError(f"{files[name]}: {name} {wrong_type(name, array)}")
         if size:
             _same_size(name, files, array.shape, size)
 
@@ -61,27 +61,18 @@ def same_classes(files: Iterable[Path]) -> None:
             raise ValueError(f"{path} has {count} classes, but {first} has {classes[first]}; all need the same classes")
 
 
-def wrong_type(name: str, array: np.ndarray, samples: int | None) -> str:
+def wrong_type(name: str, array: np.ndarray) -> str:
     """Return the second half of a sentence, "has dtype int64, but must be a mask of bool; …", with how to convert the
-    array.
-
-    ``samples``: the number of samples of the logits, or None. It distinguishes a mask of all samples from indices of
-    some.
-    """
-    (length, kind), kinds = (array.shape[-1:], array.dtype.kind), KINDS[name]
+    array."""
+    kinds = KINDS[name]
     sentence = f"has dtype {array.dtype}, but must be {SAVE[kinds]}"
-    if kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         return sentence
-    if name == "labels" and array.ndim == 2 and samples in (None, len(array)):
+    if name == "labels" and array.ndim == 2:
         return f"{sentence}; {ONE_HOT}"
     if kinds != "b":
         return f"{sentence}; give {name}.astype({'int' if kinds == 'iu' else 'float'})"
-    zeros, indices = f"{name}.astype(bool)", f"mask[index{'.astype(int)' if kind == 'f' else ''}] = True"
-    if samples is None:
-        return f"{sentence}; numbers 0 and 1 become one by {zeros}, a list of indices by {indices}"
-    if length == (samples,):
-        return f"{sentence}; if it holds 0 and 1, give {zeros}"
-    return f"{sentence}; a list of indices becomes one by {indices}"
+    return f"{sentence}; numbers 0 and 1 become one by {name}.astype(bool), a list of indices by mask[index] = True"
 
 
 def logits_problem(logits: np.ndarray, path: Path) -> None:
@@ -99,20 +90,17 @@ def logits_problem(logits: np.ndarray, path: Path) -> None:
 def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], size: tuple[int, int]) -> None:
     """Raise ValueError if an array has another number of models or samples than the logits. A file of another
     population may have rows for other models; `external.read` checks that these are all equal."""
-    models, samples = by_model = size
-    shapes: dict[str, list[tuple[int, ...]]] = {
-        "labels": [(samples,), by_model], "train": [by_model, (samples,)], "forget": [by_model, (samples,)],
-        "heldout": [by_model, (samples,)], "split": [(models,)], "block": [(models,)],
-    }  # fmt: skip
-    expected = shapes.get(name, [(samples,)])
-    lent = Path(files[name]).parent != Path(files["logits"]).parent and name in ("train", "forget", "heldout")
-    if shape in expected or (lent and shape[1:] == (samples,)):
-        return
-    refuse_shape(name, files, shape, expected)
+    by_sample, by_model = size[1:], size[:1]
+    shapes: dict[str, list[tuple[int, ...]]] = {"labels": [by_sample, size], "split": [by_model], "block": [by_model]}
+    shapes |= {mask: [size, by_sample] for mask in ("train", "forget", "heldout")}
+    expected = shapes.get(name, [by_sample])
+    lent = size in expected and name != "labels" and Path(files[name]).parent != Path(files["logits"]).parent
+    if shape not in expected and not (lent and shape[1:] == by_sample):
+        refuse_shape(name, files, shape, expected)
 
 
 def refuse_shape(
-    name: str, files: Mapping[str, Path], shape: tuple[int, ...], expected: list[tuple[int, ...]]
+    name: str, files: Mapping[str, Path], shape: tuple[int, ...], expected: Sequence[tuple[int, ...]]
 ) -> NoReturn:
     """Raise ValueError: an array "has shape [3], but must be [4] or [2, 4]". If another axis of the logits is as long
     as the labels, the message says that the logits' axes are exchanged."""

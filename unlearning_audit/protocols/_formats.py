@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from unlearning_audit.evaluation.headers import KINDS
 from unlearning_audit.plugins.suggest import near, unknown
 
 #: Suffixes of files of weights, and the line of code that converts them.
@@ -16,21 +15,13 @@ TO_MODEL = (
 #: Suffix of a file that holds an array → the line of code that converts it.
 TO_ARRAY = {
     ".npz": "numpy.save({new!r}, numpy.load({old!r})[{name!r}]), with the name that it has in the archive",
-    ".csv": "numpy.save({new!r}, numpy.loadtxt({old!r}, delimiter=','){conversion}){terms}",
-    ".txt": "numpy.save({new!r}, numpy.loadtxt({old!r}){conversion}){terms}",
+    ".csv": "numpy.save({new!r}, numpy.loadtxt({old!r}, delimiter=','))",
+    ".txt": "numpy.save({new!r}, numpy.loadtxt({old!r}))",
     **dict.fromkeys(WEIGHTS, "numpy.save({new!r}, torch.load({old!r}, weights_only=True).cpu().numpy())"),
     **dict.fromkeys(
         (".pkl", ".pickle"), "save the array with numpy.save({new!r}, …), because a pickle may run code when it is read"
     ),
 }
-
-#: Dtype kinds of the array → how the numbers of a text are converted to it, and under which condition.
-FROM_TEXT = {
-    "iu": (".astype(int)", ""),
-    "b": (".astype(bool)", ", if it holds 0 and 1 for every sample"),
-    "f": ("", ""),
-}
-LOGITS_FROM_TEXT = (".reshape(models, samples, classes)", ", with how many there are of each")
 
 
 def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> str:
@@ -43,11 +34,8 @@ def other_format(name: str, folders: Iterable[Path], also_text: bool = True) -> 
         for suffix, line in TO_ARRAY.items():
             path = folder / f"{name}{suffix}"
             if path.is_file() and (also_text or suffix not in (".csv", ".txt")):
-                kind = "logits are" if name == "logits" else f"{name} is"
-                old, new = str(path), str(path.with_suffix(".npy"))
-                conversion, terms = LOGITS_FROM_TEXT if name == "logits" else FROM_TEXT[KINDS[name]]
-                advice = line.format(old=old, new=new, name=name, conversion=conversion, terms=terms)
-                return f"{path}: {kind} read from {name}.npy only; {advice}"
+                advice = line.format(old=str(path), new=str(path.with_suffix(".npy")), name=name)
+                return f"{path}: {name} is read from {name}.npy only; {advice}"
     return ""
 
 

@@ -93,35 +93,26 @@ def methods(options: Options, names: list[str]) -> list[str]:
     if not root.is_dir():
         raise ValueError(f"{root}: there is no such folder; give one relative to the working directory")
     method_names = [name for name in names if name not in YARDSTICKS]
-    _no_reserved_name(root, names, method_names)
     for name in names:
-        if name in (*PER_METHOD, *SHARED) and name not in YARDSTICKS:
+        in_root = [root / "target"] if len(method_names) == (name not in YARDSTICKS) else []
+        places = [place for place in (root / name / "target", *in_root) if place.is_dir()]
+        if name in YARDSTICKS:
+            if places:
+                stands = f"the name {name!r} is reserved for {RESERVED[name]}"
+                raise ValueError(f"{places[0]}: {stands}; give the audited method another name")
+            if not _has(root / YARDSTICKS[name]):
+                raise ValueError(
+                    f"{root / YARDSTICKS[name]}: there are neither logits.npy nor models; the method {name!r} needs "
+                    "one of the two"
+                )
+        elif name in (*PER_METHOD, *SHARED):
             raise ValueError(f"{root / name}: {name} is a population, not a method; give the method another name")
-        if name in YARDSTICKS and not _has(root / YARDSTICKS[name]):
-            raise ValueError(
-                f"{root / YARDSTICKS[name]}: there are neither logits.npy nor models; the method {name!r} needs one "
-                "of the two"
-            )
-    for name in method_names:
-        places = [root / name / "target", *([root / "target"] if len(method_names) == 1 else [])]
-        if not any(place.is_dir() for place in places):
+        elif not places:
             expected = "it must hold logits.npy of the models after unlearning, or these models, and the memberships"
-            raise ValueError(f"{places[-1]}: there is no such folder; {expected}")
-        for place in places:  # else the message would be about another folder's file
-            if place.is_dir() and not any(place.iterdir()):
-                raise ValueError(_formats.instead_of_logits(place))
+            raise ValueError(f"{(root / name / 'target', *in_root)[-1]}: there is no such folder; {expected}")
     _no_strangers(root, method_names)
     known = {name for name, folder in YARDSTICKS.items() if _has(root / folder)}
     return [name for name in ("none", *method_names, "retrain", "retrain_control") if name in {*known, *method_names}]
-
-
-def _no_reserved_name(root: Path, names: list[str], method_names: list[str]) -> None:
-    """Raise ValueError if a method whose models are audited has the name of a reference method."""
-    for name in (name for name in names if name in YARDSTICKS):
-        places = [root / name / "target", *([] if method_names else [root / "target"])]
-        if place := next(filter(Path.is_dir, places), None):
-            stands = f"the name {name!r} is reserved for {RESERVED[name]}"
-            raise ValueError(f"{place}: {stands}; give the audited method another name")
 
 
 def _no_strangers(root: Path, method_names: list[str]) -> None:
@@ -236,8 +227,6 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     the first in ``donors``, which have the same models. Raises ValueError that names a file which is missing, unknown
     or not readable.
     """
-    if not folder.is_dir():
-        raise ValueError(f"{folder}: there is no such folder; it must hold logits.npy and the memberships")
     if (folder / PUBLISHED).is_file():
         return {"published": folder / PUBLISHED}
     _no_strange_arrays(folder, ARRAYS)
@@ -247,10 +236,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     candidates = {name: [at / f"{name}.npy" for at in folders] for name, folders in places.items()}
     for path in (path for paths in candidates.values() for path in paths):
         if (path.exists() or path.is_symlink()) and not path.is_file():  # ignoring it would change the meaning
-            raise ValueError(
-                f"{path}: this is a folder, a pipe, a device or a broken link, not a file; save the array with "
-                "numpy.save"
-            )
+            raise ValueError(f"{path}: this is a folder or a broken link, not a file; save the array with numpy.save")
     files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
     opened = checkpoints(folder)
     files |= {f"checkpoint_{number}": path for number, path in enumerate(opened)}

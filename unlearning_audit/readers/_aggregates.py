@@ -34,10 +34,10 @@ DRAWS = 1000
 Values = dict[str, np.ndarray]
 
 
-def of(group: Group) -> dict[int, Values]:
+def of(group: Group) -> dict[Model, Values]:
     """Compute OpenUnlearning's memorisation, its utility and the AUC of each attack for every model of a group.
 
-    Return id of the model → name → float64 [1 + draws], the value and its bootstrap draws over samples. A name is
+    Return model → name → float64 [1 + draws], the value and its bootstrap draws over samples. A name is
     missing if the model's log does not contain what it is computed from. Return {} unless all logs have the probability
     of paraphrased answers. Models are compared on the samples that all of them have.
     """
@@ -45,7 +45,7 @@ def of(group: Group) -> dict[int, Values]:
     models = [model for model in group.models if all(f"{FORGET}_Q_A_PARA_Prob" in m.readings for m in group.models)]
     if not models:
         return {}
-    values: dict[int, Values] = {id(model): {} for model in models}
+    values: dict[Model, Values] = {model: {} for model in models}
     forget, heldout = (
         _shared([set(np.array(model.ids)[getattr(model, side)]) if model.scores else set() for model in models])
         for side in (FORGET, HELDOUT)
@@ -57,7 +57,7 @@ def of(group: Group) -> dict[int, Values]:
     weights = {part: _draws(rng, len(ids)) for part, ids in others.items()}
     unseen = _draws(rng, len(heldout))
     for model in models:
-        own = values[id(model)]
+        own = values[model]
         if asked:
             drawn = draws[:, [named[sample] for sample in asked]]
             parts = [1 - _mean(_read(model, name, asked), drawn) for name in MEMORY]
@@ -82,18 +82,18 @@ def of(group: Group) -> dict[int, Values]:
     return values
 
 
-def rows(models: Sequence[Model], group: Group, values: dict[int, Values]) -> list[dict[str, Any]]:
+def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> list[dict[str, Any]]:
     """Return name, value, ci_low, ci_high, n and formula of each aggregate of OpenUnlearning, for one population of
     models.
 
     ``models``: the population, such as all models of one method; ``group``: the models that it is compared with;
-    ``values``: id of a model → its values, from `of`. Aggregates that lack a value are left out.
+    ``values``: model → its values, from `of`. Aggregates that lack a value are left out.
     """
     retrained, full = (
-        _population([values.get(id(run), {}) for run in runs], ATTACKS)
+        _population([values.get(run, {}) for run in runs], ATTACKS)
         for runs in ((*group.retrain, *group.control), group.none)
     )
-    own = [values.get(id(model), {}) for model in models]
+    own = [values.get(model, {}) for model in models]
     parts = {name: _population(own, (name,)) for name in ("memorization", "utility")}
     formulas = {
         "memorization": "harmonic mean of 1 − extraction strength, 1 − exact memorisation, 1 − probability of the "

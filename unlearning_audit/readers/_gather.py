@@ -49,7 +49,7 @@ def imported(
     models: list[Model] = []
     out: list[Unread] = []
     formats: dict[Path, str] = {}
-    across: dict[int, Any] = {}
+    across: dict[Model, Any] = {}
     for name, module in _readers(reader):
         alike: list[Model] = []
         for place in places:
@@ -63,7 +63,7 @@ def imported(
             _refuse(out, places)
             fresh_models = [result for result in results if isinstance(result, Model)]
             _believe_inner_names(fresh_models, place)
-            across |= {id(model): getattr(module, "across", None) for model in fresh_models}
+            across |= dict.fromkeys(fresh_models, getattr(module, "across", None))
             alike += fresh_models
         if joined := getattr(module, "joined", None):
             out += _call(module, joined, alike)
@@ -124,19 +124,19 @@ def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
     return known or next((result.sentence for result in out), unknown)
 
 
-def _agreements(models: list[Model], groups: Sequence[Group], across: dict[int, Any]) -> dict[Path, list[Agreement]]:
+def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model, Any]) -> dict[Path, list[Agreement]]:
     """Return file → the numbers that it prints beside those computed from its samples.
 
-    ``across``: id of a model → its reader's function for numbers that also depend on a retrained model's log, or None.
+    ``across``: model → its reader's function for numbers that also depend on a retrained model's log, or None.
     Such a number is compared with all retrained models that fit. One that reproduces the printed number is preferred,
     and then those of the model's own group.
     """
     agreements: dict[Path, list[Agreement]] = {}
     retrained = [run for group in groups for run in (*group.retrain, *group.control)]
-    placed = {id(model): group for group in reversed(groups) for model in group.models}
+    placed = {model: group for group in reversed(groups) for model in group.models}
     for model in models:
         stated = list(model.agreements)
-        compare, group = across.get(id(model)), placed.get(id(model))
+        compare, group = across.get(model), placed.get(model)
         if compare and group and group.retrain and model not in group.retrain:
             best: dict[str, Agreement] = {}
             for run in (*group.retrain, *(run for run in retrained if run not in group.retrain)):

@@ -1,7 +1,6 @@
 """Group comparable models: those of one architecture that have to forget the same samples."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,7 @@ COMMAND = "the command"
 APART = 0.25
 
 
-@dataclass
+@dataclass(eq=False)
 class Group:
     """Models that are compared: ``none`` before unlearning; ``retrain``, and ``control``, retrained by another recipe
     or in other runs; ``methods``: name → unlearned models. ``words`` name the models, ``samples`` is their forget set.
@@ -84,9 +83,9 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for model in models:
         if model.role == UNKNOWN:
             model.role, model.decided = UNLEARNED, "nothing says otherwise"
-    all_models, too_small = models, [model for model in models if len(subject(model)) < LEAST]
-    unplaced = list(dict.fromkeys(Unread(model.file, _too_few(model)) for model in too_small))
-    models = [model for model in models if len(subject(model)) >= LEAST]
+    small = {model: _too_few(model) for model in models if len(subject(model)) < LEAST}
+    unplaced = list(dict.fromkeys(Unread(model.file, sentence) for model, sentence in small.items()))
+    all_models, models = models, [model for model in models if model not in small]
     if not models:
         raise ValueError(unplaced[0].sentence)
     sound = [model for model in models if not model.damage]
@@ -98,7 +97,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     groups = _joined([group for group in groups if group.retrain], [run for run in models if run.role != RETRAIN])
     if not groups:
         if not alone and not all(model.fair for model in models):
-            raise ValueError(next((_too_few(model) for model in too_small if model.role == RETRAIN), _question(models)))
+            raise ValueError(next((why for model, why in small.items() if model.role == RETRAIN), _question(models)))
         groups = _founded([model for model in sound if model.role == NONE] or sound)
         for group in groups:
             group.retrain = []
@@ -117,17 +116,17 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
             unplaced.append(Unread(model.file, str(error)))
     for group in groups:
         _apart_by_names(group)
-    _check_named(groups)
     of_unlearned = {run.file for run in all_models if run.role == UNLEARNED}
     refused = next((result for result in unplaced if result.file in of_unlearned), None)
     if refused and not any(group.methods for group in groups):
         raise ValueError(refused.sentence)
     for group in groups:
-        group.notes += _copies(group) + _lacking(group)
+        group.notes += _copies(group)
         group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
         group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
         _recipes(group)
-        group.notes += _call_by_slugs(group)
+        names = slugs(group.methods)
+        group.methods = {names[label]: models for label, models in group.methods.items()}
         group.notes += [f"{name}: {damage}." for name in group.methods if (damage := group.damage(name))]
     _name(groups)
     return sorted(groups, key=lambda group: _natural(group.name)), unplaced
@@ -176,17 +175,18 @@ def _doubtful(groups: Sequence[Group]) -> list[Unread]:
     command stay.
     """
     reads = {
-        id(model): float(np.mean(values)) for group in groups for model in group.retrain if (values := _aucs(model))
-    }
+        model: float(np.mean([*values.values()])) for group in groups for model in group.retrain
+        if (values := aucs(model))
+    }  # fmt: skip
     doubtful = []
     for group in groups:
         alike = [run for peer in groups if peer.samples == group.samples for run in peer.retrain]
-        least = min((reads[id(model)] for model in alike if id(model) in reads), default=1.0)
+        least = min((reads[model] for model in alike if model in reads), default=1.0)
         for model in list(group.retrain):
-            if reads.get(id(model), least) > least + APART and model.decided != COMMAND:
+            if reads.get(model, least) > least + APART and model.decided != COMMAND:
                 group.retrain.remove(model)
                 sentence = (
-                    f"{model.file} is called retrained, but has an AUC of {reads[id(model)]:.2f} where another has "
+                    f"{model.file} is called retrained, but has an AUC of {reads[model]:.2f} where another has "
                     f"{least:.2f}; say which it is: --retrain FILE, or --none FILE if it is the model before unlearning"
                 )
                 doubtful.append(Unread(model.file, sentence))
@@ -204,22 +204,11 @@ def _copies(group: Group) -> list[str]:
     ]  # fmt: skip
 
 
-def _lacking(group: Group) -> list[str]:
-    """Return sentences about models without results on samples that retrained models have."""
-    reference = frozenset(sample for model in group.retrain for sample in model.ids)
-    lacks = [(model.file, len(reference.difference(model.ids))) for model in group.models if model.ids]
-    return [
-        f"{file} lacks {count} of the {len(reference)} samples of the retrained models: no model is compared on these."
-        for file, count in lacks if count
-    ]  # fmt: skip
-
-
-def _aucs(model: Model) -> list[float]:
-    """Return the AUC of each attack on a model, forgotten against held-out samples; [] if one side is empty."""
-    scores = list(model.scores.values())
+def aucs(model: Model) -> dict[str, float]:
+    """Return attack → its AUC on a model, forgotten against held-out samples; {} if one side is empty."""
     if not (model.forget.any() and model.heldout.any()):
-        return []
-    return [auc(member=score[model.forget], nonmember=score[model.heldout]) for score in scores]
+        return {}
+    return {name: auc(score[model.forget], score[model.heldout]) for name, score in model.scores.items()}
 
 
 def _founded(retrained: list[Model]) -> list[Group]:
@@ -290,35 +279,27 @@ def _apart_by_names(group: Group) -> None:
     Nothing shows then that these models are of one kind. A note of the group says so.
     """
     for label, runs in list(group.methods.items()):
-        rest = {id(run): "_".join(word for word in run.words if word not in group.words) for run in runs}
+        rest = {run: "_".join(word for word in run.words if word not in group.words) for run in runs}
         if len(set(rest.values())) > 1:
             del group.methods[label]
             for run in runs:
-                group.methods.setdefault(f"{label}_{rest[id(run)]}".strip("_"), []).append(run)
+                group.methods.setdefault(f"{label}_{rest[run]}".strip("_"), []).append(run)
             group.notes.append(
                 f"Models of {label} whose names differ by more than a seed or a run are separate methods; if they "
                 "are one method, change that with --roles."
             )
 
 
-def _check_named(groups: Sequence[Group]) -> None:
-    """Raise ValueError for a model that the command names as retrained, but that is compared with nothing while other
-    models are compared."""
-    used = [group for group in groups if group.methods or group.none]
-    for group in groups if used else ():
-        for run in (run for run in group.retrain if run.decided == COMMAND and group not in used):
-            alike = next((other for other in used if shared(run, other.samples)), None)
-            why = (
-                f"models of its forget set are compared with {alike.retrain[0].file}, whose name is closer to theirs"
-                if alike and alike.retrain else "no other model has its forget set"
-            )  # fmt: skip
-            raise ValueError(f"{run.file}: --retrain has no effect: {why}; leave it out, or edit the roles (--roles)")
-
-
 def _fits(model: Model, group: Group, common: frozenset[str]) -> bool:
     """Return whether the words that name the group are among the words that name the model, or the other way round."""
     words, group_words = frozenset(model.words) - common, group.words - common
     return words <= group_words or group_words <= words
+
+
+def _nearest(model: Model, groups: list[Group]) -> list[Group]:
+    """Return the groups whose words differ least from the model's."""
+    apart = [len(frozenset(model.words) ^ group.words) for group in groups]
+    return [group for group, words in zip(groups, apart, strict=True) if words == min(apart)]
 
 
 def _common(groups: list[Group]) -> frozenset[str]:
@@ -341,14 +322,12 @@ def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list
         count = shared(model, group.samples)
         if not count or not (_fits(model, group, common) or len({other.words for other in groups}) == 1):
             continue
-        fits = {id(log): (shared(log, group.samples), -len(subject(log))) for log in logs}
-        if fits[id(model)] == max(fits.values()):
+        fits = {log: (shared(log, group.samples), -len(subject(log))) for log in logs}
+        if fits[model] == max(fits.values()):
             fitting.append(group)
     # If several groups have one forget set, those with the most similar names are kept.
-    apart = {id(group): len(frozenset(model.words) ^ group.words) for group in fitting}
-    nearest = {group.samples: min(apart[id(other)] for other in fitting if other.samples == group.samples)
-               for group in fitting}  # fmt: skip
-    return [group for group in fitting if apart[id(group)] == nearest[group.samples]]
+    return [group for group in fitting
+            if group in _nearest(model, [other for other in fitting if other.samples == group.samples])]  # fmt: skip
 
 
 def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[str]]:
@@ -372,11 +351,8 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
     fits = candidates_by_name or candidates
     # A smaller forget set may be part of a larger one. Among groups that share equally many samples, the one with the
     # fewest others fits best.
-    fit = {id(group): (shared(model, group.samples), -len(group.samples ^ subject(model))) for group in fits}
-    best = [group for group in fits if fit[id(group)] == max(fit.values())]
-    apart = [len(frozenset(model.words) ^ group.words) for group in best]
-    if len(best) > 1 and apart.count(min(apart)) == 1:
-        best = [best[apart.index(min(apart))]]
+    fit = [(shared(model, group.samples), -len(group.samples ^ subject(model))) for group in fits]
+    best = _nearest(model, [group for group, of_group in zip(fits, fit, strict=True) if of_group == max(fit)])
     if len(best) != 1:
         files = " or ".join(str(group.retrain[0].file if group.retrain else group.words) for group in best[:3])
         raise ValueError(
@@ -425,15 +401,6 @@ def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
     return short
 
 
-def _call_by_slugs(group: Group) -> list[str]:
-    """Rename methods to their slugs; return sentences about names that differ only in characters that slugs do not
-    have."""
-    names = slugs(group.methods)
-    group.methods = {names[label]: models for label, models in group.methods.items()}
-    alike = Counter(map(slug, names))
-    return [f"{label} is called {name}." for label, name in names.items() if label != name and alike[slug(label)] > 1]
-
-
 def _recipes(group: Group) -> None:
     """Divide the retrained models of a group into retrained ones and their control, in place.
 
@@ -455,16 +422,16 @@ def _recipes(group: Group) -> None:
         group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
         for run in group.control:
             run.decided = run.decided or "half of the retrained models"
-    recipe_of = {id(run): (*[word for word in run.words if word not in group.words], *run.recipe) for run in group.none}
+    recipe_of = {run: (*[word for word in run.words if word not in group.words], *run.recipe) for run in group.none}
     recipes = _apart_by_words(recipe_of.values())
     if len(recipes) > 1:
         reference = group.retrain[0].recipe if group.retrain else ()
         first = reference if reference in recipes else next(iter(recipes))
         for recipe, words in recipes.items():
             if recipe != first:
-                of_recipe = [run for run in group.none if recipe_of[id(run)] == recipe]
+                of_recipe = [run for run in group.none if recipe_of[run] == recipe]
                 group.methods[f"none_{'_'.join(words)}"] = of_recipe
-        group.none = [run for run in group.none if recipe_of[id(run)] == first]
+        group.none = [run for run in group.none if recipe_of[run] == first]
 
 
 def _apart_by_words(recipes: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:

@@ -12,9 +12,8 @@ from unlearning_audit.evaluation.published import FILE, Published
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.readers import _aggregates
 from unlearning_audit.readers._gather import Imported
-from unlearning_audit.readers._groups import Group, slugs
+from unlearning_audit.readers._groups import Group, aucs, slugs
 from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Model
-from unlearning_audit.readers._recompute import auc
 from unlearning_audit.store.files import write_failure
 
 #: Names of folders that a method cannot have.
@@ -194,16 +193,14 @@ def notes_on_retrained(models: list[Model]) -> list[str]:
     It warns users that an AUC of .5 does not mean retraining then. [] also where all models have a random draw of
     samples.
     """
-    readings = {}
-    for name in models[0].scores:
-        values = [(model.scores[name], model.forget, model.heldout) for model in models if name in model.scores]
-        sides = [(score[forget], score[heldout]) for score, forget, heldout in values]
-        if all(len(member) and len(nonmember) for member, nonmember in sides):
-            m, n = (np.mean([len(pair[i]) for pair in sides]) for i in (0, 1))
-            error = np.sqrt((m + n + 1) / (12 * m * n))
-            readings[name] = float(np.mean([auc(member=a, nonmember=b) for a, b in sides])), error
-    apart = {name: value for name, (value, error) in readings.items() if abs(value - 0.5) > ERRORS * error}
-    if not apart or all(model.fair for model in models):
+    values = [aucs(model) for model in models]
+    if all(model.fair for model in models) or not all(values):
+        return []
+    m, n = (np.mean([getattr(model, side).sum() for model in models]) for side in (FORGET, HELDOUT))
+    error = np.sqrt((m + n + 1) / (12 * m * n))
+    means = {name: float(np.mean([own[name] for own in values if name in own])) for name in values[0]}
+    apart = {name: value for name, value in means.items() if abs(value - 0.5) > ERRORS * error}
+    if not apart:
         return []
     listed = ", ".join(f"{value:.2f} by {name}" for name, value in sorted(apart.items(), key=lambda item: item[1]))
     below = {value < 0.5 for value in apart.values()}
