@@ -3,7 +3,6 @@
 import contextlib
 import html
 import os
-import re
 import shutil
 import tempfile
 import warnings
@@ -27,7 +26,6 @@ from unlearning_audit.stages import here
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import FailedError
 from unlearning_audit.study import reading
-from unlearning_audit.study.messages import NAME, PATTERNS
 from unlearning_audit.workflow import plan as planning
 from unlearning_audit.workflow.nodes import Plan
 
@@ -306,11 +304,6 @@ def audit(
             lent = audited | {"pair": None} if name.startswith("shadow") and not isinstance(value, Mapping) else {}
             populations[name] = {**lent, **(value if isinstance(value, Mapping) else {"logits": value})}
     arrays = _arrays(populations)
-    if method in external.RESERVED:
-        stands = f"the name {method!r} is reserved for {external.RESERVED[method]}"
-        raise ValueError(f"method: {stands}; give the audited method another name")
-    if not re.fullmatch(NAME, method):
-        raise ValueError(f"method: must be {PATTERNS[NAME]}, found {method!r}")
     scenario = {
         "protocol": {"name": "external", "path": "logits", "design": design},
         "methods": [method],
@@ -321,7 +314,8 @@ def audit(
     if retrain_spread is not None:
         study["retrain_spread"] = dict(retrain_spread) if isinstance(retrain_spread, Mapping) else retrain_spread
     temporary = tempfile.TemporaryDirectory(prefix="audit-") if folder is None else None
-    place = _place(temporary.name if temporary else str(folder))
+    place = Path(temporary.name if temporary else str(folder)).resolve()
+    place.mkdir(parents=True, exist_ok=True)
     with contextlib.chdir(place):
         _write(arrays)
         try:
@@ -391,30 +385,21 @@ def _write(arrays: Mapping[str, np.ndarray]) -> None:
 def _array(value: Any, argument: str) -> np.ndarray:
     """Return ``value`` as an array. Raises ValueError that names the ``argument`` if it does not hold numbers."""
     logits = "logits [models, samples, classes]" if argument in (*external.PER_METHOD, *external.SHARED) else "numbers"
-    expected = f"{argument} must be an array of {logits}"
+    expected = f"{argument} must be an array of {logits}, found"
     if isinstance(value, Mapping):
         advice = "; labels, forget, train, heldout and pair are arguments of their own" if argument == "target" else ""
         advice = f"; give its logits, {argument}={type(value).__name__}.logits" if hasattr(value, "logits") else advice
-        raise ValueError(f"{expected}, found a mapping{advice}")
-    if isinstance(value, (str, bytes, os.PathLike)):
-        path = os.fsdecode(value)
-        weights = path.endswith((".pt", ".pth"))
-        call = f"torch.load({path!r}, weights_only=True)" if weights else f"numpy.load({path!r})"
-        raise ValueError(f"{expected}, found a path; pass the array, such as {call}")
+        raise ValueError(f"{expected} a mapping{advice}")
     try:
         array = np.asarray(_plain(value))
     except ValueError:
-        first = "; of a model's output, give only the logits, often [0]" if isinstance(value, tuple) else ""
-        raise ValueError(f"{expected}, found a list of unequal parts{first}") from None
+        raise ValueError(f"{expected} a list of unequal parts; of a model's output, give only the logits") from None
     if array.dtype.kind in "US":
         classes = "number the classes from 0, in the order of the logits' last axis"
         advice = classes if argument == "labels" else "pass arrays, such as numpy.load(path) for each path"
-        raise ValueError(f"{expected}, found text; {advice}")
+        raise ValueError(f"{expected} text; {advice}")
     if array.dtype.hasobject:
-        parts = "a list of unequal parts or of other objects"
-        raise ValueError(
-            f"{expected}, found {parts if array.shape else f'an object of the class {type(value).__name__}'}"
-        )
+        raise ValueError(f"{expected} other objects")
     return array
 
 
@@ -426,17 +411,6 @@ def _plain(value: Any) -> Any:
         return value
     value = value.detach().cpu()
     return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
-
-
-def _place(folder: str | os.PathLike[str]) -> Path:
-    """Make the folder and return its absolute path. Raises ValueError that names it if it cannot be made."""
-    place = Path(folder).resolve()
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        why = "is a file" if place.is_file() else f"cannot hold results ({error.strerror}: {error.filename})"
-        raise ValueError(f"folder: {os.fspath(folder)} {why}; name a folder, which is made if it is missing") from None
-    return place
 
 
 def _planned(study: dict[str, Any]) -> Plan:

@@ -9,38 +9,25 @@ from unlearning_audit.evaluation.published import holds
 from unlearning_audit.store.files import FailedError
 
 
-def usable(names: list[str], files: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the groups of imported models that can be read: their names, their files, and sentences about all others.
-
-    ``names``: the groups, such as "target" and "retrain"; ``files``: data, memberships and logits of each, in this
-    order. The audited models, "target", are always kept, so that their failure is reported as the method's.
-    """
-    readable, paths, sentences = [], [], []
-    for number, name in enumerate(names):
-        triple = files[3 * number : 3 * number + 3]
-        try:
-            if name != "target" and not holds(triple[2]):
-                StoredLogits.open(triple[2])
-        except FailedError as error:
-            sentences.append(f"{error}; nothing is compared with it")
-            continue
-        readable.append(name)
-        paths += triple
-    return readable, paths, list(dict.fromkeys(sentences))
-
-
 def imported(names: list[str], files: list[str], **more: Any) -> Evaluation:
-    """Return the evaluation of imported models.
+    """Return the evaluation of imported models. Groups that cannot be read are left out, with a sentence in its
+    ``unread``; of the audited models the failure is reported as the method's.
 
     ``names``: the groups, such as "target" (audited) and "retrain"; ``files``: data, memberships and logits of each, in
     this order; ``more``: further fields of `Evaluation`.
     """
-    data, members, logits = (dict(zip(names, files[number::3], strict=True)) for number in range(3))
-    others = {
-        name: Group(Cohort(data[name], [members[name]]), [logits[name]]) for name in names if name != "target"
-    }  # fmt: skip
+    groups, unread = {}, []
+    for name, data, members, logits in zip(names, files[::3], files[1::3], files[2::3], strict=True):
+        try:
+            if name != "target" and not holds(logits):
+                StoredLogits.open(logits)
+            groups[name] = Group(Cohort(data, [members]), [logits])
+        except FailedError as error:
+            unread.append(f"{error}; nothing is compared with it")
+    audited = groups.pop("target")
     return Evaluation(
-        data["target"], [members["target"]], [], [logits["target"]], imported=True, others=others, **more
+        audited.cohort.data_file, audited.cohort.splits, [], audited.files, imported=True, others=groups,
+        unread=list(dict.fromkeys(unread)), **more,
     )  # fmt: skip
 
 
@@ -57,9 +44,9 @@ def case_of(settings: dict[str, Any], **files: Any) -> Evaluation:
     paths.
     """
     if "populations" in files:
-        names, paths, unread = usable(settings["populations"], list(files["populations"]))
         scores = {"scores_file": files["scores"][0]} if "scores" in files else {}
-        case = imported(names, paths, **scores, design=settings.get("design", ""), unread=unread)
+        design = settings.get("design", "")
+        case = imported(settings["populations"], list(files["populations"]), **scores, design=design)
     else:
         logits = {"original": files["originals"], "unlearned": files["unlearned"]}
         logits |= {name: files.get(name, []) for name in ("retrained", "control")}

@@ -16,7 +16,7 @@ from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.evaluation.generations import queried
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.plugins import registry
-from unlearning_audit.plugins.guard import guard, type_of
+from unlearning_audit.plugins.guard import guard
 from unlearning_audit.protocols.external import INDEX
 from unlearning_audit.training import card, generation, tokens
 from unlearning_audit.training.engine import aliases
@@ -164,7 +164,6 @@ def check(populations: list[tuple[dict[str, str], str]], data: Options, model: O
     state_dicts = [path for files, _ in populations for path in _checkpoints(files) if _state_files(path)]
     if state_dicts:
         network = _without_values(_builder(state_dicts[0], rows, model))
-        _check_answer(network, rows, state_dicts[0])
     for path in state_dicts:
         _check_fit(network, path, _read(path, _shapes))
     return len(state_dicts)
@@ -177,21 +176,6 @@ def _without_values(build: Callable[[], nn.Module]) -> nn.Module:
             return build()
     except Exception:  # whatever a builder may do with values
         return build()
-
-
-def _check_answer(network: nn.Module, rows: Data, path: Path) -> None:
-    """Raise ValueError unless a network maps two samples to logits. A network that reads texts, or that computes with
-    values it does not have yet, is not checked."""
-    if rows.tokenizer is not None or next(network.parameters()).device.type != "meta":
-        return
-    x = torch.empty((2, *rows.x.shape[1:]), dtype=torch.float32, device="meta")
-    try:
-        answer = network.eval()(x)
-    except Exception:  # its job says why
-        return
-    if not isinstance(answer, torch.Tensor) or answer.shape != (2, rows.classes):
-        problem = f"its model must return logits [2, {rows.classes}] for two samples; it returned {type_of(answer)}"
-        raise ValueError(f"{path}: {problem}")
 
 
 def _state_files(path: Path) -> list[Path]:
