@@ -115,8 +115,6 @@ def some_samples_missing(log: dict) -> None:
     [
         as_texts, listed, renamed, without_aggregates, some_samples_missing,
         lambda log: {"results": log, "config": {"seed": 1}},
-        lambda log: {"report": {"metrics": log}},
-        lambda log: dict(reversed(list(log.items()))),
         lambda log: log | {"notes": "by hand", "version": 3, "nothing": None, "empty": {}},
     ],
 )  # fmt: skip

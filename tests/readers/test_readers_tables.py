@@ -82,10 +82,9 @@ def test_samples_may_be_called_as_pandas_writes_nothing(tmp_path):
         ("losses.json", ['[{"side": "forget", "loss": "3,5"}]'], "3,5"),
     ],
 )
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_a_number_that_is_written_otherwise_is_refused(tmp_path, name, lines, cell, encoding):
+def test_a_number_that_is_written_otherwise_is_refused(tmp_path, name, lines, cell):
     path = tmp_path / name
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8" if "json" in name else encoding)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-16" if "tsv" in name else "utf-8")
     sentence = f"{path}: column 'loss' says '{cell}'; write all numbers with a point"
     with pytest.raises(ValueError, match=re.escape(sentence)):
         readers.imported([path], alone=True)
@@ -95,8 +94,6 @@ def test_a_number_that_is_written_otherwise_is_refused(tmp_path, name, lines, ce
     "rows",
     [
         ["loss,side", "3,8261,forget", "2,5013,heldout"],
-        ["side,loss,kind", "forget,3,8261,full", "heldout,2,5013,full"],
-        ["loss,score,side", "3,8261,0,5,forget", "2,5013,0,25,heldout"],
         ["loss,side", '"1",3.8261,forget', '"2",2.5013,heldout'],
     ],
 )

@@ -158,7 +158,6 @@ REFUSED = [
     (lambda root: of_method(root, "retrain"), "logits/mine/retrain: retrain is shared by all methods; move this"),
     (lambda root: of_method(root, "shadows"), "logits/mine/shadows: there is no population 'shadows', did you mean"),
     (lambda root: save(root, held_out=GOOD["forget"]), f"logits/held_out.npy: {UNREAD}pair, split, test, train"),
-    (lambda root: save(root / "target", held_out=GOOD["forget"]), f"logits/target/held_out.npy: {UNREAD}logits"),
     (lambda root: of_method(root) or save(root / "mine", held_out=GOOD["forget"]), f"mine/held_out.npy: {UNREAD}"),
     # files in other formats
     (of_other_files, "logits/retrain: 0.pt, 1.pt, 2.pt and 2 more cannot be read; models are read from .safetensors "
@@ -167,7 +166,6 @@ REFUSED = [
     (other_format("logits", ".npz"), "target/logits.npz: logits is read from logits.npy only; numpy.save("
      "'logits/target/logits.npy', numpy.load('logits/target/logits.npz')['logits'])"),
     (other_format("labels", ".csv"), "target/labels.csv: labels is read from labels.npy only; numpy.save("),
-    (other_format("heldout", ".npz"), "target/heldout.npz: heldout is read from heldout.npy only"),
     (other_format("logits", ".dat"), f"{NO_LOGITS}the folder holds forget.npy, labels.npy, logits.dat and 1 more"),
     (of_models_with_numbers_for_masks, "forget has dtype int64, but must be a mask of bool; numbers 0 and 1 become one "
      "by forget.astype(bool), a list of indices by mask[index] = True"),
@@ -222,23 +220,14 @@ def test_other_folders_and_methods_that_the_study_does_not_name_may_lie_there(ro
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (
-            lambda path: path.write_bytes(path.read_bytes()[:-7]),
-            "(mmap length is greater than file size); save it with",
-        ),
-        (lambda path: path.write_bytes(b""), "logits cannot be read (No data left in file)"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-7]), "(mmap length is greater than file size); save it"),
         (lambda path: path.write_bytes(b"\x80\x04K\x01."), f"logits {PICKLED}"),
         (lambda path: np.savez(path.open("wb"), a=np.ones(3)), "logits is an archive of several arrays"),
-        (lambda path: np.save(path, np.array([{}, [1]], dtype=object), allow_pickle=True), f"logits {PICKLED}"),
-        (
-            lambda path: np.save(path, np.zeros((4, 12))),
-            "logits has shape [4, 12], but must be [models, samples, class",
-        ),
+        (lambda path: np.save(path, np.zeros((4, 12))), "logits has shape [4, 12], but must be [models, samples, cl"),
     ],
 )
-@pytest.mark.parametrize("kind", ["target", "retrain"])
-def test_a_broken_file_of_logits_is_refused_before_anything_runs(root, kind, damage, words):
-    path = root / kind / "logits.npy"
+def test_a_broken_file_of_logits_is_refused_before_anything_runs(root, damage, words):
+    path = root / "retrain/logits.npy"
     damage(path)
     sentence = refusal()
     assert f"{path}: logits " in sentence

@@ -108,7 +108,7 @@ def believed(case: Evaluation) -> tuple[str, list[str]]:
     exchanged forgotten and retained samples; nothing is checked where there are no models before unlearning.
     """
     if case.imported:
-        return plausibility.refusal(case), list(plausibility.doubts(case))
+        return plausibility.judged(case)
     before = case.group("original")
     if before is None or len(before.files) != len(case.unlearned_files) or before.files == case.unlearned_files:
         return "", []

@@ -1,7 +1,8 @@
 """Check whether imported logits can be what their folders say, to find mistakes that would become wrong numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -32,17 +33,29 @@ CONTENTS = {
 }
 
 
-def refusal(case: Evaluation) -> str:
-    """Return why the logits of imported models are impossible, in one sentence; "" if nothing contradicts them.
+def judged(case: Evaluation) -> tuple[str, list[str]]:
+    """Return why the logits of imported models are impossible, in one sentence ("" if nothing contradicts them), and
+    sentences about what is implausible but possible.
 
     They are refused if two groups hold identical models, if columns are in another order than labels, if the sign is
     wrong, or if a method mixed models.
     """
-    whole = populations(case)
-    for identical, sentence in _shared(case, whole):
-        if identical:
-            return sentence
+    whole, before = populations(case), _before(case)
+    mixed, doubt = mistakes.mixture(case, before, case.audited) if before else ("", "")
+    shared = list(_shared(case, whole))
+    identical = next((sentence for same, sentence in shared if same), "")
+    doubts = [doubt, mistakes.exchanged(case, before) if before else "", *(sentence for _, sentence in shared)]
     orders = {name: _order(population) for name, population in whole.items()}
+    negated = [name for name, population in whole.items() if _negated(population)]
+    for name, population in whole.items():
+        doubts += _doubts(title(case, name), population, known=not orders[name] and name not in negated)
+    refused = identical or _disordered(case, whole, orders, negated) or mixed
+    return refused, list(filter(None, doubts))
+
+
+def _disordered(case: Evaluation, whole: dict[str, Group], orders: dict[str, list[int]], negated: Sequence[str]) -> str:
+    """Return a sentence on the first of the populations ``whole`` whose columns have another order, as in ``orders``,
+    or whose sign is wrong, as in ``negated``; "" if there is none."""
     shared = orders["target"]
     sure = len(whole) > 1 or title(case, "target") in RETRAINED or not shared or not _fits_worse(case.audited, shared)
     if sure and all(order == shared != [] for order in orders.values()):
@@ -50,42 +63,33 @@ def refusal(case: Evaluation) -> str:
     for name, population in whole.items():
         if orders[name] and not _fits_worse(population, orders[name]):
             return _misnumbered(orders[name], f" of {title(case, name)}", f"logits[..., {orders[name]}]")
-        if _negated(population):
+        if name in negated:
             return (
                 f"the logits of {title(case, name)} have the wrong sign: most labels have the smallest one, not the "
                 "largest; give -logits, if these are losses"
             )
-    return _mixture(case)[0]
+    return ""
 
 
-def doubts(case: Evaluation) -> Iterator[str]:
-    """Yield one sentence for each thing about the logits that is implausible but possible."""
-    whole = populations(case)
-    if doubt := _mixture(case)[1]:
-        yield doubt
-    before = _before(case)
-    if before and (exchanged := mistakes.exchanged(case, before)):
-        yield exchanged
-    yield from (sentence for _, sentence in _shared(case, whole))
-    for short, population in whole.items():
-        name = title(case, short)
-        if twins := list(likeness.twins(population.sample_logits)):
-            i, j = twins[0]
-            yield (
-                f"{name} holds models twice (model {j} is model {i}, or nearly; {len(twins)} such pairs in all); "
-                "verdicts count a copy once, but other intervals are too narrow by them: leave them out of all arrays"
-            )
-        lost = _at_chance(population)
-        if lost.all() and not (_order(population) or _negated(population)):
-            yield (
-                f"{name} answers its retained samples as chance does: either they are in another order than labels, or "
-                "train and forget mark the wrong ones, or these models are broken"
-            )
-        elif lost.any() and not lost.all():
-            yield (
-                f"{name} holds models that answer their retained samples as chance does, and others that do not (model "
-                f"{int(lost.argmax())} is the first): are their samples in another order, or their columns?"
-            )
+def _doubts(name: str, population: Group, *, known: bool) -> Iterator[str]:
+    """Yield doubts about one population, called ``name``; ``known``: whether its columns and sign are right."""
+    if twins := list(likeness.twins(population.sample_logits)):
+        i, j = twins[0]
+        yield (
+            f"{name} holds models twice (model {j} is model {i}, or nearly; {len(twins)} such pairs in all); "
+            "verdicts count a copy once, but other intervals are too narrow by them: leave them out of all arrays"
+        )
+    lost = _at_chance(population)
+    if lost.all() and known:
+        yield (
+            f"{name} answers its retained samples as chance does: either they are in another order than labels, or "
+            "train and forget mark the wrong ones, or these models are broken"
+        )
+    elif lost.any() and not lost.all():
+        yield (
+            f"{name} holds models that answer their retained samples as chance does, and others that do not (model "
+            f"{int(lost.argmax())} is the first): are their samples in another order, or their columns?"
+        )
 
 
 def populations(case: Evaluation) -> dict[str, Group]:
@@ -134,12 +138,6 @@ def _before(case: Evaluation) -> Group | None:
     before = case.group("original")
     unlike = before is None or case.unlike("original", before) or before.files == case.unlearned_files
     return None if unlike else before
-
-
-def _mixture(case: Evaluation) -> tuple[str, str]:
-    """Return refusal and doubt of `mistakes.mixture`, or "" twice if the models before unlearning are unknown."""
-    before = _before(case)
-    return mistakes.mixture(case, before, case.audited) if before else ("", "")
 
 
 def _misnumbered(order: list[int], whose: str, remedy: str) -> str:
@@ -234,7 +232,6 @@ def _at_chance(population: Group) -> np.ndarray:
     return lost if lost.any() and shares[~lost].mean() > max(RIGHT, TIMES * shares[lost].max()) else nobody
 
 
-def _above(chance: float, samples: np.ndarray | int) -> np.ndarray | float:
+def _above(chance: float, samples: np.ndarray | int) -> Any:
     """Return the largest accuracy on ``samples`` samples that is still compatible with chance."""
-    limit: np.ndarray | float = chance + ERRORS * np.sqrt(chance * (1 - chance) / samples)
-    return limit
+    return chance + ERRORS * np.sqrt(chance * (1 - chance) / samples)

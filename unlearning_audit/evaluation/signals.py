@@ -91,8 +91,8 @@ def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.nda
 def statistics(statistic: Statistic, reference: Reference, *, classes: int) -> FlatReference:
     """Compute the statistic of every row of a `Reference` that is a member or a non-member.
 
-    Raises ValueError if the reference has another number of ``classes`` than the audited models, or if its matrices do
-    not fit its logits. Also raises it if a row is both member and non-member, or if one of the two has no rows.
+    Raises ValueError if the reference has another number of ``classes`` than the audited models, or no members or no
+    non-members.
     """
     y, rows = _labels_and_rows(reference, classes)
     value = [statistic(reference.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
@@ -103,8 +103,7 @@ def known_values(values: np.ndarray, reference: Reference, *, classes: int) -> F
     """Select the rows of known membership from ``values`` float64 [models, samples], a statistic of the reference that
     is already computed.
 
-    Raises ValueError if the reference has another number of ``classes`` than the audited models, or does not fit
-    itself.
+    Raises ValueError as `statistics`.
     """
     y, rows = _labels_and_rows(reference, classes)
     return FlatReference(value=values[rows], label=y[rows], member=reference.member[rows])
@@ -115,7 +114,6 @@ def _labels_and_rows(reference: Reference, classes: int) -> tuple[np.ndarray, np
     y = labels(reference.logits, reference.y)
     if reference.logits.shape[-1] != classes:
         raise ValueError(f"the reference has {reference.logits.shape[-1]} classes, the audited models {classes}")
-    _sides(reference)
     for name in ("member", "nonmember"):
         if not getattr(reference, name).any():
             raise ValueError(f"reference.{name} is empty: no attack can be fitted without such rows")
@@ -125,16 +123,15 @@ def _labels_and_rows(reference: Reference, classes: int) -> tuple[np.ndarray, np
 def same_samples(logits: np.ndarray, y: np.ndarray, reference: Reference) -> None:
     """Check that the columns of a reference are the samples of ``logits``, for attacks that fit a model per sample.
 
-    Raises ValueError if the numbers of samples or classes differ, if more than one label in ten differs (then they are
-    other samples), or if the membership matrices do not fit. Also raises it if an audited model is in the reference,
-    because it would be compared with itself.
+    Raises ValueError if the numbers of samples or classes differ, or if more than one label in ten differs (then they
+    are other samples). Also raises it if an audited model is in the reference, because it would be compared with
+    itself.
     """
     if logits.shape[1:] != reference.logits.shape[1:]:
         raise ValueError(
             f"the reference holds {list(reference.logits.shape[1:])} samples and classes, the audited models "
             f"{list(logits.shape[1:])}: this attack needs the same samples in both"
         )
-    _sides(reference)
     own_labels, their_labels = labels(logits, y), labels(reference.logits, reference.y)
     shared = sum((own_labels == row).any(axis=0) for row in their_labels) > 0  # equal labels in any two models
     if shared.mean() < 0.9:
@@ -146,17 +143,6 @@ def same_samples(logits: np.ndarray, y: np.ndarray, reference: Reference) -> Non
         twins = np.flatnonzero((reference.logits[:, 0] == of_model[0]).all(axis=-1))
         if any(np.array_equal(of_model, reference.logits[r]) for r in twins) and np.ptp(of_model) > 0:
             raise ValueError(f"audited model {m} is also a reference model: leave it out of its own reference")
-
-
-def _sides(reference: Reference) -> None:
-    """Raise ValueError if the membership matrices do not fit the logits or overlap."""
-    shape = reference.logits.shape[:2]
-    for name in ("member", "nonmember"):
-        matrix = getattr(reference, name)
-        if matrix.shape != shape or matrix.dtype != bool:
-            raise ValueError(f"reference.{name} must be bool {list(shape)}, one entry per model and sample")
-    if (reference.member & reference.nonmember).any():
-        raise ValueError("a reference row cannot be member and non-member of the same model")
 
 
 def _split(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
