@@ -1,4 +1,4 @@
-"""Scores that another process computed are taken only for the samples that were asked about."""
+"""Scores that are not finite are blamed on the attack, or on a signal that it reads."""
 
 from types import SimpleNamespace
 
@@ -10,34 +10,6 @@ from unlearning_audit.plugins.guard import PluginError
 from folder_cases import pair, population
 
 MEMBER = pair()
-CASE = SimpleNamespace(membership=MEMBER, target=np.ones(len(MEMBER.seed), bool))
-MODEL, INDEX = np.nonzero(MEMBER.queries)
-SOUND = {"model": MODEL, "index": INDEX, "score": np.arange(len(MODEL)) / 7, "decision": INDEX > 3, "form": ["trained"]}
-
-
-def test_sound_scores_get_their_roles():
-    columns = scoring.answered(CASE, "mine", SOUND, "mine.py")
-    np.testing.assert_array_equal(columns["role"] == "forget", MEMBER.forget[MODEL, INDEX])
-    np.testing.assert_array_equal(columns["role"] == "heldout", MEMBER.heldout[MODEL, INDEX])
-    assert set(columns["attack"]) == {"mine"}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"index": INDEX + 1}, {"model": np.zeros_like(MODEL)}, {"score": SOUND["score"][:-1]},
-        {name: SOUND[name][:-1] for name in ("model", "index", "score", "decision")},
-        {"score": SOUND["score"].astype("U")}, {"decision": SOUND["score"]}, {"form": ["theirs"]},
-    ],
-)  # fmt: skip
-def test_others_are_refused(change):
-    with pytest.raises(PluginError, match=r"^mine\.py: it answered for other samples than it was asked about$"):
-        scoring.answered(CASE, "mine", SOUND | change, "mine.py")
-
-
-def test_scores_that_are_not_finite_are_refused():
-    with pytest.raises(PluginError, match="not finite"):
-        scoring.answered(CASE, "mine", SOUND | {"score": SOUND["score"] * np.nan}, "mine.py")
 
 
 @pytest.mark.parametrize(("signal", "blamed"), [(np.nan, "signal 'luck' is NaN for samples that "), (1.0, "")])

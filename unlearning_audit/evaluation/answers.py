@@ -34,7 +34,6 @@ class Answers:
         self._cache: dict[tuple[Any, ...], np.ndarray] = {}
         self._signals: dict[str, BySample] = {}
         self._reading_files = [()] * len(files) if readings is None else readings
-        self._forgotten = [int(membership.forget[0].sum()) for membership in batches]
         for path, membership in zip(files, batches, strict=True):
             part = StoredLogits.open(path, len(membership.seed))
             self._places.append(_places(path, part, data, data_file))
@@ -134,13 +133,10 @@ class Answers:
     def _readings(self) -> list[dict[str, Any]]:
         """Read the signal files of every batch: a dict of signal name → content for each batch."""
         batches = []
-        for files, part, forgotten in zip(self._reading_files, self._parts, self._forgotten, strict=True):
+        for files, part in zip(self._reading_files, self._parts, strict=True):
             records: dict[str, Any] = {}
             for path in files:
                 record = readings.read(path, len(part))
-                if isinstance(record, Gradients) and record.squared_norms.shape[1] not in (forgotten, self._size):
-                    problem = f"has {record.squared_norms.shape[1]} columns for {forgotten} samples to forget"
-                    raise ArtifactError(f"{path}: field 'squared_norms' {problem}; delete it and run again")
                 records[record.signal if isinstance(record, BySample) else "gradients"] = record
             batches.append(records)
         return batches

@@ -3,14 +3,13 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.reference import BOTH, Reference, mask_of, needs
+from unlearning_audit.evaluation.reference import Reference, mask_of, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.registry import Module, load, source_file
@@ -102,8 +101,7 @@ def _apart(
 
     ``one``: the function that runs it, `scored` or `alone`; ``name``: its name in the study; ``file``: the user's, or
     None; ``entry``: its name in the library and options; ``terms``: limits of the process. Forms in which it cannot be
-    evaluated are added to ``case.missing``. Raises PluginError if the attack fails, or returns scores of the wrong
-    samples.
+    evaluated are added to ``case.missing``. Raises PluginError if the attack fails.
     """
     where = file or source_file("attacks", entry["name"])
 
@@ -113,8 +111,8 @@ def _apart(
             return {"parts": parts, "missing": case.missing}
 
     reply = isolated(asked, where, **terms)
-    case.missing |= {key: why for key, why in reply["missing"].items() if key.partition("/")[0] == name}
-    return [answered(case, name, part, where) for part in reply["parts"]]
+    case.missing |= reply["missing"]
+    return list(reply["parts"])
 
 
 def scored(case: Evaluation, name: str, module: Module, settings: Entry, seed: int) -> Iterator[dict[str, np.ndarray]]:
@@ -226,32 +224,6 @@ def call(
             module.score(logits, y, reference, module.Options(**settings["options"]), rng, **signal),
             logits.shape[:2], module.__file__,
         )  # fmt: skip
-
-
-def answered(case: Evaluation, name: str, part: Mapping[str, np.ndarray], file: str | Path) -> dict[str, np.ndarray]:
-    """Return the columns of scores of an attack from ``part``, the columns [rows] that a user's ``file`` computed in
-    another process.
-
-    Raises PluginError unless they contain each sample that attacks have to score exactly once.
-    """
-    form = str(part["form"][0])
-    model, index, score, decision = (part[column] for column in ("model", "index", "score", "decision"))
-    membership = case.membership[case.target]
-    shape = membership.train.shape
-    kinds = {"iu": (model, index), "f": (score,), "b": (decision,)}
-    sound = form in FORMS and all(
-        array.shape == index.shape and array.dtype.kind in kind for kind, arrays in kinds.items() for array in arrays
-    )
-    if not sound or not np.array_equal(
-        np.sort(model * np.int64(shape[1]) + index), np.flatnonzero(membership.queries.ravel())
-    ):
-        raise PluginError(f"{readable(file)}: it answered for other samples than it was asked about")
-    return _columns(name, form, membership, model, index, score, decision)
-
-
-#: The forms of attacks, by what they learn from: shadow models as trained, as unlearned, or as both; or rows of the
-#: scored model itself.
-FORMS = ("trained", "unlearned", BOTH, "own", "seen")
 
 
 def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:

@@ -44,13 +44,13 @@ def privacy_leakage(attack: float, retrained: float) -> float:
     return (retrained - attack) / (1 - retrained + TINY) * 100
 
 
-def forget_quality(printed: float, model: Model, retrained: Model) -> list[Agreement]:
+def forget_quality(printed: float, model: Model, retrained: Model, how: str) -> list[Agreement]:
     """Compare a ``printed`` forget quality of TOFU (Maini et al. 2024) with that of the truth ratios of both models:
-    the p-value of a two-sample Kolmogorov–Smirnov test. Return [] if one of the logs has no truth ratios."""
+    the p-value of a two-sample Kolmogorov–Smirnov test, called ``how``. Return [] if one of the logs has no truth
+    ratios."""
     ratios = [run.raw["forget_truth_ratio"] for run in (model, retrained) if "forget_truth_ratio" in run.raw]
     if len(ratios) < 2:
         return []
-    how = "Kolmogorov–Smirnov test on truth ratios"
     return [Agreement("forget_quality", printed, float(stats.ks_2samp(*ratios).pvalue), how)]
 
 

@@ -65,12 +65,15 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
                 f"{path}: {row['file']} {row.get('entry') or ''}: no such model was read".replace(" :", ":")
             )
         group = groups.setdefault(row["scenario"], Group(row["scenario"], frozenset(meant[0].words), frozenset()))
+        method = row.get("method") or ""
+        if row["role"] == UNLEARNED:
+            alike = group.methods.setdefault(method or "unlearned", [])
+        else:
+            alike = group.none if row["role"] == NONE else group.control if method == "control" else group.retrain
+        alike += meant
         for model in meant:
-            model.role, model.method, model.replicate = row["role"], row.get("method") or "", row.get("replicate") or ""
+            model.role, model.method, model.replicate = row["role"], method, row.get("replicate") or ""
             model.decided = path.name
-            {NONE: group.none, RETRAIN: group.control if model.method == "control" else group.retrain}.get(
-                model.role, group.methods.setdefault(model.method or "unlearned", []) if model.role == UNLEARNED else []
-            ).append(model)
     for group in groups.values():
         first = next(iter([*group.retrain, *group.models]))
         group.samples = subject(first)

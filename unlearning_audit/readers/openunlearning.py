@@ -176,7 +176,7 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
     model.entry = "/".join(names)
     fields = list(_fields(log, f"{path}: {''.join(f'{name}.' for name in names)}"))
     samples = _Samples(fields)
-    model.raw |= {"positions": samples.positions, "texts": {*samples.by_text}}
+    model.raw |= {"positions": samples.positions, "texts": samples.texts}
     if damage := _damage(fields):
         model.damage = damage
         forgotten = (samples.of(field).values() for field in fields if field.part == FORGET)
@@ -207,8 +207,8 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
 class _Samples:
     """The names of the samples of one log, by index.
 
-    ``by_text``: group of metrics → index → name derived from the sample's text, for groups with texts. A group whose
-    metrics have different texts under one index uses different data sets, and has no entry.
+    ``texts``: the groups of metrics with texts; ``by_text``: each of them → index → name derived from the sample's
+    text. A group whose metrics have different texts under one index uses different data sets, and has no entry.
     """
 
     def __init__(self, fields: list[_Field]) -> None:
@@ -226,6 +226,7 @@ class _Samples:
                 before = self.by_text.setdefault(group, names)
                 if any(before.get(index, sample) != sample for index, sample in names.items()):
                     ambiguous.add(group)
+        self.texts = {*self.by_text}
         self.by_text = {group: names for group, names in self.by_text.items() if group not in ambiguous}
 
     def of(self, field: _Field) -> dict[str, str]:
@@ -364,7 +365,7 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
         how = f"against the AUC of {retrained.file.parent.name}"
         agreements.append(Agreement("privleak", own["privleak"], value, how))
     if "forget_quality" in own:
-        agreements += _recompute.forget_quality(own["forget_quality"], model, retrained)
+        agreements += _recompute.forget_quality(own["forget_quality"], model, retrained, "Kolmogorov–Smirnov test")
     if model.retrained_file and _model.same_file(model.retrained_file, retrained.file):
         return agreements
     how = "the log does not name the retrained model, and none of those given fits"

@@ -7,14 +7,13 @@ and ``score_mean`` of shadow models are inputs of its attacks: the score is then
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from unlearning_audit.readers import _texts, _words
 from unlearning_audit.readers._columns import APART, layout_of
 from unlearning_audit.readers._model import Model
-from unlearning_audit.readers._tables import frame, numbers
+from unlearning_audit.readers._tables import frame, header, numbers
 
 _TRAIN = re.compile(r"(^|[_\-.])(hold_out_train|train|member|forget)([_\-.]|$)")
 _TEST = re.compile(r"(^|[_\-.])(hold_out_test|test|holdout|heldout|eval|nonmember)([_\-.]|$)")
@@ -35,12 +34,9 @@ def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
     stem = _TRAIN.sub(r"\1*\3", train.stem)
     twin = next((p for p in frames if p.parent == train.parent and p.suffixes == train.suffixes and p != train
                  and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == stem), None)  # fmt: skip
-    if twin is None or not all("score" in _texts.head(p) or _texts.kind(p) == ".parquet" for p in (train, twin)):
+    if twin is None:
         return None
-    try:
-        return (train, twin) if all(_user(frame(p)) for p in (train, twin)) else None
-    except ValueError:  # a file of another format
-        return None
+    return (train, twin) if all(_user(header(path)) for path in (train, twin)) else None
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model]:
@@ -50,15 +46,12 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model]:
     return [_model(*pair, root) for pair in pairs if pair]
 
 
-def _user(table: Any) -> str:
-    """Return the name of the column of users; "" if the table is not a frame of PrivacyGuard.
-
-    Such a frame has scores, but no column of sides or models.
-    """
-    if {"side", *APART} & set(layout_of([str(name) for name in table.columns], {}).columns):
+def _user(names: list[str]) -> str:
+    """Return the name of the column of users, among the ``names`` of a table's columns; "" if the table is not a frame
+    of PrivacyGuard. Such a frame has scores, but no column of sides or models."""
+    if {"side", *APART} & set(layout_of(names, {}).columns) or not {"score", "score_orig"} & set(names):
         return ""
-    has = "score" in table.columns or "score_orig" in table.columns
-    return next((name for name in USERS if name in table.columns), "") if has else ""
+    return next((name for name in USERS if name in names), "")
 
 
 def _model(train: Path, test: Path, root: Path) -> Model:
@@ -72,7 +65,7 @@ def _model(train: Path, test: Path, root: Path) -> Model:
         if not np.isfinite(score).all() or not len(score):
             raise ValueError(f"{path}: column 'score' must hold at least one number, and only finite ones")
         # A user's largest score counts, as in its own analyses.
-        best = table.assign(best=score).groupby(table[_user(table)].astype(str), sort=False)["best"].max()
+        best = table.assign(best=score).groupby(table[_user(list(table))].astype(str), sort=False)["best"].max()
         ids.append([f"{path.stem}:{name}" for name in best.index])
         values.append(best.to_numpy())
     forget = np.arange(len(ids[0]) + len(ids[1])) < len(ids[0])

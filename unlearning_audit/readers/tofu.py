@@ -157,4 +157,4 @@ def _agree(model: Model, quantity: str, printed: np.ndarray, value: np.ndarray, 
 def across(model: Model, retrained: Model) -> list[Agreement]:
     """Compute TOFU's forget quality from the truth ratios of a model and a retrained one. These logs do not print
     it."""
-    return _recompute.forget_quality(math.nan, model, retrained)
+    return _recompute.forget_quality(math.nan, model, retrained, "Kolmogorov–Smirnov test on truth ratios")
