@@ -43,8 +43,17 @@ def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> Non
     }
     if "logits" in arrays:
         logits = arrays.pop("logits")
-        logits_problem(logits, files["logits"])
-        size = logits.shape[:2]
+        shape, found = logits.shape, f"{files['logits']}: logits has shape {list(logits.shape)}"
+        if logits.dtype.kind != "f":
+            raise ValueError(
+                f"{files['logits']}: logits has dtype {logits.dtype}, but must be float16, float32 or float64"
+            )
+        if len(shape) != 3:
+            hint = "; for a single model give logits[None]" if len(shape) == 2 else ""
+            raise ValueError(f"{found}, but must be [models, samples, classes]{hint}")
+        if not shape[0] or not shape[1] or shape[2] < 2:
+            raise ValueError(f"{found}; it needs a model, a sample and two classes at least")
+        size = shape[:2]
     for name, array in arrays.items():
         if array.dtype.kind not in KINDS[name]:
             raise ValueError(f"{files[name]}: {name} {wrong_type(name, array)}")
@@ -73,18 +82,6 @@ def wrong_type(name: str, array: np.ndarray) -> str:
     if kinds != "b":
         return f"{sentence}; give {name}.astype({'int' if kinds == 'iu' else 'float'})"
     return f"{sentence}; numbers 0 and 1 become one by {name}.astype(bool), a list of indices by mask[index] = True"
-
-
-def logits_problem(logits: np.ndarray, path: Path) -> None:
-    """Raise ValueError unless logits are float [models, samples, classes]."""
-    shape, dtype = logits.shape, logits.dtype
-    if dtype.kind != "f":
-        raise ValueError(f"{path}: logits has dtype {dtype}, but must be float16, float32 or float64")
-    if len(shape) != 3:
-        hint = "; for a single model give logits[None]" if len(shape) == 2 else ""
-        raise ValueError(f"{path}: logits has shape {list(shape)}, but must be [models, samples, classes]{hint}")
-    if not shape[0] or not shape[1] or shape[2] < 2:
-        raise ValueError(f"{path}: logits has shape {list(shape)}; it needs a model, a sample and two classes at least")
 
 
 def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], size: tuple[int, int]) -> None:

@@ -1,7 +1,5 @@
 """Recognise arrays that were saved as logits and are probabilities, outputs of a sigmoid or losses, by their values."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 #: The largest number of samples that are examined.
@@ -24,6 +22,9 @@ EXACT = 0.01
 NORMAL = 0.02
 
 
+SOFTMAX = "give what goes into softmax, or their logarithms"
+
+
 def problem(logits: np.ndarray) -> str:
     """Return what the values of some models are instead of logits, as the second half of a sentence; "" if they may be
     logits.
@@ -33,30 +34,32 @@ def problem(logits: np.ndarray) -> str:
     """
     step = max(1, logits.shape[1] // SAMPLES)
     models = logits[:, ::step].astype(np.float64)
-    varied = (models != models[:, :1]).any(axis=(1, 2))
     total = logits.sum(axis=-1)
     if (logits >= 0).all() and (np.abs(total - 1).max() < EXACT or np.abs(total - 100).max() < 100 * EXACT):
         return f"holds probabilities that sum to {total.mean():.0f}; {SOFTMAX}"
-    for wrong, words, advice in CHECKS:
-        hit = [number for number, model in enumerate(models) if varied[number] and wrong(model)]
-        if hit:
-            numbers = ", ".join(map(str, hit[:5])) + (", …" if len(hit) > 5 else "")
-            place = "" if len(hit) == len(models) else f" in {len(hit)} of {len(models)} models ({numbers})"
-            total = models[hit].sum(axis=-1).mean()
-            return f"holds {words.format(total=total)}{place}; {advice}"
+    found = [_instead(model) if (model != model[:1]).any() else "" for model in models]
+    if not any(found):
+        return ""
+    sentence = next(filter(None, found))
+    hit = [number for number, one in enumerate(found) if one == sentence]
+    numbers = ", ".join(map(str, hit[:5])) + (", …" if len(hit) > 5 else "")
+    place = "" if len(hit) == len(models) else f" in {len(hit)} of {len(models)} models ({numbers})"
+    return "holds " + sentence.format(total=models[hit].sum(axis=-1).mean(), place=place)
+
+
+def _instead(model: np.ndarray) -> str:
+    """Return what the values [samples, classes] of a model are instead of logits, and what to give; "" if they may be
+    logits. {total} stands for the mean sum over classes, {place} for the models."""
+    low, high = max(0.0, model.min()), model.max()
+    losses = np.abs(np.exp(-np.maximum(model, 0)).sum(axis=-1) - 1) < NORMAL
+    if model.min() >= 0 and losses.mean() > 1 - OUTSIDE:
+        return "losses, negated logarithms of probabilities{place}; give what goes into softmax, or the logarithms"
+    # Probabilities, also if a constant was added to all; probabilities in per cent.
+    if (high - low > SURE and _shares(model - low)) or (high > 100 * SURE and _shares(model / 100)):
+        return f"probabilities that sum to {{total:.3g}}{{place}}; {SOFTMAX}"
+    if model.min() >= 0 and high <= 1:
+        return "values between 0 and 1 only, as a sigmoid gives them{place}; give what goes into it"
     return ""
-
-
-def _probabilities(model: np.ndarray) -> bool:
-    """Return whether values are probabilities: between 0 and 1 with a constant sum, also if a constant was added to
-    all."""
-    low = max(0.0, model.min())
-    return model.max() - low > SURE and _shares(model - low)
-
-
-def _percent(model: np.ndarray) -> bool:
-    """Return whether values are probabilities in per cent."""
-    return model.max() > 100 * SURE and _shares(model / 100)
 
 
 def _shares(model: np.ndarray) -> bool:
@@ -64,31 +67,3 @@ def _shares(model: np.ndarray) -> bool:
     sums, outside = model.sum(axis=-1), (model < -SLACK) | (model > 1 + SLACK)
     near = sums.std() < CONSTANT and abs(sums.mean() - 1) < TOTAL
     return bool(near and outside.mean() <= OUTSIDE and model.min() > -2 * SLACK)
-
-
-def _sigmoid(model: np.ndarray) -> bool:
-    """Return whether all values lie between 0 and 1."""
-    return bool(model.min() >= 0 and model.max() <= 1)
-
-
-def _losses(model: np.ndarray) -> bool:
-    """Return whether values are losses of every class, that is, negated logarithms of probabilities."""
-    if model.min() < 0:
-        return False
-    total = np.exp(-model).sum(axis=-1)
-    return bool((np.abs(total - 1) < NORMAL).mean() > 1 - OUTSIDE)
-
-
-SOFTMAX = "give what goes into softmax, or their logarithms"
-
-#: Checks: whether a model's values [samples, classes] are not logits, what they are instead, and what to do.
-CHECKS: tuple[tuple[Callable[[np.ndarray], bool], str, str], ...] = (
-    (
-        _losses,
-        "losses, negated logarithms of probabilities",
-        "give what goes into softmax, or the logarithms themselves",
-    ),
-    (_probabilities, "probabilities that sum to {total:.3g}", SOFTMAX),
-    (_percent, "probabilities that sum to {total:.3g}", SOFTMAX),
-    (_sigmoid, "values between 0 and 1 only, as a sigmoid gives them", "give what goes into it"),
-)

@@ -83,7 +83,11 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for model in models:
         if model.role == UNKNOWN:
             model.role, model.decided = UNLEARNED, "nothing says otherwise"
-    small = {model: _too_few(model) for model in models if len(subject(model)) < LEAST}
+    sizes = {model: len(subject(model)) for model in models}
+    small = {
+        model: f"{model.file}: only {size} samples are to be forgotten by one model; at least {LEAST} are needed"
+        for model, size in sizes.items() if size < LEAST
+    }  # fmt: skip
     unplaced = list(dict.fromkeys(Unread(model.file, sentence) for model, sentence in small.items()))
     all_models, models = models, [model for model in models if model not in small]
     if not models:
@@ -132,28 +136,18 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     return sorted(groups, key=lambda group: _natural(group.name)), unplaced
 
 
-def _too_few(model: Model) -> str:
-    """Return a sentence that says that a model has too few samples to forget."""
-    count = len(subject(model))
-    return f"{model.file}: only {count} samples are to be forgotten by one model; at least {LEAST} are needed"
-
-
 def _checkpoints(models: Sequence[Model]) -> None:
     """Mark earlier checkpoints of a run as models of the method "retrain" or "full"; the last one keeps its role.
 
     Runs are those of retrained models and of models before unlearning.
     """
-    runs: dict[tuple[Any, ...], list[tuple[int, Model]]] = {}
-    for model in models:
-        if model.role in (NONE, RETRAIN) and model.step is not None:
-            run = model.role, model.words, model.recipe, model.replicate, subject(model)
-            runs.setdefault(run, []).append((model.step, model))
-    for (role, *_), steps in runs.items():
-        last = max(step for step, _ in steps)
-        for step, model in steps:
-            if step < last:
-                model.role, model.method = UNLEARNED, "retrain" if role == RETRAIN else "full"
-                model.decided = "an earlier checkpoint"
+    stepped = [model for model in models if model.role in (NONE, RETRAIN) and model.step is not None]
+    last: dict[tuple[Any, ...], Model] = {}
+    for model in sorted(stepped, key=lambda model: model.step or 0, reverse=True):
+        run = model.role, model.words, model.recipe, model.replicate, subject(model)
+        if last.setdefault(run, model).step != model.step:
+            model.role, model.method = UNLEARNED, "retrain" if model.role == RETRAIN else "full"
+            model.decided = "an earlier checkpoint"
 
 
 def _question(models: Sequence[Model]) -> str:

@@ -30,8 +30,9 @@ def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
     values such as yes and no in a column whose name does not say what they mean.
     """
     plain = _plain(column)
-    is_opposite = bool(_words(name) & _OF_OTHERS)
-    if plain.isin((*TRUE, *FALSE)).any() and (is_opposite or not _is_of_forgotten(meaning)):
+    is_opposite, words = bool(_words(name) & _OF_OTHERS), _words(meaning)
+    is_of_forgotten = words & _OF_FORGOTTEN and not words & _OF_OTHERS
+    if plain.isin((*TRUE, *FALSE)).any() and (is_opposite or not is_of_forgotten):
         cells = _listed(column[plain.isin((*TRUE, *FALSE))])
         option = "" if is_opposite else f", as by --columns member={name},"
         raise ValueError(
@@ -48,12 +49,6 @@ def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
         expected = "forget, heldout, retain or test, or member and nonmember, or yes and no in a column member"
         raise ValueError(f"{path}: column {name!r} says {_listed(unknown)}; it must say {expected}")
     return np.asarray(plain.map(side_of))
-
-
-def _is_of_forgotten(name: str) -> bool:
-    """Return whether a column of this name is true for samples that were to be forgotten, as is_member."""
-    words = _words(name)
-    return bool(words & _OF_FORGOTTEN) and not words & _OF_OTHERS
 
 
 def _words(name: str) -> set[str]:

@@ -265,7 +265,11 @@ def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: f
     model.entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
     model.damage, model.notes = damage, _directions(values)
     side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
-    model.raw["rows"] = rows = "" if "sample" in columns else _row_name(path, side)
+    rows = ""
+    if "sample" not in columns:  # tables with the same sides in the same order, and no other task, have equal samples
+        task = _words.of_parts((_texts.bare(path).name,)).task or "row"
+        rows = f"{task}.{hashlib.sha256(' '.join(side).encode()).hexdigest()[:6]}"
+    model.raw["rows"] = rows
     ids = np.array([f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str), "U")
     if twice := _model.doubled(ids.tolist()):
         raise ValueError(
@@ -298,13 +302,6 @@ def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: f
     if not model.scores:
         raise ValueError(f"{path}: column {columns['side']!r} marks neither forgotten nor held-out samples")
     return model
-
-
-def _row_name(path: Path, side: np.ndarray) -> str:
-    """Return the prefix of the names of rows without names. It is equal for tables that have the same sides in the same
-    order, unless their names contain different tasks."""
-    task = _words.of_parts((_texts.bare(path).name,)).task or "row"
-    return f"{task}.{hashlib.sha256(' '.join(side).encode()).hexdigest()[:6]}"
 
 
 def _cell(column: Any) -> str:

@@ -50,13 +50,6 @@ def _splits(log: object) -> dict[str, dict[str, Any]]:
     return splits or next(filter(None, map(_splits, log.values())), {})  # the log may lie deeper in the file
 
 
-def _prefixes(split: str) -> tuple[str, str]:
-    """Return the part of the data (forget, retain or other) that the name of a ``split`` means, and the prefix of its
-    metrics."""
-    word = next((word for word in ("forget", "real_author", "real_world") if word in split), "retain")
-    return {"forget": FORGET, "retain": RETAIN}.get(word, OTHER), PREFIX[word]
-
-
 def _model(path: Path, root: Path) -> Model:
     """Read the model of a log: the values of every split, and model utility, the harmonic mean of nine means, if the
     log has all nine. Raises ValueError if no split is of the forget set."""
@@ -64,7 +57,8 @@ def _model(path: Path, root: Path) -> Model:
     means: dict[str, float] = {}
     splits = _splits(_texts.read_json(path))
     for split, entry in splits.items():
-        part, prefix = _prefixes(split)
+        word = next((word for word in ("forget", "real_author", "real_world") if word in split), "retain")
+        part, prefix = {"forget": FORGET, "retain": RETAIN}.get(word, OTHER), PREFIX[word]
         means |= _add_split(model, entry, part, prefix, f"{path}: {split}")
     if not model.samples.get(FORGET):
         raise ValueError(
