@@ -162,20 +162,6 @@ def test_arrays_that_cannot_be_audited_are_refused_before_anything_runs(change, 
     assert not (tmp_path / "results").exists()
 
 
-def test_a_method_that_diverged_is_damaged_beside_sound_models():
-    """Two of its eight models say NaN of every sample; the others are compared as beside a sound method."""
-    arguments = {"original": MODELS["original"], "retrain": RETRAIN, **MASKS, "attacks": "confidence", **QUICK}
-    before = audit(target=TARGET, **arguments).verdicts.set_index("method")
-    with pytest.warns(UserWarning, match="2 of 8 models diverged, with NaN or infinite values of 300 of 300 samples"):
-        diverged = audit(target=np.where(np.arange(8)[:, None, None] < 2, np.nan, TARGET), **arguments)
-    words = diverged.verdicts.set_index("method")
-    assert words["verdict"]["mine"] == "broken"
-    assert "model damaged: 2 of 8 models diverged" in words["note"]["mine"]
-    kept = words["distance"].drop("mine").sort_index()
-    assert np.isfinite(kept).all()
-    assert kept.to_dict() == before["distance"].drop("mine").to_dict()
-
-
 HEAD = (
     '"""Mine."""\n\nfrom unlearning_audit import stats\nfrom unlearning_audit.metrics import row\n'
     'from unlearning_audit.plugins.settings import Settings\n\n\nclass Options(Settings):\n    """Mine."""\n\n'

@@ -73,15 +73,6 @@ def test_batches_are_stacked_in_their_order(study):
     np.testing.assert_array_equal(mean[3:], parts[1].mean_squared_norm)
 
 
-def test_files_that_play_two_roles_are_read_once(study):
-    loaded = case(unlearned_files=ORIGINALS, retrained_files=UNLEARNED)
-    assert loaded.original is loaded.unlearned
-    assert loaded.answers(loaded.retrained_files).logits is not loaded.original
-    for name in ORIGINALS:
-        (study / name).unlink()
-    assert loaded.gradients[0].shape == (5, 2)
-
-
 def test_labels_are_those_that_the_models_were_trained_with(study):
     loaded = case()
     assert loaded.labels is loaded.data.y

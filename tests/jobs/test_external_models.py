@@ -11,10 +11,7 @@ import tokenizers
 import torch
 from rouge_score import rouge_scorer
 from safetensors.torch import load_file, save_file
-from scipy.stats import hmean, ks_2samp
-from sklearn.metrics import roc_auc_score
 from transformers import GPT2Config, GPT2LMHeadModel
-from unlearning_audit.metrics import texts
 from unlearning_audit.protocols import external
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import external_models, plan, trial
@@ -270,27 +267,6 @@ def test_answers_of_checkpoints_are_read_as_benchmarks_read_them(questions):
             score = scorer.score(row["answer"], greedy(models["target"], words, row))["rougeL"]
             expected |= {"rouge_recall": score.recall, "rouge_f1": score.fmeasure}
         assert {name: found[name][number] for name in expected} == pytest.approx(expected, abs=1e-5)
-
-
-def test_what_readings_tell_together_is_what_scipy_computes(questions):
-    rows, words, models = questions
-    read = {part: answered(ASKED, part=part, generations=8) for part in models}
-    samples, _, audited = read["target"]
-    lines = {(line.metric, line.role): line.value for line in texts.of(audited, read["retrain"][2], samples)}
-    ratios = []
-    for model in models.values():
-        logp = [of_answers(model, words, row, [row["paraphrased_answer"], *row["perturbed_answer"]]) for row in rows]
-        ratios.append([value[1:].mean() - value[0] for value in logp[:6]])
-    test = ks_2samp(*ratios)
-    assert lines["forget_quality", "forget"] == pytest.approx(test.pvalue)
-    assert lines["truth_ratio_ks", "forget"] == pytest.approx(test.statistic)
-    sides = [columns(published)["min_k_of_privleak"][[*range(6), *range(10, 16)]] for _, _, published in read.values()]
-    unlearned, retrained = (1 - roc_auc_score(np.arange(12) < 6, side) for side in sides)
-    assert lines["privleak", ""] == pytest.approx(100 * (unlearned - retrained) / retrained)
-    found = columns(audited)
-    terms = [found[name][6:10] for name in texts.RETAIN_TERMS] + [found[name][16:] for name in texts.TEST_TERMS]
-    assert lines["model_utility", ""] == pytest.approx(hmean([np.mean(term) for term in terms]))
-    assert lines["perplexity", "test"] == pytest.approx(np.exp(found["nll"][16:].mean()))
 
 
 def test_texts_without_a_tokenizer_are_refused_by_a_sentence(questions):

@@ -220,7 +220,9 @@ class _Samples:
             group = field.group
             self._counts[group] = max(self._counts.get(group, 0), len(field.rows))
             texts = [row.get("ground_truth") for row in field.rows.values()]
-            if field.name == field.metric and texts and all(isinstance(text, str) for text in texts):
+            # Answers of which some are mere numbers do not name their samples.
+            named = bool(texts) and all(isinstance(text, str) and _number(text) is None for text in texts)
+            if field.name == field.metric and named:
                 names = dict(zip(field.rows, _texts.identities(group, map(str, texts)), strict=True))
                 self._by_metric[field.name] = names
                 before = self.by_text.setdefault(group, names)
