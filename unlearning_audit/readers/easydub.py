@@ -115,14 +115,14 @@ def _of_one(key: tuple[Any, ...], paths: dict[str, Path], most_retained: int) ->
         raise ValueError(f"{first}: margins of forget_{number} are missing for this model")
     if "retain" in values:
         values["retain"] = _subset(values["retain"], first, number)
-    model.raw = {"number": model_number, "files": paths, "counts": {part: len(value) for part, value in values.items()}}
-    _fill(model, values, model.task, most_retained)
+    model.raw = {"number": model_number, "files": paths, "counts": _counts(values)}
+    _fill(model, values, most_retained)
     return model
 
 
 def _of_archive(path: Path, options: Options) -> list[Model]:
     """Read the models of an archive: one for each epoch and model number below ``options.most``. The folders of its
-    path may name the forget set; otherwise the models have none yet, and `joined` looks for it."""
+    path may name the forget set; otherwise `joined` looks for it. Samples are named there."""
     arrays = _margins.archive(path)
     words = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
     sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]
@@ -131,24 +131,26 @@ def _of_archive(path: Path, options: Options) -> list[Model]:
     for epoch, number in np.ndindex(epochs, min(count, options.most)):
         model = Model(path, UNLEARNED, method="_".join(words.words), step=epoch + 1, task=sets[-1] if sets else "")
         values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
-        model.raw = {"epoch": epoch, "counts": {part: len(value) for part, value in values.items()}}
-        _fill(model, values, model.task, options.kept)
+        model.raw = {"epoch": epoch, "values": values, "kept": options.kept, "counts": _counts(values)}
         models.append(model)
     return models
 
 
-def _fill(model: Model, values: Mapping[str, np.ndarray], task: str, most_retained: int) -> None:
+def _counts(values: Mapping[str, np.ndarray]) -> dict[str, int]:
+    return {part: len(value) for part, value in values.items()}
+
+
+def _fill(model: Model, values: Mapping[str, np.ndarray], most_retained: int) -> None:
     """Set a model's probability of the label on each part and, if there are held-out samples, its scores by confidence.
 
-    ``values``: part → margins float64 [samples]; ``task``: the forget set, for names of samples; ``most_retained``: how
-    many retained samples are kept at most.
+    ``values``: part → margins float64 [samples]; ``most_retained``: how many retained samples are kept at most.
     """
     for part, value in values.items():
         numbers = tuple(range(len(value)))
         if part == "retain" and len(value) > most_retained:
             numbers = tuple(np.linspace(0, len(value) - 1, most_retained).astype(int).tolist())
         right = expit(value[list(numbers)])
-        model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, task, numbers), right)
+        model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, model.task, numbers), right)
     if outside := next((part for part in ("val", "test") if part in values), None):
         model.ids = (*model.readings["forget_prob"].ids, *model.readings[f"{outside}_prob"].ids)
         model.forget = np.arange(len(model.ids)) < len(values["forget"])
@@ -185,27 +187,16 @@ def joined(models: list[Model]) -> list[Unread]:
             sentence = f"{path}: fits {', '.join(tasks)}; put this file into a folder named after its forget set"
             unread.append(Unread(path, f"{sentence}, such as {tasks[0]}"))
             models[:] = [model for model in models if model.file != path]
-        elif tasks and tasks[0] in oracles:
+            continue
+        for model in alike:
+            model.task = tasks[0] if tasks else ""
+            _fill(model, model.raw.pop("values"), model.raw["kept"])
+        if tasks and tasks[0] in oracles:
             lines = _margins.agreements(_margins.archive(path), oracles[tasks[0]])
             for model in alike:
-                _rename(model, tasks[0], oracles[tasks[0]][0].words)
+                model.words = oracles[tasks[0]][0].words
                 model.agreements, lines[model.raw["epoch"]] = lines[model.raw["epoch"]], []
     return unread
-
-
-def _rename(model: Model, task: str, words: tuple[str, ...]) -> None:
-    """Rename the samples of a model after ``task``, the forget set that was found for it, and give it the oracles'
-    ``words``."""
-    model.words = words
-    if model.task == task:
-        return
-    model.task = task
-    for name, reading in model.readings.items():
-        part = name.removesuffix("_prob")
-        numbers = tuple(int(sample.rsplit(":", 1)[1]) for sample in reading.ids)
-        model.readings[name] = Reading(reading.part, _names(part, task, numbers), reading.value)
-    if model.ids:
-        model.ids = (*model.readings["forget_prob"].ids, *model.ids[int(model.forget.sum()) :])
 
 
 def _subset(value: np.ndarray, path: Path, number: int) -> np.ndarray:
