@@ -146,13 +146,6 @@ def test_models_that_were_never_made_are_a_result(tmp_path):
 # ---------------------------------------------------------------- what memberships can tell
 
 
-def test_roles_and_labels_of_samples():
-    member, y = Membership(**MEMBERSHIP), np.zeros(5, int)
-    assert member.retain.tolist() == [[False] * 4 + [True]] * 2
-    assert member.trained_labels(y) is member.labels
-    assert replace(member, labels=None).trained_labels(y) is y
-
-
 def test_models_are_chosen_and_stacked_in_order():
     member = Membership(**MEMBERSHIP)
     turned = Membership.concatenate([member[1:], member[np.array([True, False])]])

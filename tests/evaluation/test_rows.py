@@ -33,11 +33,6 @@ def test_rows_round_trip_in_full_precision(tmp_path):
     assert (failure["metric"], failure["failed"], failure["name"], failure["line"]) == ("failed", "attack", "mine", "3")
 
 
-def test_a_row_says_what_it_is_about_in_the_order_of_its_fields():
-    assert ROWS[0].place == (("pair", 0), ("rate", 0.01))
-    assert ROWS[1].place == (("role", "forget"), ("target", "vulnerable"), ("models", 4), ("rule", "exact"))
-
-
 @pytest.mark.parametrize("scenarios", [None, ["b"], ["a", "c"], []])
 @pytest.mark.parametrize("metrics", [None, ["q"], ["auc", "failed"]])
 def test_some_records_are_those_of_the_whole_with_their_axes(tmp_path, scenarios, metrics):

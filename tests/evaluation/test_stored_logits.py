@@ -34,7 +34,7 @@ def answers(path):
     numbers, none = np.arange(MODELS), np.zeros((MODELS, SAMPLES), bool)
     member = Membership(~none, none, none, numbers, numbers, numbers, numbers > 1)
     data = Data(np.zeros((SAMPLES, 1), np.uint8), Y, np.zeros(SAMPLES, np.uint8), Y, np.arange(SAMPLES), CLASSES)
-    return Answers([str(path)], [member], data, "data.npz")
+    return Answers([str(path)], [member], data, "data.npz", [[]])
 
 
 @pytest.mark.parametrize("models", [None, np.arange(MODELS) > 3, np.arange(MODELS) > MODELS])

@@ -3,7 +3,6 @@
 import csv
 import subprocess
 
-import numpy as np
 import pytest
 from unlearning_audit import command, readers
 from unlearning_audit.evaluation.published import Published
@@ -87,7 +86,3 @@ def test_checkpoints_become_a_trajectory_in_order(tmp_path):
         records += [Record(scenario, "external", name, {}, row) for row in metric.of(Published.read(path), ())]
     numbers = Numbers(records, shown)
     assert [step for step, _ in trajectory.trajectories(numbers, (scenario, ""))["npo"]] == [10, 40]
-    figure = trajectory.draw(numbers, {"figure": {}, "methods": [case["method"] for case in shown]})
-    panels = [axis for axis in figure.axes if axis.lines]
-    assert len(panels) == 6
-    np.testing.assert_array_equal(panels[0].lines[0].get_xdata(), [10, 40])

@@ -108,8 +108,7 @@ class Audit:
                 )
                 samples = samples.reset_index().rename(columns={"index": "sample"})
                 parts.append(samples.assign(method=method, attack=f"{attack}/{form}")[columns])
-        filled = [part for part in parts if len(part)] or parts
-        return pandas.concat(filled, ignore_index=True)
+        return pandas.concat([part for part in parts if len(part)] or parts, ignore_index=True)
 
     @cached_property
     def recognised(self) -> pandas.DataFrame:

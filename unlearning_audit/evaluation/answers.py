@@ -1,6 +1,6 @@
 """Logits of all models of one population, which stay in their files until they are needed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -23,17 +23,12 @@ class Answers:
     """
 
     def __init__(
-        self,
-        files: list[str],
-        batches: list[Membership],
-        data: Data,
-        data_file: str,
-        readings: Sequence[Sequence[str]] | None = None,
+        self, files: list[str], batches: list[Membership], data: Data, data_file: str, readings: list[list[str]]
     ) -> None:
         self._parts, self._places = [], []
         self._cache: dict[tuple[Any, ...], np.ndarray] = {}
         self._signals: dict[str, BySample] = {}
-        self._reading_files = [()] * len(files) if readings is None else readings
+        self._reading_files = readings
         for path, membership in zip(files, batches, strict=True):
             part = StoredLogits.open(path, len(membership.seed))
             self._places.append(_places(path, part, data, data_file))

@@ -77,7 +77,7 @@ class Cohort:
         Raises ArtifactError if the files do not fit the data, and NoAnswerError where there are no logits.
         """
         if tuple(files) not in self._read:
-            readings = [self.readings.get(path, ()) for path in files]
+            readings = [self.readings.get(path, []) for path in files]
             self._read[tuple(files)] = Answers(files, self.batches, self.data, self.data_file, readings)
         return self._read[tuple(files)]
 

@@ -132,8 +132,11 @@ def evaluated(
         where = file or registry.source_file("metrics", entry["name"])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "effects.npz").absolute()
-            reply = isolated(lambda: sent(key, entry, file, case, path), where, **terms)
-            rows, parts = reply["rows"], received(path, where)
+            rows = isolated(lambda: sent(key, entry, file, case, path), where, **terms)["rows"]
+            try:
+                parts = added.read(path)
+            except ArtifactError as error:
+                raise PluginError(f"{readable(where)}: effects: {str(error).partition(': ')[2]}") from None
         if file is not None:
             if wrong := problem(rows):
                 raise PluginError(f"{readable(file)}: {wrong}")
@@ -191,7 +194,7 @@ def sent(key: str, entry: Entry, file: str | None, case: Evaluation, path: Path)
     """Run the metric that the study calls ``key``, inside the separate process that `evaluated` starts for it; return
     the reply to the main process: {"rows": the metric's rows}, with Python's numbers instead of NumPy's.
 
-    Effects are too large for the reply. They are written to ``path``, from which `received` reads them.
+    Effects are too large for the reply. They are written to ``path``, from which `evaluated` reads them.
     ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None.
     """
     rows, parts = computed(key, entry, file, case)
@@ -203,14 +206,6 @@ def sent(key: str, entry: Entry, file: str | None, case: Evaluation, path: Path)
 def plain(value: Any) -> Any:
     """Convert a number of NumPy to one of Python."""
     return value.item() if hasattr(value, "item") else value
-
-
-def received(path: Path, file: str | Path) -> dict[str, added.Effect]:
-    """Read the effects that `sent` wrote. Raises PluginError that names the wrong field."""
-    try:
-        return added.read(path)
-    except ArtifactError as error:
-        raise PluginError(f"{readable(file)}: effects: {str(error).partition(': ')[2]}") from None
 
 
 def unchanged(originals: list[str], unlearned: list[str]) -> list[Row]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.reference import Reference, mask_of, needs
+from unlearning_audit.evaluation.reference import Reference, Score, mask_of, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.registry import Module, load, source_file
@@ -172,7 +172,7 @@ def alone(case: Evaluation, name: str, module: Module, settings: Entry, seed: in
             rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
             rng = generator(seed, "attack", name, form, number)
             asked = {reading: value[:, rows] for reading, value in signal.items()}
-            value, decision = call(module, logits[:, rows], y[:, rows], reference, settings, rng, **asked)
+            value, decision = call(module, (logits[:, rows], y[:, rows]), reference, settings, rng, **asked)
             at, read = (np.full(len(rows), number), rows), {reading: values[0] for reading, values in asked.items()}
             tables.append(_columns(name, form, membership, *at, value[0], decision[0], **read))
         yield {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
@@ -197,7 +197,7 @@ def columns(
     logits = case.answers(case.unlearned_files).of(case.target, rows)
     y, rng = case.labels_of(case.target)[..., rows], generator(seed, "attack", name, form)
     signal = readings(case, module, case.unlearned_files, case.target, rows)
-    value, decision = call(module, logits, y, reference, settings, rng, **signal)
+    value, decision = call(module, (logits, y), reference, settings, rng, **signal)
     model, column = np.nonzero(membership.queries[:, rows])
     read = {reading: values[model, column] for reading, values in signal.items()}
     found = value[model, column], decision[model, column]
@@ -205,40 +205,25 @@ def columns(
 
 
 def call(
-    module: Module,
-    logits: np.ndarray,
-    y: np.ndarray,
-    reference: Reference,
-    settings: Entry,
-    rng: np.random.Generator,
-    **signal: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+    module: Module, asked: tuple[np.ndarray, np.ndarray], reference: Reference, settings: Entry,
+    rng: np.random.Generator, **signal: np.ndarray,
+) -> Score:  # fmt: skip
     """Call the ``score`` of an attack's ``module``; return its score, a number, and its decision, bool, each [models,
     rows].
 
-    ``logits`` and labels ``y`` are of the audited models, ``signal`` their other values per sample; ``settings``: the
-    attack's ``options``. Raises PluginError if it fails or returns something of another type.
+    ``asked``: logits and labels of the audited models, ``signal`` their other values per sample; ``settings``: the
+    attack's ``options``. Raises PluginError if it fails or returns something of another type or shape.
     """
-    with guard(module.__file__):
-        return _checked(
-            module.score(logits, y, reference, module.Options(**settings["options"]), rng, **signal),
-            logits.shape[:2], module.__file__,
-        )  # fmt: skip
-
-
-def _checked(returned: object, shape: tuple[int, int], file: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the score and the decision that an attack ``returned``, each an array of ``shape``.
-
-    Raises PluginError, with the attack's ``file``, if they are of another type or shape.
-    """
+    shape, file = asked[0].shape[:2], readable(module.__file__)
     demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
-    if not isinstance(returned, tuple) or len(returned) != 2:
-        raise PluginError(f"{readable(file)}: score {demand}, it returned {type_of(returned)}")
-    value, decision = returned
-    for name, array, kinds in (("score", value, "fiu"), ("decision", decision, "b")):
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
-            raise PluginError(f"{readable(file)}: score {demand}, its {name} is {type_of(array)}")
-    return value, decision
+    with guard(module.__file__):
+        returned = module.score(*asked, reference, module.Options(**settings["options"]), rng, **signal)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise PluginError(f"{file}: score {demand}, it returned {type_of(returned)}")
+        for name, array, kinds in zip(("score", "decision"), returned, ("fiu", "b"), strict=True):
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
+                raise PluginError(f"{file}: score {demand}, its {name} is {type_of(array)}")
+    return returned
 
 
 def _columns(

@@ -1,9 +1,7 @@
 """Advice on files of a user's folder in a format that is not read, and on folders with an unknown name."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-
-from unlearning_audit.plugins.suggest import near, unknown
 
 #: Suffixes of files of weights, and the line of code that converts them.
 WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".tar")
@@ -67,16 +65,3 @@ def _listed(names: list[str]) -> str:
     """List names, three at most: "a, b, c and 4 more"."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
-
-
-def stranger(root: Path, names: Iterable[str], has_models: Callable[[Path], bool]) -> str:
-    """Return a sentence on a folder in ``root`` whose name is not among ``names``, if it contains models
-    (``has_models``) or its name is almost one of them; "" if there is none. Folders of methods, which contain target/,
-    are known."""
-    names = list(names)
-    for folder in sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")):
-        if folder.name in names or (folder / "target").is_dir():
-            continue
-        if has_models(folder) or near(folder.name, names):
-            return f"{folder}: {unknown(folder.name, names, f'population {folder.name!r}')}; rename it or move it away"
-    return ""

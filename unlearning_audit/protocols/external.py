@@ -24,7 +24,7 @@ from pydantic import Field
 
 from unlearning_audit.evaluation import headers
 from unlearning_audit.evaluation.published import FILE as PUBLISHED
-from unlearning_audit.plugins.suggest import unknown
+from unlearning_audit.plugins.suggest import near, unknown
 from unlearning_audit.protocols import Data, Membership, Protocol, Settings, _formats
 
 PROTOCOL = Protocol(offers=("forgotten", "imported", "same_samples"), attacked=True, figures=("quality",))
@@ -125,8 +125,12 @@ def _no_strangers(root: Path, method_names: list[str]) -> None:
     expected = {root: (*PER_METHOD, *SHARED, *method_names)} | {root / name: (*PER_METHOD, *SHARED) for name in methods}
     for folder, names in expected.items():
         _no_strange_arrays(folder, ARRAYS[1:])
-        if sentence := _formats.stranger(folder, names, lambda path: _has(path) and checkpoints(path) != [path]):
-            raise ValueError(sentence)
+        for path in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+            has_models = _has(path) and checkpoints(path) != [path]
+            known = path.name in names or (path / "target").is_dir()  # or another method of the user's
+            if not known and (has_models or near(path.name, list(names))):
+                problem = unknown(path.name, names, f"population {path.name!r}")
+                raise ValueError(f"{path}: {problem}; rename it or move it away")
 
 
 def _no_strange_arrays(folder: Path, names: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ A single value stands for all rows. Nothing is ever unpickled. A JSON object may
 these name samples but not whether they are forgotten or held out, all samples count as forgotten.
 """
 
+import contextlib
 import json
 import re
 import zipfile
@@ -43,22 +44,14 @@ def header(path: Path) -> list[str]:
 def frame(path: Path) -> Any:
     """Read an ``.npz`` archive or one JSON object, whose entries are columns, as a pandas DataFrame.
 
-    Raises ValueError that names the file if columns have unequal lengths, or if a column that is needed has several
-    axes or holds Python objects. Other such columns are left out.
+    Columns that have several axes or hold Python objects are left out. Raises ValueError that names the file if the
+    others have unequal lengths.
     """
     import pandas
 
-    layout = layout_of(header(path), {})
-    needed = {*layout.columns.values(), *layout.keys, *layout.values}
     columns = _of_archive(path) if _texts.kind(path) == ".npz" else _of_json(path)
-    unfit = {name for name, value in columns.items() if value is None or _is_nested(value)}
-    for name in unfit & needed:
-        raise ValueError(
-            f"{path}: column {name!r} must hold one number or one text for each sample; Python objects are not "
-            f"unpickled (save text as {name}.astype(str))"
-        )
     try:
-        return pandas.DataFrame({name: value for name, value in columns.items() if name not in unfit})
+        return pandas.DataFrame({name: value for name, value in columns.items() if not _is_nested(value)})
     except ValueError as error:
         raise ValueError(f"{path}: every column must have one value for each sample ({error})") from None
 
@@ -71,17 +64,14 @@ def _is_nested(value: Any) -> bool:
 
 
 def _of_archive(path: Path) -> dict[str, Any]:
-    """Read the arrays of an archive by name: those without an axis as single values, and None for those of Python
-    objects."""
+    """Read the arrays of an archive by name, without those of Python objects; arrays without an axis become single
+    values."""
     columns: dict[str, Any] = {}
     try:
         with _texts.opened(path) as file, np.load(file, allow_pickle=False) as archive:
             for name in archive.files:
-                try:
-                    columns[name] = value = archive[name]
-                    columns[name] = value if value.ndim else value.item()
-                except ValueError:
-                    columns[name] = None
+                with contextlib.suppress(ValueError):  # it holds Python objects
+                    columns[name] = archive[name] if archive[name].ndim else archive[name].item()
     except _BROKEN:
         raise ValueError(f"{path}: this numpy archive cannot be read; is the file complete?") from None
     return columns

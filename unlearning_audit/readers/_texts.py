@@ -71,17 +71,12 @@ def below(place: Path, *suffixes: str) -> list[Path]:
 
 def head(path: Path) -> str:
     """Return the beginning of a file as text, at most `HEAD` bytes of it; "" if it cannot be read."""
-    start = _start(path, HEAD)
-    return start.decode(_encoding(start), "replace")
+    return _start(path, HEAD).decode(encoding(path), "replace")
 
 
 def encoding(path: Path) -> str:
     """Return the encoding of a file: UTF-8, or UTF-16, in which Excel saves "Unicode text"."""
-    return _encoding(_start(path, 2))
-
-
-def _encoding(start: bytes) -> str:
-    return "utf-16" if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8"
+    return "utf-16" if _start(path, 2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
 
 
 def _start(path: Path, size: int) -> bytes:

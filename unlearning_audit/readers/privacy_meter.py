@@ -55,8 +55,6 @@ def _of_signals(path: Path, root: Path) -> list[Model]:
     if place is None:
         raise ValueError(f"{path}: memberships.npy is missing; the run writes it to its log_dir, above the signals")
     member = _arrays.load(place, "b")
-    if member.shape != signals.shape[::-1] and member.shape == signals.shape:
-        member = member.T
     if member.ndim != 2 or member.shape[1] != signals.shape[0] or member.shape[0] > signals.shape[1]:
         raise ValueError(
             f"{place}: has shape {list(member.shape)}, which does not fit {path.name}, {list(signals.shape)}"
