@@ -28,11 +28,8 @@ def kernel(points: np.ndarray, at: np.ndarray, *, bandwidth: float, bins: float 
     Points that share one of ``bins`` cells per bandwidth are merged into one kernel with their number, mean and
     variance. So the cost grows with the spread of the points and not with their number. The result differs from the
     full sum (``bins=inf``) by less than 2e-5 · max(1, |result|) up to two bandwidths from a point, and by less than
-    1e-3 · |result| at thirty. It is finite everywhere: far from all points, the nearest kernels decide. Raises
-    ValueError for a bandwidth that is not positive and for an empty ``points``.
+    1e-3 · |result| at thirty. It is finite everywhere: far from all points, the nearest kernels decide.
     """
-    if not bandwidth > 0 or len(points) == 0:
-        raise ValueError(f"a kernel density needs points and a positive bandwidth, not {len(points)}, {bandwidth}")
     cell = np.arange(len(points)) if np.isinf(bins) else np.floor(points * (bins / bandwidth))
     _, cell, count = np.unique(cell, return_inverse=True, return_counts=True)
     centre = np.bincount(cell, weights=points) / count

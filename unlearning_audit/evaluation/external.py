@@ -30,10 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation import headers
+from unlearning_audit.evaluation import headers, no_logits
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.evaluation.canaries import unpaired
-from unlearning_audit.evaluation.no_logits import problem
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.store.files import FailedError
 
@@ -100,7 +99,11 @@ def _membership(
         source.fail("weight", "must be finite, at least 0 and not all 0")
     if weight is not None and weight.max() > HEAVY:
         source.fail("weight", f"has values above {HEAVY:g}, whose sums overflow; divide all by the largest")
-    pair = _canaries(source, masks, population) if "pair" in source else None
+    pair = source.load("pair").astype(np.int64) if "pair" in source else None
+    if pair is not None and (problem := unpaired(pair, masks["forget"], masks["heldout"])):
+        if population not in RETRAINED:
+            source.fail("pair", problem)
+        pair = None  # the coins of retrained models are others
     return Membership(
         **masks, seed=np.arange(shape[0]), split=split, block=block, shadow=np.zeros(shape[0], bool), weight=weight,
         labels=labels, pair=pair,
@@ -116,21 +119,6 @@ def nothing() -> tuple[Data, Membership]:
     train, zero = np.array([[True, False]]), np.zeros(1, np.int64)
     members = Membership(train, train, ~train, zero, zero, zero, np.zeros(1, bool))
     return Data(x, y, np.zeros(2, np.uint8), y, index, 2), members
-
-
-def damage(wrong: np.ndarray) -> str:
-    """Return a sentence that counts the diverged models, or "" if there are none.
-
-    A model diverged if more than half of its samples are ``wrong`` bool [models, samples]: have NaN or infinite values.
-    """
-    diverged = wrong.mean(axis=1) > DIVERGED
-    if not diverged.any():
-        return ""
-    samples = int(wrong[diverged].any(axis=0).sum())
-    return (
-        f"model damaged: {int(diverged.sum())} of {len(wrong)} models diverged, with NaN or infinite values of "
-        f"{samples} of {wrong.shape[1]} samples"
-    )
 
 
 class _Source:
@@ -173,13 +161,17 @@ def _logits(source: _Source) -> np.ndarray:
     with np.errstate(over="ignore"):
         value = value.astype(np.float32)
     wrong = ~np.isfinite(value).all(axis=2)
-    if sentence := damage(wrong):
-        raise FailedError("diverged", f"{source.files['logits']}: logits: {sentence}")
+    if (diverged := wrong.mean(axis=1) > DIVERGED).any():
+        sentence = (
+            f"{source.files['logits']}: logits: model damaged: {int(diverged.sum())} of {len(wrong)} models diverged, "
+            f"with NaN or infinite values of {int(wrong[diverged].any(axis=0).sum())} of {wrong.shape[1]} samples"
+        )
+        raise FailedError("diverged", sentence)
     if wrong.any():
         samples = np.flatnonzero(wrong.any(axis=0))
         bad = f"{len(samples)} samples ({', '.join(map(str, samples[:5]))})"
         source.fail("logits", f"has values that are NaN or infinite for {bad}; leave these out of all arrays")
-    if instead := problem(value):
+    if instead := no_logits.problem(value):
         source.fail("logits", instead)
     return value
 
@@ -258,13 +250,3 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
         places.setdefault((heldout, forget), (1, block))
     split, block = np.array([places[key] for key in keys]).T
     return split, block
-
-
-def _canaries(source: _Source, masks: dict[str, np.ndarray], population: str) -> np.ndarray | None:
-    """Return the numbers of the canary pairs, int64 [samples]. None for retrained models if their coins are not the
-    file's."""
-    pair = source.load("pair").astype(np.int64)
-    problem = unpaired(pair, masks["forget"], masks["heldout"])
-    if problem and population not in RETRAINED:
-        source.fail("pair", problem)
-    return None if problem else pair

@@ -45,7 +45,9 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     file that records the failure. Files of models that an earlier call left there are removed. Raises ValueError if
     models disagree about what was forgotten.
     """
-    scenarios, columns = {}, _columns(imported.groups)
+    scenarios: dict[str, Any] = {}
+    models = [model for group in imported.groups for model in group.models]
+    columns = slugs((name for model in models for name in (*model.scores, *model.readings)), ROOM)
     named: dict[str, None] = {}
     for group in imported.groups:
         place = folder / group.name
@@ -135,13 +137,6 @@ def _table(group: Group) -> _Table:
     attacks = common([dict.fromkeys(model.scores, model.ids) for model in group.models])
     readings = common([{name: reading.ids for name, reading in model.readings.items()} for model in group.models])
     return _Table(samples, np.array([part[sample] for sample in samples]), attacks, readings)
-
-
-def _columns(groups: Sequence[Group]) -> dict[str, str]:
-    """Return the name in a study of every attack and value: all different, and short enough for the prefix of a
-    metric."""
-    names = (name for group in groups for model in group.models for name in (*model.scores, *model.readings))
-    return slugs(names, ROOM)
 
 
 def _population(

@@ -17,6 +17,9 @@ from unlearning_audit.readers._model import FORGET, OTHER, RETAIN, Agreement, Mo
 
 #: Word in the name of a split → prefix of its values, as in the newer format of the same benchmark.
 PREFIX = {"forget": "forget", "retain": "retain", "real_author": "ra", "real_world": "wf"}
+#: The lists of a split that are read where they are there.
+LISTS = ("average_perturb_loss", "normalized_gt_loss", "gt_loss", "num_token_gt", "rougeL_recall",
+         "avg_paraphrased_loss", "truth_ratio")  # fmt: skip
 
 
 def files(place: Path) -> list[Path]:
@@ -82,25 +85,24 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     """
     indices = list(entry["avg_gt_loss"])
     ids = _identities(entry, indices, prefix)
-    loss = _column(entry, "avg_gt_loss", indices, place)
-    likely = np.exp(-loss[:, 0])
-    wrong = _column(entry, "average_perturb_loss", indices, place) if "average_perturb_loss" in entry else None
+    present = [name for name in (*LISTS, "avg_gt_loss") if name in entry]
+    lists = {name: _column(entry, name, indices, place) for name in present}
+    loss, wrong = lists["avg_gt_loss"][:, 0], lists.get("average_perturb_loss")
+    likely = np.exp(-loss)
     if prefix in ("ra", "wf") and wrong is not None:
         likely = likely / (likely + np.exp(-wrong).sum(axis=1))
-        _check(model, entry, f"{prefix} normalized_gt_loss", indices, place, -np.log(likely))
-    if "gt_loss" in entry and "num_token_gt" in entry:
-        tokens = _column(entry, "num_token_gt", indices, place)[:, 0]
-        total = _column(entry, "gt_loss", indices, place)[:, 0]
-        _agree(model, f"{prefix} avg_gt_loss", loss[:, 0], total / tokens, "gt_loss by token")
+        _check(model, lists, f"{prefix} normalized_gt_loss", -np.log(likely))
+    if "gt_loss" in lists and "num_token_gt" in lists:
+        by_token = lists["gt_loss"][:, 0] / lists["num_token_gt"][:, 0]
+        _agree(model, f"{prefix} avg_gt_loss", loss, by_token, "gt_loss by token")
     values = {"Prob": (likely, 1)}
-    if "rougeL_recall" in entry:
-        values["ROUGE"] = _column(entry, "rougeL_recall", indices, place)[:, 0], 1
-    if wrong is not None and "avg_paraphrased_loss" in entry:
-        right = _column(entry, "avg_paraphrased_loss", indices, place)
-        quotient = np.exp(wrong.mean(axis=1) - right[:, 0])
+    if "rougeL_recall" in lists:
+        values["ROUGE"] = lists["rougeL_recall"][:, 0], 1
+    if wrong is not None and "avg_paraphrased_loss" in lists:
+        quotient = np.exp(wrong.mean(axis=1) - lists["avg_paraphrased_loss"][:, 0])
         # Ratios of wrong to right answers are near 1 if a model knows neither.
         false_over_true = 1 / quotient
-        _check(model, entry, f"{prefix} truth_ratio", indices, place, false_over_true, quotient)
+        _check(model, lists, f"{prefix} truth_ratio", false_over_true, quotient)
         if part == FORGET:
             model.raw["forget_truth_ratio"] = false_over_true
             values["Truth_Ratio"] = np.minimum(false_over_true, quotient), 0  # small also for a destroyed model
@@ -131,16 +133,12 @@ def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) ->
     return value
 
 
-def _check(
-    model: Model, entry: dict[str, Any], quantity: str, indices: list[str], place: str, *ways: np.ndarray
-) -> None:
+def _check(model: Model, lists: dict[str, np.ndarray], quantity: str, *ways: np.ndarray) -> None:
     """Compare a list of the log with its recomputed values, where several formulas are in use by the closest of
     them. ``quantity``: the part of the data and the name of the list."""
-    name = quantity.split()[1]
-    if name in entry:
-        printed = _column(entry, name, indices, place)[:, 0]
-        best = min(ways, key=lambda way: float(np.abs(printed - way).max()))
-        _agree(model, quantity, printed, best, "from the losses of each sample")
+    if (printed := lists.get(quantity.split()[1])) is not None:
+        best = min(ways, key=lambda way: float(np.abs(printed[:, 0] - way).max()))
+        _agree(model, quantity, printed[:, 0], best, "from the losses of each sample")
 
 
 def _agree(model: Model, quantity: str, printed: np.ndarray, value: np.ndarray, how: str) -> None:
