@@ -165,10 +165,9 @@ def test_columns_that_are_no_table_of_samples_are_refused(tmp_path, suffixes, ar
             readers.imported([path])
 
 
-@pytest.mark.parametrize("harm", [lambda content: content[:300], lambda content: content.replace(b"f\0", b"g\0", 1)])
-def test_an_archive_that_is_damaged_is_named(tmp_path, harm):
+def test_an_archive_that_is_damaged_is_named(tmp_path):
     path = tmp_path / "losses.npz"
     np.savez(path, loss=np.ones(40), side=np.array(["forget", "heldout"] * 20))
-    path.write_bytes(harm(path.read_bytes()))
+    path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(ValueError, match=r"losses\.npz: this numpy archive cannot be read; is the file"):
         readers.imported([path])

@@ -90,17 +90,13 @@ def _of_json(path: Path) -> dict[str, Any]:
             return {}
     rows = [value for value in content.values() if isinstance(value, list)]
     if len(rows) == 1 and rows[0] and all(isinstance(row, dict) for row in rows[0]):
-        return _of_records(rows[0])
+        # Records that name samples but no sides are of what was to be forgotten.
+        records = {name: [row.get(name) for row in rows[0]] for name in rows[0][0]}
+        known = layout_of(list(records), {}).columns
+        return records if "side" in known or "sample" not in known else records | {"side": "forget"}
     columns = {name: _by_rows(value) if isinstance(value, Mapping) else value for name, value in content.items()}
     lists = any(isinstance(value, list) for value in columns.values())
     return columns if lists and not any(isinstance(value, dict) for value in columns.values()) else {}
-
-
-def _of_records(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Turn a list of records into columns. If they name samples but no sides, all samples count as forgotten."""
-    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in rows[0]}
-    known = layout_of(list(columns), {}).columns
-    return columns if "side" in known or "sample" not in known else columns | {"side": "forget"}
 
 
 def _by_rows(value: Mapping[str, Any]) -> Any:

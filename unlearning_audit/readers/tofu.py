@@ -84,7 +84,10 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     ``place``: the file and split, for messages. Numbers that the log prints are compared with recomputed ones.
     """
     indices = list(entry["avg_gt_loss"])
-    ids = _identities(entry, indices, prefix)
+    rows = entry.get("generated_text")
+    ids = tuple(f"{prefix}:{index}" for index in indices)  # without texts, samples are known by number
+    if isinstance(rows, dict) and all(isinstance(rows.get(index), list) for index in indices):
+        ids = _texts.identities(prefix, (str(rows[index][-1]) for index in indices))
     present = [name for name in (*LISTS, "avg_gt_loss") if name in entry]
     lists = {name: _column(entry, name, indices, place) for name in present}
     loss, wrong = lists["avg_gt_loss"][:, 0], lists.get("average_perturb_loss")
@@ -111,14 +114,6 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     for quantity, (value, near) in values.items():
         model.readings[f"{prefix}_{quantity}"] = Reading(part, ids, value, near)
     return {f"{prefix}_{quantity}": float(value.mean()) for quantity, (value, _) in values.items()}
-
-
-def _identities(entry: dict[str, Any], indices: list[str], prefix: str) -> tuple[str, ...]:
-    """Return the names of samples: by question and true answer, or by number if these are missing."""
-    rows = entry.get("generated_text")
-    if not isinstance(rows, dict) or not all(isinstance(rows.get(index), list) for index in indices):
-        return tuple(f"{prefix}:{index}" for index in indices)
-    return _texts.identities(prefix, (str(rows[index][-1]) for index in indices))
 
 
 def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) -> np.ndarray:
