@@ -201,6 +201,25 @@ def test_a_table_that_says_sides_and_models_is_no_frame_of_privacyguard(tmp_path
 # ---------------------------------------------------------------- what they share
 
 
+def test_a_reader_of_ones_own(tmp_path):
+    """Its retrained model tells no side from the other, of which nothing is said."""
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "from unlearning_audit.plugins.settings import Settings\n"
+        "from unlearning_audit.readers import Model\n\n\n"
+        "class Options(Settings):\n    pass\n\n\n"
+        "def files(place):\n    return sorted(place.glob('*.mine'))\n\n\n"
+        "def read(paths, options, root):\n"
+        "    side, ids, x = np.arange(40) < 20, tuple(map(str, range(40))), np.arange(40) % 20\n"
+        "    return [Model(f, f.stem, ids=ids, forget=side, heldout=~side, scores={'x': x}) for f in paths]\n"
+    )
+    for name in ("retrain", "none"):
+        (tmp_path / f"{name}.mine").touch()
+    (group,) = readers.imported([tmp_path], reader=str(tmp_path / "mine.py")).groups
+    assert shape(group) == (1, 1, {})
+    assert readers.notes_on_retrained(group.retrain) == []
+
+
 def test_nothing_to_read_is_said(tmp_path):
     with pytest.raises(ValueError, match="no results of a known format"):
         readers.imported([tmp_path])

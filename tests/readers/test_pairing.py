@@ -73,7 +73,8 @@ def test_a_forget_set_that_is_a_part_of_another_has_its_own_retrained_model(tmp_
 
 
 def test_models_of_one_trainer_in_runs_of_other_names_are_not_pooled(tmp_path):
-    write_logs(tmp_path / "eval", **{TINY.format("retain90"): (2, 0.0)})
+    write_logs(tmp_path / "eval", a17=(2, 0.0))
+    cases.write_config(tmp_path / "eval/a17", f"task_name: {TINY.format('retain90')}\n")
     for number, name in enumerate(("first_seed1", "first_seed2", "second")):
         write_logs(tmp_path / "unlearn" / name, evals=(5 + number, 1.0))
         cases.write_config(tmp_path / "unlearn" / name, "mode: unlearn\ntrainer: {handler: GradDiff}\n")
