@@ -213,30 +213,20 @@ def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
     (`Reading.share`). Each lists the scenarios that have the attack or value. ``columns``: name of an attack or value
     in the files → in the study.
     """
-    scored: dict[str, dict[str, None]] = {}
-    shares: dict[str, dict[str, None]] = {}
+    attacks: dict[str, dict[str, Any]] = {}
+    means: dict[str, dict[str, Any]] = {}
     for group in groups:
         for model in group.models:
-            for name in model.scores:
-                scored.setdefault(columns[name], {})[group.name] = None
-            for name, reading in model.readings.items():
-                if reading.part == FORGET and reading.share:
-                    shares.setdefault(columns[name], {})[group.name] = None
-    attacks = {
-        f"auc_{name}": {
-            "title": f"AUC of {name}, forgotten against held-out samples", "metric": f"auc_{name}",
-            "scenarios": list(places),
-        }
-        for name, places in scored.items()
-    }  # fmt: skip
-    means = {
-        f"mean_{name}": {
-            "title": f"{name}, mean over what is to be forgotten", "metric": f"reading_{name}",
-            "where": {"role": "forget"}, "scenarios": list(places),
-        }
-        for name, places in shares.items()
-    }  # fmt: skip
-    return {**attacks, **means}
+            for name in (columns[name] for name in model.scores):
+                title = f"AUC of {name}, forgotten against held-out samples"
+                table = {"title": title, "metric": f"auc_{name}", "scenarios": {}}
+                attacks.setdefault(f"auc_{name}", table)["scenarios"][group.name] = None
+            shares = [name for name, one in model.readings.items() if one.part == FORGET and one.share]
+            for name in (columns[name] for name in shares):
+                title = f"{name}, mean over what is to be forgotten"
+                table = {"title": title, "metric": f"reading_{name}", "where": {"role": "forget"}, "scenarios": {}}
+                means.setdefault(f"mean_{name}", table)["scenarios"][group.name] = None
+    return {key: table | {"scenarios": list(table["scenarios"])} for key, table in {**attacks, **means}.items()}
 
 
 def agreement_rows(imported: Imported) -> list[dict[str, Any]]:
