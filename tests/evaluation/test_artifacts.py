@@ -12,6 +12,7 @@ from unlearning_audit.evaluation.canaries import unpaired
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.features import Features
 from unlearning_audit.evaluation.generations import Generations
+from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.readings import BySample, Gradients
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.selection import Selection
@@ -47,6 +48,17 @@ BY_SAMPLE = {"signal": np.array("tokens"), "index": np.array([2, 0, 3]),
              "values": np.where(np.arange(120) % 7, np.arange(120.0), np.nan).reshape(2, 3, 5, 4)}  # fmt: skip
 
 
+#: Of one model and four samples, the last of the test part.
+PUBLISHED = {
+    "forget": np.array([[True, False, False, False]]), "heldout": np.array([[False, True, False, False]]),
+    "retain": np.array([[False, False, True, False]]), "test": np.array([False, False, False, True]),
+    "samples": np.array(["a", "b", "c", "d"]), "attacks": np.array(["loss"]), "scores": np.full((1, 1, 4), np.nan),
+    "readings": np.array(["nll", "rouge"]), "values": np.ones((2, 1, 4)), "direction": np.array([-1, 1]),
+    "share": np.array([False, True]), "comparable": np.array(["loss", "nll", "rouge"]), "fair": True, "step": 7,
+    "agreements": "[1]", "remarks": "[2]", "aggregates": "[3]",
+}  # fmt: skip
+
+
 #: Kind → its class, its fields, and those that a file may lack.
 KINDS = {
     "data": (Data, DATA, [*DATA][6:]),
@@ -58,6 +70,7 @@ KINDS = {
     "generations": (Generations, GENERATIONS, ()),
     "gradients": (Gradients, GRADIENTS, ()),
     "by_sample": (BySample, BY_SAMPLE, ()),
+    "published": (Published, PUBLISHED, ("fair", "step", "agreements", "remarks", "aggregates")),
 }
 
 
@@ -98,6 +111,10 @@ def test_what_was_written_is_read_and_every_field_has_its_kind_and_axes(tmp_path
         ("data", {"index": np.arange(3)}, "'index' has shape (3,), expected (4)"),
         ("features", {"index": np.zeros((2, 3), int)}, "'features' has shape (2, 4, 3), expected (2, 3, any)"),
         ("by_sample", {"index": np.arange(2)}, "'values' has shape (2, 3, 5, 4), expected (any, 2, any, any)"),
+        *[
+            ("published", {name: PUBLISHED["forget"]}, "'forget' shares samples with heldout or retain")
+            for name in ("heldout", "retain")
+        ],
         ("logits", {"logits": np.full((2, 4, 3), np.inf)}, "'logits' has 24 values that are NaN or infinite; what"),
         ("logits", {"index": np.array([0, 1, 1, 3])}, "'index' names some samples twice"),
         ("logits", {"y": np.array([0, 1, 3, 1])}, "'y' has labels outside 0 … 2, the classes of the logits"),

@@ -68,7 +68,7 @@ def test_models_that_diverged_are_named_and_a_users_own_file_is_believed_in_noth
     broken = LOGITS.copy()
     broken[3, 4000:4002, 1] = np.inf, np.nan
     job, own = write_logits(tmp_path, broken), tmp_path / "own.npz"
-    np.savez(own, logits=broken, index=np.arange(SAMPLES), y=Y, not_finite=np.array(0))
+    np.savez_compressed(own, logits=broken, index=np.arange(SAMPLES), y=Y, not_finite=np.array(0))
     for path in (job, own):
         with pytest.raises(NotFiniteError, match=r"field 'logits' has 2 values that are NaN or infinite"):
             StoredLogits.open(path)
