@@ -37,6 +37,9 @@ def test_models_of_lira(tmp_path, layout):
     for model, row, phi in zip(group.none, keep, expected, strict=True):
         np.testing.assert_array_equal(model.forget, row)
         np.testing.assert_allclose(model.scores["confidence"], phi, rtol=1e-5)
+    assert (
+        readers.notes_on_retrained(group.none) == []
+    )  # coins chose the samples, so an AUC above .5 is the models' own
 
 
 def test_the_likelihood_ratio_of_a_model_does_not_use_the_model_itself():
