@@ -1,16 +1,29 @@
-"""Metrics: they compute rows with intervals from scores, logits and memberships."""
+"""Metrics: they compute rows with intervals from scores, logits and memberships.
+
+What metrics are written with is imported from here.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Membership, NoAnswerError
-from unlearning_audit.evaluation.effects import Effect
+from unlearning_audit.evaluation.arrays import Data, Membership, NoAnswerError
+from unlearning_audit.evaluation.cohort import Group
+from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import Estimate
+from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
+from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
+from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates
+
+__all__ = [
+    "NO_RETRAINED", "OF_SAMPLES", "Column", "Comparison", "Data", "DecisionRule", "Effect", "Estimate", "Evaluation",
+    "FalsePositiveRates", "Group", "Membership", "NoOptions", "Quantity", "Row", "Settings", "crossed", "generator",
+    "groups", "jackknife", "levels", "noted", "nothing", "one_minus", "or_none", "or_nothing", "or_reason", "rates",
+    "row", "single", "stats", "table",
+]  # fmt: skip
 
 Read = TypeVar("Read")
 

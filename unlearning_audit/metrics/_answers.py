@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Data
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.generations import Generations, Sampled
+from unlearning_audit.metrics import Data, Evaluation
 
 
 def overlap(case: Evaluation, files: list[str]) -> np.ndarray:

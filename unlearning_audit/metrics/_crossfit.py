@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unlearning_audit import stats
-from unlearning_audit.metrics import _game
-from unlearning_audit.stats import crossed
+from unlearning_audit.metrics import _game, crossed, stats
 
 NOTE = "unbiased, so it may exceed 1"
 SHARED_MODELS = "unbiased over samples only (a split has one model), may exceed 1"

@@ -5,10 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _null, noted, table
+from unlearning_audit.metrics import DecisionRule, Effect, Row, _null, noted, single, stats, table
 from unlearning_audit.stats import Estimate, jackknife, klom, pseudo
 
 #: The verdict uses few bins, none of them nearly empty, because the published twenty show little about thirty models.

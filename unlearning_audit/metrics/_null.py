@@ -7,9 +7,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from unlearning_audit.metrics import Settings, jackknife
 from unlearning_audit.metrics._epsilon import check_phi, epsilons, points
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import jackknife
 
 #: φ of unlearned, of retrained and of further retrained models or None, float64 [models, forget samples] each.
 Sides = tuple[np.ndarray, np.ndarray, np.ndarray | None]

@@ -10,14 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import noted, table
-from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.stats import Estimate
+from unlearning_audit.metrics import Estimate, Evaluation, Membership, Row, generator, noted, stats, table
 from unlearning_audit.stats import one_run as audit
 from unlearning_audit.stats.one_run import Guesses
 

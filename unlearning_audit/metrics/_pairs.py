@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import Membership, Row
 
 
 @dataclass(frozen=True)

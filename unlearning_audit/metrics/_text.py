@@ -5,14 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _pairs, groups, or_none, row
+from unlearning_audit.metrics import Evaluation, Membership, Row, _pairs, crossed, groups, levels, or_none, row
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.stats import crossed, levels
 
 #: The loss of language models, compared with that of retrained ones: it is the logarithm of perplexity.
 UTILITY = DecisionRule(1, "perplexity", scale="log", deciding=False)

@@ -7,11 +7,8 @@ import numpy as np
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import UNKNOWN, Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import Comparison, Estimate, Quantity, Row, _text, groups, nothing, or_none, rates, row
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import _text, groups, nothing, or_none, row
-from unlearning_audit.plugins.declarations import Comparison, Quantity
-from unlearning_audit.stats import Estimate, rates
 from unlearning_audit.stats.logits import lead
 
 NEEDS = ("forgotten",)

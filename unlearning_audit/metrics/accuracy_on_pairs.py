@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import Evaluation, Row, _pairs, accuracy
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import _pairs, accuracy
 
 NEEDS = ("swapped_pairs",)
 

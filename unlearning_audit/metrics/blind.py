@@ -9,14 +9,8 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit import stats
 from unlearning_audit.evaluation import logistic
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, or_reason, table
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.randomness.keyed import generator
+from unlearning_audit.metrics import Evaluation, Quantity, Row, Settings, _text, generator, or_reason, stats, table
 from unlearning_audit.stats import Estimate, crossed, separation
 from unlearning_audit.stats.readings import balanced_accuracy
 

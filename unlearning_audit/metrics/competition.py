@@ -5,16 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.effects import Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _klom, _null, or_nothing, or_reason, row, table
+from unlearning_audit.metrics import Group, Row, _klom, _null, generator, or_nothing, or_reason, row, stats, table
 from unlearning_audit.metrics._epsilon import epsilon_bounds, points
 from unlearning_audit.metrics._null import Options as Options
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import Estimate, jackknife, pseudo
 
 NO_INTERVAL = "no interval: F₀ is 0 without some samples or some models"

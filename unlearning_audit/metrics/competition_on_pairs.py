@@ -6,12 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _pairs, competition, noted, table
+from unlearning_audit.metrics import Evaluation, Row, Settings, _pairs, competition, noted, stats, table
 from unlearning_audit.metrics._epsilon import epsilons, points
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, jackknife
 
 #: With fewer pairs the variation between pairs is not estimated.

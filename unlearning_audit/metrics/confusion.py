@@ -5,14 +5,10 @@ Goel et al. 2023, as used in Tu, Hu and Ma 2024, section 4.4.
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import OF_RETRAINED, DecisionRule, Effect, single
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import Evaluation, Membership, Row, _text, groups, one_minus, rates, table
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import _text, groups, one_minus, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.stats import rates
 
 NEEDS = ("confused_labels",)
 DEFAULT = "confused_labels"

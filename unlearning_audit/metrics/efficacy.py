@@ -2,14 +2,9 @@
 
 import numpy as np
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import DecisionRule, Effect, Estimate, Evaluation, Row, accuracy, single, stats, table
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import accuracy, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.stats import Estimate
 
 
 def information(squared_norms: np.ndarray) -> np.ndarray:

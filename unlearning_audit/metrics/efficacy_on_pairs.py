@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import Evaluation, Row, _pairs, efficacy
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import _pairs, efficacy
 
 #: The metric reads norms of gradients, which are stored beside the logits.
 NEEDS = ("swapped_pairs", "squared_norms")

@@ -13,13 +13,8 @@ from collections.abc import Container, Sequence
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _answers, _text, groups, or_none, row
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import levels
+from unlearning_audit.metrics import Membership, Quantity, Row, Settings, _answers, _text, groups, levels, or_none, row
 
 #: The metric reads answers that the models generate.
 NEEDS = ("fair_draw", "generations")

@@ -9,12 +9,8 @@ not the result. Elsewhere the number is only shown.
 import numpy as np
 
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import Evaluation, Quantity, Row, crossed, groups, levels, or_nothing, table
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import groups, or_nothing, table
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.stats import crossed, levels
 
 NEEDS = ("forgotten",)
 DEFAULT = "imported"

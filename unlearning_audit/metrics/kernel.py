@@ -9,12 +9,7 @@ import numpy as np
 from pydantic import Field
 from scipy import special
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import table
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.metrics import Evaluation, Quantity, Row, Settings, stats, table
 from unlearning_audit.stats import Estimate, jackknife, kernel
 
 NEEDS = ("one_forget_set",)

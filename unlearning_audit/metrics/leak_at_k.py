@@ -8,13 +8,8 @@ reproduces from its first scored token on. Its expectation has a closed form, so
 import numpy as np
 from pydantic import Field, PositiveInt
 
-from unlearning_audit.evaluation.effects import DecisionRule, Effect
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import LOGP
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Quantity, Row, Settings, _text
 
 NEEDS = ("fair_draw", "tokens")
 

@@ -2,13 +2,9 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.effects import DecisionRule, Effect
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import RANK
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Quantity, Row, _text
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import _text
-from unlearning_audit.plugins.declarations import Quantity
 
 #: The metric reads the numbers of single tokens, which are stored beside the logits.
 NEEDS = ("fair_draw", "tokens")

@@ -2,15 +2,9 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.cohort import views_logp
-from unlearning_audit.evaluation.effects import DecisionRule, Effect
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import DecisionRule, Effect, Estimate, Evaluation, Membership, Quantity, Row, _text, row
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import _text, row
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.stats import Estimate
 
 NEEDS = ("fair_draw",)
 

@@ -7,13 +7,9 @@ these sets are uniform and of one size, so that fair coins decide such pairs as 
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _one_run, or_nothing, or_reason, swap
+from unlearning_audit.metrics import Evaluation, Membership, Row, Settings, _one_run, or_nothing, or_reason, swap
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
 
 #: The metric does not need retrained models.
 ALONE = True

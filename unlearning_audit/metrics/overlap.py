@@ -8,11 +8,7 @@ from dataclasses import replace
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.metrics import Evaluation, Quantity, Row, Settings, _text
 
 NEEDS = ("fair_draw",)
 

@@ -9,13 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import Estimate, Evaluation, Membership, Quantity, Row, _text, groups, levels, table
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import _text, groups, table
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.stats import Estimate, levels
 
 NEEDS = ("fair_draw",)
 

@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, single
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _game, nothing, swap
+from unlearning_audit.metrics import OF_SAMPLES, DecisionRule, Effect, Evaluation, Row, _game, nothing, single, swap
 from unlearning_audit.metrics.swap import QUANTITIES as QUANTITIES
 from unlearning_audit.metrics.swap import Options as Options
 

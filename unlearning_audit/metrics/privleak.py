@@ -6,14 +6,10 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation import tokens as of_tokens
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.reference import LOGP
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _game, _text, groups, table
+from unlearning_audit.metrics import Evaluation, Membership, Row, Settings, _game, _text, groups, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, levels
 
 #: The metric reads the numbers of single tokens, which are stored beside the logits.

@@ -5,16 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning_audit import stats
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, several
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _game, _text, nothing, row, table
+from unlearning_audit.metrics import Evaluation, Row, _game, _text, crossed, nothing, row, stats, table
 from unlearning_audit.metrics.accuracy import UTILITY
 from unlearning_audit.plugins.declarations import Column, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
-from unlearning_audit.stats import crossed
 
 NEEDS = ("published",)
 DEFAULT = "imported"

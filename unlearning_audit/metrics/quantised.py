@@ -9,13 +9,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit import stats
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, several
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _game, _text, groups, relearn, table
-from unlearning_audit.plugins.declarations import Quantity
+from unlearning_audit.metrics import Evaluation, Quantity, Row, _game, _text, groups, relearn, stats, table
 from unlearning_audit.plugins.settings import Distinct, Settings
 from unlearning_audit.stats import levels, rates
 

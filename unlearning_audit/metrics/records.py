@@ -7,14 +7,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _contents, or_none, row
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.stats import Estimate
+from unlearning_audit.metrics import Estimate, Membership, Quantity, Row, Settings, _contents, or_none, row, stats
 from unlearning_audit.stats import records as record_stats
 
 #: p-values of records are exact where forgotten samples are a random draw; retrained models are not needed then.

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _contents
+from unlearning_audit.metrics import Evaluation, Row, _contents
 from unlearning_audit.metrics import records as lists
 from unlearning_audit.metrics.records import QUANTITIES as QUANTITIES
 from unlearning_audit.metrics.records import Options as Options

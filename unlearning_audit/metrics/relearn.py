@@ -10,14 +10,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit import stats
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
-from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import NO_RETRAINED, _text, groups, nothing, row, table
+from unlearning_audit.metrics import NO_RETRAINED, Evaluation, Row, Settings, _text, groups, nothing, row, stats, table
 from unlearning_audit.plugins.declarations import Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, jackknife, levels, rates
 from unlearning_audit.store.files import NoAnswerError
 

@@ -10,12 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import NO_RETRAINED, groups, nothing, privleak, row
+from unlearning_audit.metrics import NO_RETRAINED, Evaluation, Quantity, Row, groups, nothing, privleak, row, stats
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import alignment, crossed, levels
 from unlearning_audit.store.files import NoAnswerError
 

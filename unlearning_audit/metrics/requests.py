@@ -9,14 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import accuracy, groups, one_run, row, swap
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.metrics import Effect, Quantity, Row, Settings, accuracy, groups, one_run, rates, row, swap
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.stats import rates
 
 #: The metric does not need retrained models, which have rows of their own.
 ALONE = True

@@ -9,13 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import Membership, Quantity, Row, _game, groups, levels, nothing, or_none, table
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import _game, groups, nothing, or_none, table
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.stats import levels
 
 NEEDS = ("fair_draw",)
 

@@ -8,13 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _answers, _text, or_none
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.metrics import Data, Evaluation, Quantity, Row, Settings, _answers, _text, or_none
 
 #: The metric reads answers that the models generate.
 NEEDS = ("fair_draw", "generations")

@@ -9,12 +9,7 @@ from typing import Self
 import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
-from unlearning_audit.evaluation.effects import DecisionRule, Effect
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _answers, _text, or_none
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
+from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Quantity, Row, Settings, _answers, _text, or_none
 from unlearning_audit.stats import best_of
 
 #: The metric reads several answers that the models generate to each sample.

@@ -8,14 +8,11 @@ import numpy as np
 from pydantic import Field, PositiveFloat
 
 from unlearning_audit.evaluation import logistic
-from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _game, _reference, groups, or_nothing, or_reason, table
+from unlearning_audit.metrics import Group, Row, _game, _reference, groups, or_nothing, or_reason, rates, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
-from unlearning_audit.stats import rates
 from unlearning_audit.stats.readings import Question, readings, tprs
 
 NEEDS = ("target_samples",)

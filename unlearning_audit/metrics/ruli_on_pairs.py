@@ -5,11 +5,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.evaluation.cohort import Group
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _pairs, ruli, table
-from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
+from unlearning_audit.metrics import Evaluation, FalsePositiveRates, Group, Row, Settings, _pairs, ruli, table
 from unlearning_audit.stats.readings import Question, readings
 
 #: The tests that are kept. The test "remained" is not: every target forgot or never saw the evaluated samples.

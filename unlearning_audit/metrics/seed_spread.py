@@ -6,11 +6,8 @@ were unlearned from one original (``copies`` of the protocol competition), the t
 
 import numpy as np
 
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import Evaluation, Quantity, Row, table
 from unlearning_audit.metrics import NoOptions as Options
-from unlearning_audit.metrics import table
-from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import nested
 
 NEEDS = ("one_forget_set",)

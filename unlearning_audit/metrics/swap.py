@@ -5,12 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import OF_SAMPLES, DecisionRule, Effect, several
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _crossfit, _game, noted, nothing, one_minus, or_reason, row
+from unlearning_audit.metrics import Membership, Row, _crossfit, _game, noted, nothing, one_minus, or_reason, row, stats
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.plugins.settings import FalsePositiveRates, Settings
 from unlearning_audit.stats import crossed, tail

@@ -10,14 +10,9 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.cohort import views_logp
-from unlearning_audit.evaluation.effects import DecisionRule, Effect
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _text, groups, table
+from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Membership, Row, Settings, _text, groups, table
 from unlearning_audit.plugins.declarations import Comparison, Quantity
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, empty, mean_interval
 
 NEEDS = ("fair_draw",)

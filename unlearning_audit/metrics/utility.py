@@ -8,12 +8,8 @@ from pydantic import Field
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.evaluation.effects import Effect, single
-from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.metrics import _answers, _text, groups, row, truth_ratio
+from unlearning_audit.metrics import Evaluation, Quantity, Row, Settings, _answers, _text, groups, row, truth_ratio
 from unlearning_audit.metrics.accuracy import UTILITY
-from unlearning_audit.plugins.declarations import Quantity
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.stats import Estimate, crossed, levels
 
 #: The metric reads answers that the models generate.
