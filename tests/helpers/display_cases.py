@@ -6,6 +6,7 @@ from importlib import import_module
 from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.report import style
 from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.tables import formats
 
 NAN = math.nan
 REASON = "results/unlearn/x/logits.npz: field 'logits' has 12 values that are NaN or infinite"
@@ -78,6 +79,13 @@ def figure(kind, cases, rows, scenarios=None, **fields):
     request = {"name": kind, "figure": {"kind": kind, "title": kind, "axis": None, "attack": ""} | fields,
                "methods": list(dict.fromkeys(entry["method"] for entry in cases)), "cases": subset}  # fmt: skip
     return import_module(f"unlearning_audit.report.figures.{kind}").draw(Numbers(rows, subset), request)
+
+
+def written(sheets, folder, **more):
+    """The files of these tables, by their kinds."""
+    files = {kind: folder / f"t.{kind}" for kind in ("csv", "md", "tex")}
+    formats.write(sheets, **files, **more)
+    return files
 
 
 def svg_of(drawing, folder, name="f"):

@@ -28,13 +28,9 @@ def test_the_same_numbers_give_the_same_bytes_without_a_date(tmp_path, kind, fie
     assert (first, "<dc:date>" in first) == (second, False)
     png = (tmp_path / "0.png").read_bytes()
     assert (png, b"Software" in png[:2000]) == ((tmp_path / "1.png").read_bytes(), False)
-
-
-def test_every_method_is_named_and_what_failed_says_so(tmp_path):
-    names = ("none", "finetune", "scrub", "ssd", "neggrad", "retrain (control)", "model damaged")
-    for kind in ("quality", "pairs"):
-        text = svg_of(figure(kind, *STUDY, ["plain"]), tmp_path)
-        assert [name for name in names if f">{name}<" not in text] == []
+    if not fields:
+        names = ("none", "finetune", "scrub", "ssd", "neggrad", "retrain (control)", "model damaged")
+        assert [name for name in names if f">{name}<" not in first] == []
 
 
 def test_every_kind_of_figure_has_a_module_and_a_caption():
@@ -49,10 +45,8 @@ def test_every_kind_of_figure_has_a_module_and_a_caption():
 @pytest.mark.parametrize("wished", [[0.5, 0.5, 0.5], [0.0, 0.01, 1.0], [0.99, 0.98, 0.97], [0.2, 0.8]])
 def test_labels_are_moved_apart_in_order_and_no_further_than_needed(wished):
     moved = style.spread(wished, 0.1, 0.0, 1.0)
-    order = np.argsort(wished, kind="stable")
-    assert (np.diff(np.array(moved)[order]) >= 0.1 - 1e-12).all()
-    assert min(moved) >= -1e-12
-    assert max(moved) <= 1 + 1e-12
+    ordered = [-0.1, *np.array(moved)[np.argsort(wished, kind="stable")], 1.1]
+    assert (np.diff(ordered) >= 0.1 - 1e-12).all()
     free = [v for v in wished if all(abs(v - o) >= 0.2 for o in wished if o != v) and wished.count(v) == 1]
     assert all(v in moved for v in free)
 
@@ -114,7 +108,7 @@ def trained(tmp_path_factory):
     arrays.Membership(forget, forget, heldout, zeros, zeros, zeros, shadow).write(paths["splits"])
     logits = rng.normal(size=(models, n, 3)).astype(np.float32)
     arrays.Logits(logits, np.arange(n), y).write(paths["unlearned"])
-    score = rng.normal(size=(2, 2, n)) + forget[:2] * np.array([0.5, 3.0])[:, None, None]
+    score = np.round(rng.normal(size=(2, 2, n)) + forget[:2] * np.array([0.5, 3.0])[:, None, None], 1)  # with ties
     attack, model, index = (part.ravel().astype(np.int32) for part in np.indices((2, 2, 24)))
     columns = {"attack": np.array(["weak", "strong"])[attack], "form": np.full(len(attack), "trained"), "model": model,
                "index": index, "role": np.where(index < 12, "forget", "heldout"), "score": score[attack, model, index],
@@ -124,27 +118,14 @@ def trained(tmp_path_factory):
     return files, score, logits
 
 
-def slow_tpr(positive, negative, fpr):
-    cuts = np.append(np.unique(np.append(positive, negative)), -np.inf)
-    return max((positive > cut).mean() for cut in cuts if (negative > cut).mean() <= fpr + 1e-12)
-
-
-def test_rates_are_the_largest_tpr_of_all_cuts_with_ties():
-    rng = np.random.default_rng(1)
-    positive, negative = rng.integers(0, 9, 30).astype(float), rng.integers(0, 7, 25).astype(float)
-    fpr = np.array([0.04, 0.1, 0.2, 0.5, 0.99, 1.0])
-    rates = roc.rates((positive, np.ones(30)), (negative, np.ones(25)), fpr)
-    assert rates == pytest.approx([slow_tpr(positive, negative, x) for x in fpr])
-
-
 def test_the_curve_agrees_with_the_tables_and_the_strongest_attack_is_shown(trained, tmp_path):
     files, score, _ = trained
     weak, strong = roc.curves(files)
     assert (weak.attack, strong.attack, strong.area > weak.area) == ("weak/trained", "strong/trained", True)
     assert (strong.fpr[0], strong.tpr[-1]) == (pytest.approx(1 / 12), 1.0)
     curves = [roc_curve(np.arange(24) < 12, s[:24], drop_intermediate=False) for s in score[1]]
-    at = [tpr[fpr <= strong.fpr[60]].max() for fpr, tpr, _ in curves]
-    assert strong.tpr[60] == pytest.approx(np.mean(at))
+    want = [np.mean([tpr[fpr <= at + 1e-9].max() for fpr, tpr, _ in curves]) for at in strong.fpr]
+    assert strong.tpr == pytest.approx(want)
     cases = [{**case("s", name), "files": files if name == "none" else {}} for name in ("none", "scrub", "ssd")]
     text = svg_of(figure("roc", cases, [q(cases[0], 0.5), failed(cases[2], "method", "", "x")]), tmp_path)
     labels = ("none: strong/trained", "scrub: no scores", "ssd: failed", "not resolved")
@@ -207,18 +188,3 @@ def test_a_method_keeps_its_colour_and_references_are_ink():
     assert {name: more[name] for name in colours} == colours
     assert colours["retrain"] == colours["retrain_control"] == style.INK
     assert len({colours["scrub"], colours["ssd"], colours["none"], colours["retrain"]}) == 4
-
-
-@pytest.mark.parametrize("sight", ["normal", "protan", "deutan"])
-def test_the_palette_is_told_apart_without_red_or_green_cones(sight):
-    # Viénot, Brettel and Mollon (1999): what dichromats see of linear light
-    cones = {
-        "normal": np.eye(3),
-        "protan": np.array([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]]),
-        "deutan": np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]]),
-    }[sight]
-    colours = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in style.PALETTE[:6]])
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4) @ cones.T
-    lightness = np.clip(linear, 0, 1) ** (1 / 2.2)
-    distance = np.linalg.norm(lightness[:, None] - lightness[None], axis=-1)
-    assert distance[np.triu_indices(6, 1)].min() > 0.1

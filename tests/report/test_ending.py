@@ -48,17 +48,14 @@ def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
     ]
 
 
-def test_several_scenarios_have_a_line_each():
-    lines = ending.text(summary(*similar(3), scenarios=2), "r.html").splitlines()
-    assert lines[1].split() == ["scenario", "nearest", "to", "retraining", "verdicts", "checks"]
-    assert all("3 ●" in line and line.endswith("passed") for line in lines[2:4])
-
-
-@pytest.mark.parametrize("width", [60, 80, 100, 200])
+@pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("scenarios", [1, 40])
 def test_it_fits_the_terminal_and_names_what_is_left_out(width, scenarios):
     told = summary(*similar(60), scenarios=scenarios)
     lines = ending.text(told, "results/mine/report.html", width).splitlines()
+    if scenarios > 1 and width == 200:
+        assert lines[1].split() == ["scenario", "nearest", "to", "retraining", "verdicts", "checks"]
+        assert ("60 ●" in lines[2], lines[2].endswith("passed")) == (True, True)
     assert max(map(len, lines)) <= width
     assert len(lines) <= ending.LINES
     total, what = (60, "method") if scenarios == 1 else (40, "scenario")
@@ -118,10 +115,7 @@ def test_systems_that_contradict_each_other_are_named_with_the_method(ranks, sen
      ("a", "No method is like retraining. The nearest is a, at 95 % confidence."),
      ("abc", "No method is like retraining. The nearest is a, b or c, which is not certain.")],
 )  # fmt: skip
-def test_the_nearest_is_named_and_whether_that_is_certain(nearest, sentence):
+def test_the_nearest_is_named_and_whether_that_is_certain_and_a_failed_check(nearest, sentence):
     assert answer_of(nearest=nearest).best == sentence
-
-
-def test_a_failed_check_is_said():
     checks = (("doing nothing is detected", "bad", "none is not found"),)
     assert answer_of(checks=checks).checked == "A check failed: none is not found."

@@ -6,8 +6,10 @@ import math
 import pytest
 from unlearning_audit import ROOT
 from unlearning_audit.report.figures import _front, _tuning
-from unlearning_audit.report.tables import formats, standings, tuning
+from unlearning_audit.report.tables import standings, tuning
 from unlearning_audit.store.files import ArtifactError
+
+from display_cases import written
 
 
 def distance(method, value, low, high, metric="advantage", deciding=1.0):
@@ -42,12 +44,6 @@ def campaigns(audited=AUDITED, fisher_seconds=1.0):
     ]
 
 
-def written(sheet, folder):
-    """The Markdown of a table, which lies beside its csv."""
-    formats.write([sheet], **{kind: folder / f"t.{kind}" for kind in ("csv", "md", "tex")})
-    return (folder / "t.md").read_text()
-
-
 def test_a_distance_is_read_in_margins_of_its_side():
     names = ("distance", "low", "high", "lost", "lost_low", "lost_high")
     read = tuning.distances(AUDITED, {**MARGINS, "auc": 0.1})
@@ -78,7 +74,7 @@ def test_who_is_dominated_with_confidence_by_one_that_is_not_slower_nor_may_lose
 
 def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):
     sheet = tuning.sheet(tuning.lines(campaigns()), "mine")
-    assert "2.00 [1.00, 3.00] | 6.00 [4.00, 8.00]" in written(sheet, tmp_path)
+    assert "2.00 [1.00, 3.00] | 6.00 [4.00, 8.00]" in written([sheet], tmp_path)["md"].read_text()
     assert tuning.sheet(tuning.read(tmp_path / "t.csv"), "mine").lines == sheet.lines
     drawing = _tuning.draw(campaigns())
     assert drawing.get_label() == "On the pairs of tuning, 2 of 2 methods came nearer to retraining"
@@ -111,7 +107,7 @@ def test_a_method_stands_beside_its_published_setting(tmp_path):
     assert [line["published_distance"] for line in lines] == pytest.approx([math.nan, 4.0, math.nan], nan_ok=True)
     sheet = standings.sheet(lines, "mine")
     line = "| salun | 5.00 [4.00, 6.00] | 2 to 3 of 4 | 4.00 [3.00, 5.00] | 2 to 3 of 4 | digits |"
-    assert line in written(sheet, tmp_path)
+    assert line in written([sheet], tmp_path)["md"].read_text()
     assert (tmp_path / "t.csv").read_text().startswith("study,method,metric,distance")
     assert standings.sheet(standings.read(tmp_path / "t.csv"), "mine").lines == sheet.lines
 
