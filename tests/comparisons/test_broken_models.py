@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats as reference
 from unlearning_audit.comparisons import distances
-from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation.effects import single
 from unlearning_audit.metrics import accuracy
-from unlearning_audit.store.files import ArtifactError
 
 AUDITS = 200
 
@@ -79,14 +77,3 @@ def test_leads_tell_models_apart_that_are_right_of_everything():
     for scale, expected in ((1, margins.mean(1) / margins.std(1)), (7, margins.mean(1) / margins.std(1)), (0, 0.0)):
         latent = accuracy._latent(scale * logits, {"retain": (rows, np.tile(y, (3, 1)))})["retain"]
         np.testing.assert_allclose(latent, expected)
-
-
-def test_files_keep_the_scale_and_refuse_one_of_other_models(tmp_path):
-    part = single(value=np.ones(3), unit=np.arange(3), rule=accuracy.UTILITY, latent=np.array([1.0, 2.0, 3.0]))
-    path = tmp_path / "effects.npz"
-    added.write(path, {"x": part, "y": replace(part, latent=None)})
-    stored = added.read(path)
-    assert (stored["x"].latent.tolist(), stored["y"].latent) == ([1.0, 2.0, 3.0], None)
-    added.write(path, {"x": replace(part, latent=np.ones(2))})
-    with pytest.raises(ArtifactError, match=r"effects\.npz: field 'x\.latent' has 2 values for 3 models"):
-        added.read(path)

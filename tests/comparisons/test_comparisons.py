@@ -10,7 +10,7 @@ from unlearning_audit.comparisons import planning, sensitivity, standings, verdi
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.metrics import _text
-from unlearning_audit.stats import decide, ratio
+from unlearning_audit.stats import Estimate, decide, ratio
 
 from comparison_cases import MARGINS, compare, of_seeds, scenario
 from stat_cases import at_most
@@ -311,7 +311,7 @@ def test_an_attack_that_sees_a_method_but_not_doing_nothing_decides(beside_noise
     ],
 )  # fmt: skip
 def test_why_there_is_nothing_to_find(shares, least, words):
-    of_several = {name: sensitivity.Share(*numbers, *[40] * (4 - len(numbers))) for name, numbers in shares.items()}
+    of_several = {name: Estimate(*numbers, *[40] * (4 - len(numbers))) for name, numbers in shares.items()}
     sentence = sensitivity.explanation(of_several, least_distance=least, margin=0.05)
     assert words in sentence
     assert sensitivity.reason({"note": f"{sentence}; it differs all the same"}) == sentence
@@ -328,7 +328,7 @@ def test_accuracies_of_all_models_are_read_by_role():
         Row("accuracy", 0.9, 0.8, 1.0, 7, role="retain"), Row("majority_share", 0.5, 0.4, 0.6, 9, role="retain"),
         Row("accuracy", math.nan, role="test"), Row("accuracy", 0.1, role="forget", pair=0), Row("auc", 0.3),
     ]  # fmt: skip
-    read = {"retain": sensitivity.Share(0.9, 0.8, 1.0, 7), "most_frequent": sensitivity.Share(0.5, 0.4, 0.6, 9)}
+    read = {"retain": Estimate(0.9, 0.8, 1.0, 7), "most_frequent": Estimate(0.5, 0.4, 0.6, 9)}
     assert sensitivity.accuracies(rows) == read
 
 

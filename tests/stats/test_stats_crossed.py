@@ -177,12 +177,3 @@ def test_estimates_of_rates_stay_between_their_ends():
     half = special.stdtrit(4.0, 0.975) * 0.01 * np.sqrt(2)
     np.testing.assert_allclose(three(narrow), [0.5, 0.5 - half, 0.5 + half])
     assert three(wide)[:2] == [-0.4, -1]
-
-
-def test_a_weighted_rate_moves_as_agresti_and_caffo_s():
-    value, weight = np.array([[1.0, 0.0, 1.0]]), np.array([[1.0, 2.0, 3.0]])
-    actual = crossed.per_model(value=value, weight=weight)
-    typical, centre = 14 / 6, (4 + 14 / 6) / (6 + 28 / 6)
-    np.testing.assert_allclose(actual.value, [4 / 6])
-    np.testing.assert_allclose(actual.influence, weight / (6 + 2 * typical) * (value - centre))
-    np.testing.assert_allclose(actual.imagined, typical / (6 + 2 * typical) * np.array([[-centre, 1 - centre]]))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import special
-from unlearning_audit.stats import jackknife, paired, pseudo
+from unlearning_audit.stats import jackknife, paired
 
 from stat_cases import at_least, three
 
@@ -100,23 +100,11 @@ def test_groups_are_as_equal_as_they_can_be():
     assert groups == [[0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 2, 2], [0, 1, 2]]
 
 
-def test_the_variance_of_three_replicates_by_hand():
-    variances = jackknife.jackknife_variance(np.array([[1.0, 0.0], [2.0, 0.0], [6.0, 3.0]]))
-    np.testing.assert_allclose(variances, [2 / 3 * 14, 2 / 3 * 6])
-
-
-def test_effects_to_a_mean_are_what_is_averaged():
-    cells = np.random.default_rng(0).normal(size=(5, 30))
-    value, influence = pseudo.of_means(per_sample=left_out(cells), combine=same)
-    np.testing.assert_allclose(value, cells.mean(axis=1))
-    np.testing.assert_allclose(influence, (cells - cells.mean(axis=1, keepdims=True)) / 30, atol=1e-14)
-
-
 @pytest.mark.parametrize("samples", [2, 3])
 def test_effects_to_a_square_are_the_pseudo_values_of_two_jackknives(samples):
     """In loops, as it is defined."""
     per_sample = np.random.default_rng(0).normal(2, 1, (3, 1, samples))
-    value, influence = pseudo.of_means(per_sample=per_sample, combine=np.square)
+    value, influence = jackknife.of_means(per_sample=per_sample, combine=np.square)
 
     def statistic(row, without=()):
         return np.delete(per_sample[row, 0], without).mean() ** 2
@@ -129,19 +117,13 @@ def test_effects_to_a_square_are_the_pseudo_values_of_two_jackknives(samples):
     np.testing.assert_allclose(influence, expected, atol=1e-14)
 
 
-@pytest.mark.parametrize(("rows", "samples", "words"), [(2, 5, "not 1 and 5"), (3, 1, "not 2 and 1")])
-def test_effects_need_two_groups_and_two_samples(rows, samples, words):
-    with pytest.raises(ValueError, match=words):
-        pseudo.of_means(per_sample=np.ones((rows, 1, samples)), combine=same)
-
-
 def test_differences_of_ratios_cover_the_truth():
     """F/F₀ of two methods on the same groups and samples: of skewed points that share what samples and groups do."""
     rng, audits, inside = np.random.default_rng(2), 150, 0
     for _ in range(audits):
         shared = rng.exponential(size=(1, 60)) * rng.gamma(20, 1 / 20, (8, 1))
         *methods, null = (left_out(mean * shared * rng.gamma(4, 1 / 4, (8, 60))) for mean in (0.10, 0.16, 0.20))
-        parts = [pseudo.of_means(per_sample=np.concatenate([x, null], axis=1), combine=np.divide) for x in methods]
+        parts = [jackknife.of_means(per_sample=np.concatenate([x, null], axis=1), combine=np.divide) for x in methods]
         value, influence = (np.stack([part[i] for part in parts]) for i in (0, 1))
         gap = paired.distances(value=value, influence=influence, unit=np.arange(8)).of([[1, -1]])
         inside += abs(gap.value[0] + 0.3) <= gap.half_widths()[0]

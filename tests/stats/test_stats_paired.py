@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 from unlearning_audit import stats
-from unlearning_audit.stats import crossed, paired, separation
+from unlearning_audit.stats import crossed, paired
 from unlearning_audit.stats.paired import Design
 
 from audit_worlds import World
@@ -180,47 +180,6 @@ def test_one_number_per_unit_gives_students_t():
     np.testing.assert_allclose(three(distances.estimates()[0]), three(stats.mean_interval(values=values)))
     t = values.mean() / (values.std(ddof=1) / np.sqrt(5))
     np.testing.assert_allclose(distances.p_values(), 2 * special.stdtr(4, -t), rtol=1e-9)
-
-
-def test_crossed_variances_are_those_of_a_two_way_table():
-    rng = np.random.default_rng(4)
-    cells = rng.normal(size=(6, 50)) + rng.normal(size=50) + rng.normal(size=(6, 1))
-    value, influence = cells.mean(axis=1), (cells - cells.mean(axis=1, keepdims=True)) / 50
-    distances = paired.distances(value=value[None], influence=influence[None], unit=np.arange(6))
-    columns = cells.mean(axis=0) - cells.mean()
-    rest = cells - value[:, None] - columns
-    of_samples, noise = columns @ columns / 50**2, (rest**2).sum() / (5 * 50**2) / 6
-    np.testing.assert_allclose(distances.sampled, of_samples)
-    np.testing.assert_allclose([distances.units.between, distances.units.shared],
-                               [[[value.var(ddof=1) / 6]], [[of_samples - noise]]])  # fmt: skip
-
-
-def test_what_two_methods_share_cancels():
-    both = World(truth=(0.30, 0.28), common=0.999, model=0.1, pair=0.1).read(np.random.default_rng(6))
-    gap = both.of([[1, -1]])
-    assert gap.half_widths()[0] < 0.1 * both.half_widths().min()
-    assert gap.p_values()[0] < 0.01
-    gap = World(truth=(0.3, 0.3), common=1.0, model=0.1).read(np.random.default_rng(7)).of([[1, -1]])
-    np.testing.assert_allclose(gap.half_widths(), 0, atol=1e-12)
-
-
-def test_parts_of_the_swap_test_are_read_alike():
-    """Values are those of the metrics, and variances over samples and models those of `crossed`."""
-    from swap_games import World as Game
-    from swap_games import layout
-
-    rng = np.random.default_rng(11)
-    game = layout(rng, samples=120, pairs=4, k=25, models=3)
-    sides = {"positive": game["forget"].astype(float), "negative": game["heldout"].astype(float)}
-    scores = Game(leak=(0.8, 0.5), cut=(0, 0)).scores(rng, game["forget"])
-    parts = [separation.auc(score=score, **sides) for score in scores]
-    whole = crossed.mean(parts, split=2 * game["block"] + game["split"])
-    fields = {name: np.stack([getattr(part, name) for part in parts]) for name in vars(parts[0])}
-    distances = paired.distances(**fields, unit=game["block"], split=game["split"])
-    np.testing.assert_allclose(distances.value, whole.value)
-    np.testing.assert_allclose(distances.sampled, (whole.influence**2).sum(axis=1))
-    np.testing.assert_allclose(distances.models.between, whole.raw)
-    assert distances.models.dof == whole.dof_models
 
 
 #: So many numbers are drawn at once, with errors of their own, in three audits.

@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 from scipy import special
-from unlearning_audit import stats
-from unlearning_audit.metrics import perplexity
-from unlearning_audit.metrics._text import nll
 from unlearning_audit.stats import crossed, levels, rates
 
 from stat_cases import at_least, three
@@ -131,16 +128,6 @@ def test_an_interval_over_units_knows_that_they_differ_where_models_of_each_agre
     alone, over_units = levels.of(means, **groups), levels.of(means, **groups, units=True)
     assert three(alone) == pytest.approx([0.5] * 3)
     assert over_units.high - 0.5 == pytest.approx(0.3 * np.tan(0.475 * np.pi))
-
-
-def test_nll_and_perplexity_of_a_uniform_model():
-    logits = np.zeros((2, 3, 2), np.float32)
-    logits[..., 0] = special.logit(1 / 50)
-    np.testing.assert_allclose(nll(logits), np.log(50), rtol=1e-6)
-    mean = stats.Estimate(*np.log([50, 40, 60]), 7)
-    np.testing.assert_allclose(three(perplexity.exponential(mean)), [50, 40, 60])
-    with pytest.raises(ValueError, match="5 classes"):
-        nll(np.zeros((1, 2, 5)))
 
 
 def covered(models, samples, spread, studies):

@@ -54,14 +54,6 @@ def test_the_interval_of_an_auc_by_hand_counts_rows_that_weigh():
     assert estimate.n == 4
 
 
-def test_the_interval_of_an_auc_tends_to_delongs():
-    rng, positive = np.random.default_rng(4), np.arange(2000) < 800
-    score = rng.normal(size=2000) + positive
-    estimate, win = stats.auc(score=score, positive=positive), wins(score, positive)
-    delong = win.mean(1).var(ddof=1) / 800 + win.mean(0).var(ddof=1) / 1200
-    assert (estimate.high - estimate.low) / 2 == pytest.approx(1.96 * np.sqrt(delong), rel=0.02)
-
-
 @pytest.mark.parametrize(("shift", "n"), [(0.0, 20), (3.0, 25)])
 def test_auc_interval_covers(shift, n):
     rng, positive, audits = np.random.default_rng(11), np.arange(2 * n) < n, 250
@@ -148,10 +140,3 @@ def test_best_threshold_is_that_of_the_slow_loop(seed):
     weight = np.random.default_rng(seed).integers(1, 4, 25).astype(float)
     expected = slow_threshold(value, positive, weight)
     assert stats.best_threshold(value=value, positive=positive, weight=weight) == expected
-
-
-def test_of_equally_good_thresholds_the_first_is_kept():
-    positive = np.array([True, True, False, False])
-    for value in ([1.0, 3.0, 2.0, 0.0], [3.0, 1.0, 2.0, 0.0]):
-        assert stats.best_threshold(value=np.array(value), positive=positive) == value[0]
-    assert stats.best_threshold(value=np.array([1.0, 2.0]), positive=TWO) == 1.0

@@ -3,14 +3,14 @@ to find?"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.comparisons.distances import CONTROL, GIVEN, NONE, RETRAIN, Read
 from unlearning_audit.evaluation.rows import Failure, Row
-from unlearning_audit.stats import decide
+from unlearning_audit.stats import Estimate, decide
 
 #: A wider interval of an accuracy shows neither that something was memorised nor that nothing was.
 WIDE = 0.25
@@ -96,16 +96,7 @@ def reason(row: dict[str, Any]) -> str:
     return str(row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0])
 
 
-class Share(NamedTuple):
-    """A share of samples: the ``value`` with its interval, from how many ``samples``."""
-
-    value: float
-    low: float
-    high: float
-    samples: int
-
-
-def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Share]:
+def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Estimate]:
     """Return the accuracy of one method's models for each role of samples ("retain", "forget" …), and the share of the
     most frequent class under "most_frequent".
 
@@ -114,7 +105,7 @@ def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Share]:
     """
     names = {"accuracy": "", "majority_share": "most_frequent"}
     return {
-        names[row.metric] or row.role: Share(row.value, row.ci_low, row.ci_high, row.n)
+        names[row.metric] or row.role: Estimate(row.value, row.ci_low, row.ci_high, row.n)
         for row in numbers
         if isinstance(row, Row) and row.metric in names and row.value == row.value
         if all(name == "role" for name, _ in row.place)
@@ -132,7 +123,7 @@ def spread_that_explains(distance: float) -> str:
 
 
 def explanation(
-    shares: Mapping[str, Share], *, least_distance: float, margin: float,
+    shares: Mapping[str, Estimate], *, least_distance: float, margin: float,
     more: str = "pairs, models or samples to forget", measured: float = 0.0,
 ) -> str:  # fmt: skip
     """Return a sentence on why doing nothing is not distinguishable from retraining, and on what to change.
@@ -150,7 +141,7 @@ def explanation(
             "and check that the labels belong to these samples"
         )
     forgotten, unseen = shares.get("forget"), shares.get("heldout")
-    if forgotten and forgotten.samples == 1:
+    if forgotten and forgotten.n == 1:
         return (
             "only one sample is to be forgotten, which cannot show whether models memorise samples, nor whether a "
             "method makes them forget, so let them forget several"

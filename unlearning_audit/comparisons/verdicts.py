@@ -1,5 +1,6 @@
 """Verdicts on all methods of one scenario, with error rates: distances, classes, ranks, and what would decide."""
 
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,10 +9,10 @@ import numpy as np
 
 from unlearning_audit.comparisons import distances, planning, sensitivity
 from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Read
-from unlearning_audit.comparisons.sensitivity import Sensitivity, Share
+from unlearning_audit.comparisons.sensitivity import Sensitivity
 from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.stats import decide, empty, rank_sets
+from unlearning_audit.stats import Estimate, decide, empty, rank_sets
 
 NOTHING = empty(n=0, note="")
 NO_SHARE = "the share of traces removed is not computed, because the method's models do not correspond to those of none"
@@ -57,7 +58,7 @@ def compare(
     margins: dict[str, float],
     draws: int,
     seed: int,
-    accuracies: Mapping[str, Share] | None = None,
+    accuracies: Mapping[str, Estimate] | None = None,
     alpha: float = decide.ALPHA,
     damaged: Collection[str] = (),
     spreads: Mapping[str, float] | None = None,
@@ -118,7 +119,8 @@ def compare(
                 row["note"] = _clauses(row["note"], NOT_BETTER.format(sham))
     useless = {row["method"] for row in verdicts if row["verdict"] in (decide.BROKEN, decide.FAILED)}
     ranks = _ranks(judged, useless, draws=draws, seed=seed)
-    return Judgement(verdicts, rows, ranks, [*_plans(judged), *needs])
+    plans = [planning.plans(m, name, read) for m, of in judged.items() for name, read in of.reads.items()]
+    return Judgement(verdicts, rows, ranks, [*itertools.chain(*plans), *needs])
 
 
 def _better(method: _Judged, sham: _Judged) -> bool:
@@ -174,7 +176,7 @@ def _adjust(judged: dict[str, _Judged], factor: float) -> None:
         judgement.p_holm[metric], judgement.reads[metric] = p, judgement.reads[metric].differing(p)
 
 
-def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Share]) -> Sensitivity:
+def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Estimate]) -> Sensitivity:
     """Return what the scenario can show (`Sensitivity`), and reduce margins in ``judged`` (method → results).
 
     A margin is reduced where the distance of doing nothing may be less than twice as large. ``accuracies``: role of
@@ -190,7 +192,7 @@ def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Share]) -> Se
     return state
 
 
-def _explanation(reads: list[Read], accuracies: Mapping[str, Share]) -> str:
+def _explanation(reads: list[Read], accuracies: Mapping[str, Estimate]) -> str:
     """Return a sentence on why doing nothing cannot be distinguished from retraining; "" if no metric can be read.
 
     It is about the metric with the least detectable distance in margins. If doing nothing lies beyond the margin by
@@ -445,9 +447,3 @@ def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: i
             for method, value, low, high, ahead in zip(reads, *columns, strict=True)
         ]  # fmt: skip
     return rows
-
-
-def _plans(judged: dict[str, _Judged]) -> list[dict[str, Any]]:
-    """Return the rows of `planning.plans` of all methods and metrics."""
-    return [row for method, judgement in judged.items() for name, read in judgement.reads.items()
-            for row in planning.plans(method, name, read)]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.metrics import DecisionRule, Effect, Row, _null, noted, single, stats, table
-from unlearning_audit.stats import Estimate, jackknife, klom, pseudo
+from unlearning_audit.stats import Estimate, jackknife, klom
 
 #: The verdict uses few bins, none of them nearly empty, because the published twenty show little about thirty models.
 DECIDING = {"bins": 5, "least": 0.01}
@@ -59,7 +59,7 @@ def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> di
     pair = _deciding(both, options)
     if len(pair) < 3 or pair.shape[-1] < 2:
         return {}
-    value, influence = pseudo.of_means(per_sample=pair, combine=np.subtract)
+    value, influence = jackknife.of_means(per_sample=pair, combine=np.subtract)
     unit = np.arange(len(value))
     return {"klom": single(value=value, influence=influence, unit=unit, index=index, rule=STANDARD)}
 

@@ -11,7 +11,7 @@ from unlearning_audit.metrics import Group, Row, _klom, _null, generator, or_not
 from unlearning_audit.metrics._epsilon import epsilon_bounds, points
 from unlearning_audit.metrics._null import Options as Options
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
-from unlearning_audit.stats import Estimate, jackknife, pseudo
+from unlearning_audit.stats import Estimate, jackknife
 
 NO_INTERVAL = "no interval: F₀ is 0 without some samples or some models"
 HALVES_NEED = 8  # models; fewer leave no two models on a side once a group is left out
@@ -141,7 +141,7 @@ def over_null(sides: _null.Sides, index: np.ndarray, options: Options, rng: np.r
     h, null, _, _ = _null.with_null(sides, h, options, rng)
     if len(h) < 3 or h.shape[1] < 2 or not stands(null):
         return {}
-    value, influence = pseudo.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
+    value, influence = jackknife.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
     metric, unit = "forgetting_quality_over_null", np.arange(len(value))
     return {metric: single(value=value, influence=influence, unit=unit, index=index, rule=DECIDES[metric])}
 

@@ -111,8 +111,8 @@ def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.nda
         return stats.empty(n=n, note="models before unlearning answer as retrained ones do"), np.nan
     remaining = [[side[group != i] for side, group in zip(sides, groups, strict=True)] for i in range(n)]
     without = np.array([kernel.nearer(kernel=gram, **dict(zip("uro", left, strict=True))) for left in remaining])
-    if np.isnan(without).any():
-        return Estimate(value, np.nan, np.nan, n, "without one model nothing differs: no interval"), np.nan
     error = float(np.sqrt(jackknife.jackknife_variance(without)))
+    if not error > 0:
+        return Estimate(value, np.nan, np.nan, n, "without one model nothing differs: no interval"), np.nan
     half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=n - 1) * error
     return Estimate(value, value - half, value + half, n), float(special.stdtr(n - 1, -value / error))

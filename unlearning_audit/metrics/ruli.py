@@ -190,8 +190,8 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     """
     keep = (targets.forget | targets.heldout).any(axis=0)
     # The ratio does not show whether forgotten samples look more familiar than never-seen ones or less.
-    forgot, unseen = (shadows.unlearned[mask & keep].mean() for mask in (shadows.forget, shadows.heldout))
-    way = 1 if forgot >= unseen else -1
+    forgot, unseen = (shadows.unlearned[mask & keep] for mask in (shadows.forget, shadows.heldout))
+    way = -1 if forgot.size and unseen.size and forgot.mean() < unseen.mean() else 1
     parts = {}
     for (attack, name), test in score(targets, shadows, options).items():
         metric = f"{name}_auc"

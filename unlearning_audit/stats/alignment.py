@@ -42,12 +42,9 @@ def linear(
     influence : float64 [samples]
         The influence of each sample. The squares sum to the variance of the value.
     """
-    n = len(x)
-    if n < LEAST:
-        return np.nan, np.full(n, np.nan)
     k, m = _centred(x.astype(np.float64)), _centred(y.astype(np.float64))
     if k is None or m is None:
-        return np.nan, np.full(n, np.nan)
+        return np.nan, np.full(len(x), np.nan)
     both, first, second = ((a * b).sum(axis=1) for a, b in ((k, m), (k, k), (m, m)))
     scale = np.sqrt(first.sum() * second.sum())
     value = both.sum() / scale
@@ -59,10 +56,11 @@ def _centred(x: np.ndarray) -> np.ndarray | None:
     """Return the kernel XXᵀ, centred so that rows and columns sum to 0 and the diagonal is 0 (Székely and Rizzo 2014),
     float64 [samples, samples].
 
-    ``x`` float64 [samples, features]. Return None if it is the same for all samples.
+    ``x`` float64 [samples, features]. Return None if it is the same for all samples, or if these are fewer than
+    `LEAST`.
     """
     n, around = len(x), x - x.mean(axis=0)
-    if (around**2).sum() <= ROUNDING * (x**2).sum():
+    if n < LEAST or (around**2).sum() <= ROUNDING * (x**2).sum():
         return None
     kernel: np.ndarray = around @ around.T
     np.fill_diagonal(kernel, 0.0)

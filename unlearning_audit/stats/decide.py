@@ -102,7 +102,7 @@ def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None
     Raises
     ------
     ValueError
-        A p-value lies outside [0, 1], or a weight is not above 0.
+        A p-value lies outside [0, 1].
 
     Examples
     --------
@@ -115,8 +115,6 @@ def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None
     values, share = p[finite], weight[finite]
     if ((values < 0) | (values > 1)).any():
         raise ValueError("p-values must lie in [0, 1]")
-    if not (share > 0).all():
-        raise ValueError("weights of p-values must be above 0")
     order = np.argsort(values / share, kind="stable")
     left = np.cumsum(share[order][::-1])[::-1]
     steps = np.minimum(np.maximum.accumulate(left * values[order] / share[order]), 1.0)

@@ -159,14 +159,7 @@ def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate
     Returns
     -------
     Estimate
-
-    Raises
-    ------
-    ValueError
-        The counts are outside these ranges.
     """
-    if not 0 <= successes <= n or n < 1:
-        raise ValueError(f"a rate needs 0 ≤ successes ≤ n and n ≥ 1, not {successes} of {n}")
     tail = (1 - level) / 2
     low = scipy.special.betaincinv(successes, n - successes + 1, tail) if successes > 0 else 0.0
     high = scipy.special.betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
