@@ -39,11 +39,7 @@ DISTINGUISHABLE, EQUIVALENT, OVER_UNLEARNED, BROKEN, INCONCLUSIVE, FAILED = VERD
     "failed",
 )
 #: States of a whole scenario, given in place of a class of each method.
-NOTHING_TO_FIND, NO_YARDSTICK, YARDSTICKS_DISAGREE = STATES = (
-    "nothing_to_find",
-    "no_yardstick",
-    "yardsticks_disagree",
-)
+NOTHING_TO_FIND, NO_YARDSTICK, YARDSTICKS_DISAGREE = STATES = ("nothing_to_find", "no_yardstick", "yardsticks_disagree")
 #: Smaller p-values are not trusted as probabilities.
 LEAST_P = 1e-4
 BETTER, LIKE, WORSE = "better", "like", "worse"
@@ -172,11 +168,7 @@ def within(*, inner: tuple[float, float], margin: tuple[float, float]) -> bool:
 
 
 def classify(
-    *,
-    deciding: Sequence[Distance],
-    p_holm: Sequence[float],
-    utility: Sequence[Distance],
-    coarse: Collection[str] = (),
+    *, deciding: Sequence[Distance], p_holm: Sequence[float], utility: Sequence[Distance], coarse: Collection[str] = ()
 ) -> Decision:
     """Return the verdict on one method that has not failed: the first of the following that applies.
 

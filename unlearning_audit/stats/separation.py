@@ -47,9 +47,7 @@ def auc(
         )
     beaten, beating = (crossed.per_model(value=placement, weight=weight) for weight in (positive, negative))
     return crossed.PerModel(
-        beaten.value,
-        beaten.influence + beating.influence,
-        np.concatenate([beaten.imagined, beating.imagined], axis=1),
+        beaten.value, beaten.influence + beating.influence, np.concatenate([beaten.imagined, beating.imagined], axis=1)
     )
 
 
