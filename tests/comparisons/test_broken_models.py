@@ -67,13 +67,3 @@ def test_more_than_two_utilities_share_the_level():
     for utilities, tail in ((1, 0.025), (2, 0.025), (3, 0.05 / 3)):
         np.testing.assert_allclose(read(side, utilities=utilities).together.alone, reference.t.ppf(1 - tail, 2) * error)
     assert read(side, utilities=3).together.half == read(side).together.half
-
-
-def test_leads_tell_models_apart_that_are_right_of_everything():
-    """What accuracy reads, in standard deviations: mean of z_y − max of the others over its sd, whatever the scale."""
-    logits, y, rows = np.random.default_rng(1).standard_normal((3, 50, 4)), np.arange(50) % 4, np.ones((3, 50), bool)
-    logits[:, np.arange(50), y] += np.array([[0.5], [9.0], [12.0]])
-    margins = logits[:, np.arange(50), y] - np.where(np.eye(4, dtype=bool)[y], -np.inf, logits).max(-1)
-    for scale, expected in ((1, margins.mean(1) / margins.std(1)), (7, margins.mean(1) / margins.std(1)), (0, 0.0)):
-        latent = accuracy._latent(scale * logits, {"retain": (rows, np.tile(y, (3, 1)))})["retain"]
-        np.testing.assert_allclose(latent, expected)

@@ -193,12 +193,6 @@ def test_a_scenario_whose_rows_are_empty_shows_no_power():
     assert [str(row["value"]) for row in empty] == ["nan", "nan"]
     assert (meta.common(whole, "power"), meta.common(empty, "power")) == ("noisy", "bare")
     assert meta.overview(whole)["Q", "power"]["scenario"] == "noisy"
-    other = [dict(row, scenario="bare", property="cost", value=1.0) for row in whole if row["property"] == "power"]
-    assert [meta.common([*whole, *other], label) for label in ("cost", "models", "elsewhere")] == ["bare", "noisy", ""]
-    by_none = [{**row, "scenario": "rare"} for row in empty] + [row for row in whole if row["scenario"] == "noisy"]
-    of_others = [{**row, "metric": "other", "scenario": "third"} for row in whole if row["property"] == "power"] * 3
-    spoken = meta.overview([*of_others, *by_none])
-    assert spoken["Q", "power"]["scenario"] == "noisy", "the first scenario that has a value, not the first"
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from unlearning_audit.comparisons import distances
-from unlearning_audit.metrics import memorisation, privleak, rouge, truth_ratio, utility
+from unlearning_audit.metrics import memorisation, privleak, truth_ratio
 
 import metric_calls as call
 from comparison_cases import membership
@@ -47,20 +46,6 @@ def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
         near.append(np.nanmean(truth_ratio.closeness(truth_ratio.log_ratio(case.unlearned, wrong, wrong[:, :0]))))
     assert abs(near[0] - near[1]) < 0.1
     assert read[0] > 0.99 > 0.75 > read[1] > 0.25
-
-
-def test_rouge_and_utility_add_up(monkeypatch):
-    rng = np.random.default_rng(2)
-    overlaps = np.stack([rng.random((3, 20))] * 2, -1)
-    overlaps[0, 0] = np.nan
-    monkeypatch.setattr("unlearning_audit.metrics._answers.overlap", lambda case, files: overlaps)
-    case = of(member(), logits=two(-rng.exponential(size=(3, 20)) - 0.1), wrong=np.roll(np.arange(20), 1)[:, None])
-    assert effect(rouge, case).value[0] == pytest.approx(np.nanmean(overlaps[:, :4, 0], 1))
-    case.data.part = (np.arange(20) >= 16).astype(np.uint8)
-    worth, (row,) = effect(utility, case), call.rows(utility, case, SETTINGS)
-    assert (worth.value[0].mean(), worth.rule.deciding) == (pytest.approx(row.value), False)
-    overlaps[0] = 0
-    assert call.parts(utility, case, SETTINGS) == {}, "a harmonic mean has no slope at 0"
 
 
 def world(rng, samples, more: float):

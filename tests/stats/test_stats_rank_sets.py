@@ -36,12 +36,6 @@ def test_the_level_of_each_lies_between_its_own_and_bonferroni_s():
     assert levels == pytest.approx([2 * ndtr(1.8) - 1, 0.9, 0.95])
 
 
-def test_deviations_have_the_correlation():
-    correlation = np.array([[1.0, 0.6, 0.0], [0.6, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    drawn = simultaneous.deviations(correlation=correlation, rng=np.random.default_rng(0), draws=20_000)
-    np.testing.assert_allclose(np.cov(drawn.T), correlation, atol=0.04)
-
-
 def test_distances_together_by_hand():
     """Twice the same number: the level of each is its own, p-values too; under chance they are independent."""
     distances = normal([0.3, -0.1], [0.1, 0.2], root=[[1.0, 0.0], [1.0, 0.0]])
@@ -77,18 +71,6 @@ def test_the_strongest_of_several_is_told_as_rarely_as_promised():
         within += (np.abs(read.value) <= joint.half).all()
     assert rejections / audits <= at_most(0.05, audits)
     assert within / audits >= at_least(0.95, audits)
-
-
-def test_what_is_told_has_an_interval_that_excludes_retraining():
-    world, rng, hits = World(truth=(0.0, 0.02, 0.05, 0.05), pairs=2, pair=0.1, models=3), np.random.default_rng(13), 0
-    for _ in range(40):
-        read = world.read(rng)
-        joint = simultaneous.together(distances=read, rng=rng, draws=500)
-        tells = joint.p <= 0.05
-        hits += tells.sum()
-        assert (joint.alone[tells] < np.abs(read.value[tells])).all()
-        assert (joint.half >= read.half_widths()).all()
-    assert hits > 15
 
 
 @pytest.fixture(scope="module", params=[{}, {"models": 1}, {"pairs": 1, "models": 1}], ids=str)

@@ -50,24 +50,6 @@ def test_models_count_the_same_and_those_without_rows_not_at_all():
     assert (none.n, none.note) == (0, "no model has samples in this role")
 
 
-@pytest.mark.parametrize(
-    ("split", "block"), [([0, 0, 1, 1], [0, 0, 0, 0]), ([0, 1, 0, 1], [0, 0, 1, 1]), ([0, 0, 0, 0], [0, 1, 1, 0])]
-)
-def test_models_of_one_split_and_block_repeat_one_another_and_others_do_not(split, block):
-    """Two models of a split differ by .5; the same two in different blocks or splits are what differs between these."""
-    hit, rows, split, block = (
-        np.array([[1, 0], [1, 1]] * 2, bool),
-        np.ones((4, 2), bool),
-        *map(np.array, (split, block)),
-    )
-    part = crossed.per_model(value=hit * 1.0, weight=rows * 1.0)
-    reading = crossed.mean([part], split=np.unique(10 * block + split, return_inverse=True)[1])
-    (expected,) = crossed.estimates(reading, n=2)
-    actual = rates.rate(hit=hit, rows=rows, split=split, block=block)
-    np.testing.assert_allclose(three(actual), three(expected))
-    assert actual.note == ""
-
-
 def test_a_gap_counts_a_sample_once_and_may_be_negative():
     of, to = np.array([[0, 0, 0, 1]], bool), np.array([[1, 1, 1, 1]], bool)
     gap, reverse, same = (

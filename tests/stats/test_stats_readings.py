@@ -166,17 +166,6 @@ def test_one_threshold_for_all_targets_by_hand():
     assert (empty.n, empty.note) == (30, "60 negatives cannot resolve a false positive rate of 0.01")
 
 
-def test_one_threshold_for_all_targets_has_the_error_of_a_mean_over_few_targets():
-    """Positives far above or far below all negatives: the threshold is beyond doubt, which targets leak is not."""
-    rng, shares, n = np.random.default_rng(0), np.array([0.4, 0.6, 0.4, 0.6]), 2000
-    leaks = np.arange(n) < shares[:, None] * n
-    score = np.concatenate([np.where(leaks, 100.0, -100.0), rng.normal(size=(4, 50))], axis=1)
-    positive = np.tile(np.arange(n + 50) < n, (4, 1))
-    estimate = readings.tprs(Question(score, positive, ~positive), fpr=(0.01,))[0.01]
-    half = special.stdtrit(3, 0.975) * shares.std(ddof=1) / np.sqrt(4)
-    assert (estimate.value, estimate.high) == (0.5, pytest.approx(0.5 + half, rel=0.02))
-
-
 def test_the_target_with_fewest_negatives_decides_whether_each_has_a_threshold():
     test = pooled()
     test["negative"][1, 12:] = 0

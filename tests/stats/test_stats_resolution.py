@@ -169,26 +169,3 @@ def test_the_least_distance_is_told_and_the_room_is_shown_with_the_power_promise
     read = replace(world, truth=(0.0,) * AUDITS, common=0.0).read(rng)
     assert 0.7 < (read.minus(-least).p_values() <= 0.05).mean() < 0.92
     assert 0.7 < (np.abs(read.value) + read.half_widths(level=0.9) < room).mean() < 0.92
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("pilot", "dimension", "larger"),
-    [
-        ({}, "pairs", {"pairs": 16}),
-        ({"pair": 0.15, "model": 0.1}, "pairs", {"pairs": 16}),
-        ({"samples": 40, "asked": 15, "sample": 0.6, "model": 0.1}, "pairs", {"pairs": 16}),
-        ({"models": 1, "model": 0.1}, "pairs", {"pairs": 16}),
-        ({"pairs": 8, "model": 0.2, "sample": 0.5}, "models", {"models": 12}),
-        ({"pairs": 8, "model": 0.2, "sample": 0.5}, "samples", {"samples": 640, "asked": 160}),
-    ],
-)
-def test_a_pilot_predicts_the_half_width_of_a_study_that_is_four_times_as_large(pilot, dimension, larger):
-    pilot, rng = World(truth=(0.1,), **pilot), np.random.default_rng(2)
-    forecasts = []
-    for _ in range(AUDITS):
-        of = resolution.components(distances=pilot.read(rng))[0]
-        design = resolution.planned(of.design, dimension=dimension, times=4)
-        forecasts.append(resolution.half_width(of=of, design=design))
-    widths = [replace(pilot, **larger).read(rng).half_widths()[0] for _ in range(AUDITS)]
-    assert abs(np.median(forecasts) / np.median(widths) - 1) < 0.2

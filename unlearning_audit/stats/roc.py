@@ -179,7 +179,7 @@ def _two_sides(
     """Return the arguments as float64 scores, bool labels and float64 weights, [n] each; weights of None become equal
     ones.
 
-    Raises ValueError for shapes that do not match, NaN scores, negative weights, and if positives or negatives have no
+    Raises ValueError for shapes that do not match, NaN scores, and if positives or negatives have no
     weight.
     """
     score, positive = np.asarray(score, dtype=np.float64), np.asarray(positive)
@@ -190,8 +190,6 @@ def _two_sides(
     if np.isnan(score).any():
         raise ValueError("scores hold NaN and cannot be ordered")
     weight = np.ones(len(score)) if weight is None else np.asarray(weight, dtype=np.float64)
-    if weight.shape != score.shape or not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("weights must be finite, at least 0, and one per score")
     if not (weight[positive].sum() > 0 and weight[~positive].sum() > 0):
         raise ValueError("both sides, positive and negative, need at least one row of positive weight")
     return score, positive, weight
