@@ -14,6 +14,9 @@ from unlearning_audit.stats.ratio import share_closed
 from unlearning_audit.stats.simultaneous import Together
 from unlearning_audit.stats.unpaired import Models
 
+#: Method → metric → numbers.
+Effects = dict[str, dict[str, Effect]]
+
 NONE, RETRAIN, CONTROL = "none", "retrain", "retrain_control"
 
 #: The reference of a distance where theory gives the value of retraining.
@@ -314,7 +317,7 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     return numbers
 
 
-def against(method: str, metric: str, effects: dict[str, dict[str, Effect]], spread: float | None = None) -> Side | str:
+def against(method: str, metric: str, effects: Effects, spread: float | None = None) -> Side | str:
     """Return a method's numbers by one metric with what they are compared with, or a clause that says why nothing can
     be.
 

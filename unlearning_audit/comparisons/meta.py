@@ -347,7 +347,6 @@ def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable
     rho = rho[~np.isnan(rho)]
     if len(rho) == 0:
         return empty(n=0, note="no method varies with the budget")
-    if len(rho) == 1:
-        return Estimate(float(rho[0]), math.nan, math.nan, 1, "one method is too few for an interval" + without)
     mean = stats.mean_interval(values=rho)
-    return Estimate(mean.value, max(mean.low, -1.0), min(mean.high, 1.0), mean.n, "over methods" + without)
+    note = (mean.note or "over methods") + without
+    return Estimate(mean.value, max(mean.low, -1.0), min(mean.high, 1.0), mean.n, note)

@@ -35,22 +35,22 @@ THIS_SIZE, NEITHER = "a study of this size", "neither more pairs nor more models
 Plans = Callable[[str, float], Design]
 
 
-def plans(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
+def plans(method: str, read: Read) -> list[dict[str, Any]]:
     """Return rows of half-width and least detectable distance: for the study as it is, and for larger studies.
 
     Larger studies have more pairs, models or samples, as far as these narrow the interval. For models without partners
-    only the row of the present study is given; `requirements` gives what more retrained models bring. ``method`` and
-    ``metric`` are names that go into the rows; ``read`` is the method's distance by the metric.
+    only the row of the present study is given; `requirements` gives what more retrained models bring. ``method``
+    is the name that goes into the rows; ``read`` is its distance by one metric.
     """
     parts, planned = components(read), designs_of(read)
     designs = [(TODAY, 1.0, parts.design)]
     if not read.side.paired:
-        today = _row(method, metric, read, parts, TODAY, 1.0, parts.design)
+        today = _row(method, read, parts, TODAY, 1.0, parts.design)
         return [{**today, "half_width": float(read.together.half[read.place]), "least_distance": least_distance(read)}]
     for part, factors in TIMES.items():
         if _count(parts.design, part) and (part == SAMPLES or read.side.audited.rule.narrows):
             designs += [(part, float(times), planned(part, times)) for times in factors]
-    return [_row(method, metric, read, parts, part, times, design) for part, times, design in designs]
+    return [_row(method, read, parts, part, times, design) for part, times, design in designs]
 
 
 def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrained: float) -> list[dict[str, Any]]:
@@ -99,21 +99,27 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]
     return plans
 
 
-def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
+def requirements(method: str, read: Read) -> list[dict[str, Any]]:
     """Return rows of the fewest pairs, and the fewest models, with which an inconclusive distance would be decided with
     power .8.
 
     The estimate is not taken for the true distance. Instead a row says what shows equivalence if the method is
     retraining, or what detects the distance if it is the lower or the upper limit of its interval (``assumed``). For
     models without partners, rows give the fewest retrained models. An outcome that no size would show has no row; a
-    metric whose interval does not narrow has none at all. ``method`` and ``metric`` are names that go into the rows;
-    ``read`` is the method's distance by the metric.
+    metric whose interval does not narrow has none at all. ``method`` is the name that goes into the rows;
+    ``read`` is its distance by one metric.
     """
     if not read.side.audited.rule.narrows:
         return []
-    if not read.side.paired:
-        return _retrained(method, metric, read)
     parts, rows, planned = components(read), [], designs_of(read)
+    if not read.side.paired:
+        reference, today = retrained.Reference.of(read), read.side.retrained
+        return [
+            {**_row(method, read, parts, DECIDES + RETRAINED, count / today, parts.design), "models": count,
+             "half_width": np.nan, "least_distance": reference.least_distance(count), "outcome": outcome,
+             "assumed": distance}
+            for count, outcome, distance in retrained.deciding_counts(read)
+        ]  # fmt: skip
     of, margin, chance = _widened(parts, read.factor), read.distance.margin, by_chance(read)
     limits = {read.distance.estimate.low, read.distance.estimate.high}
     truths = [(0.0, decide.EQUIVALENT), *((limit, decide.DISTINGUISHABLE) for limit in sorted(limits))]
@@ -129,28 +135,9 @@ def requirements(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
             count = _least(decided, max(round(_count(parts.design, part)), 1))
             if count:
                 times = count / _count(parts.design, part)
-                row = _row(method, metric, read, parts, DECIDES + part, times, planned(part, times))
+                row = _row(method, read, parts, DECIDES + part, times, planned(part, times))
                 rows.append({**row, "outcome": outcome, "assumed": truth})
     return rows
-
-
-def _retrained(method: str, metric: str, read: Read) -> list[dict[str, Any]]:
-    """Return rows of the fewest retrained models that would decide on the inconclusive distance ``read``, for models
-    without partners.
-
-    ``method`` and ``metric`` are names that go into the rows. An outcome that no number of retrained models gives has
-    no row.
-    """
-    parts, today = components(read), read.side.retrained
-    reference = retrained.Reference.of(read)
-    return [
-        {
-            **_row(method, metric, read, parts, DECIDES + RETRAINED, count / today, parts.design), "models": count,
-            "half_width": np.nan, "least_distance": reference.least_distance(count), "outcome": outcome,
-            "assumed": distance,
-        }
-        for count, outcome, distance in retrained.deciding_counts(read)
-    ]  # fmt: skip
 
 
 def least_distance(read: Read) -> float:
@@ -330,13 +317,11 @@ def _variances(parts: Components) -> dict[str, Any]:
     return {name: getattr(parts, name) for name in COMPONENTS}
 
 
-def _row(
-    method: str, metric: str, read: Read, parts: Components, part: str, times: float, design: Design
-) -> dict[str, Any]:  # fmt: skip
+def _row(method: str, read: Read, parts: Components, part: str, times: float, design: Design) -> dict[str, Any]:
     """Return the row of one design: its size, half-width, least distance and variance components."""
     wide = _widened(parts, read.factor)
     return {
-        "metric": metric, "method": method, "attack": read.attack, "unit": read.side.audited.rule.units,
+        "metric": read.metric, "method": method, "attack": read.attack, "unit": read.side.audited.rule.units,
         "what": part, "times": times, "units": design.units, "models": design.models, "samples": design.samples,
         "half_width": resolution.half_width(of=wide, design=design),
         "least_distance": resolution.least_distance(of=parts, design=design, chance=by_chance(read)),

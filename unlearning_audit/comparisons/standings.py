@@ -6,14 +6,10 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.comparisons import distances
-from unlearning_audit.comparisons.distances import Side
-from unlearning_audit.evaluation.effects import Effect
+from unlearning_audit.comparisons.distances import Effects, Side
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import average, rank_sets
 from unlearning_audit.stats.paired import Distances
-
-#: Method → metric → effect.
-Effects = dict[str, dict[str, Effect]]
 
 
 def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int, seed: int) -> list[dict[str, Any]]:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.comparisons import distances, planning, sensitivity
-from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Read
+from unlearning_audit.comparisons.distances import CONTROL, NONE, RETRAIN, Effects, Read
 from unlearning_audit.comparisons.sensitivity import Sensitivity
-from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import Estimate, decide, empty, rank_sets
 
@@ -52,7 +51,7 @@ class _Judged:
 
 
 def compare(
-    effects: dict[str, dict[str, Effect]],
+    effects: Effects,
     failed: dict[str, str],
     *,
     margins: dict[str, float],
@@ -119,7 +118,7 @@ def compare(
                 row["note"] = _clauses(row["note"], NOT_BETTER.format(sham))
     useless = {row["method"] for row in verdicts if row["verdict"] in (decide.BROKEN, decide.FAILED)}
     ranks = _ranks(judged, useless, draws=draws, seed=seed)
-    plans = [planning.plans(m, name, read) for m, of in judged.items() for name, read in of.reads.items()]
+    plans = [planning.plans(m, read) for m, of in judged.items() for read in of.reads.values()]
     return Judgement(verdicts, rows, ranks, [*itertools.chain(*plans), *needs])
 
 
@@ -137,12 +136,7 @@ def _better(method: _Judged, sham: _Judged) -> bool:
 
 
 def _judged(
-    method: str,
-    effects: dict[str, dict[str, Effect]],
-    failed: str,
-    spreads: Mapping[str, float],
-    seed: int,
-    how: dict[str, Any],
+    method: str, effects: Effects, failed: str, spreads: Mapping[str, float], seed: int, how: dict[str, Any]
 ) -> _Judged:
     """Compute the distances of one method by all metrics; ``how``: settings of `distances.read`."""
     reads, missing = {}, {}
@@ -352,7 +346,13 @@ def _verdict(
             for k, r in judgement.reads.items()
             if k not in coarse and not decide.within(inner=r.distance.inner, margin=r.distance.margin)
         }
-        needs = _needs(method, still, scenario)
+        # Without none nothing shows equivalence, and a metric of utility never finds a method distinguishable.
+        needs = [
+            need
+            for r in still.values()
+            for need in planning.requirements(method, r)
+            if (scenario.referred if need["outcome"] == decide.EQUIVALENT else r.side.audited.rule.deciding)
+        ]
         unclear = [f"{name} ({why})" for name, why in unknown]
         note.append(planning.instruction(needs, metrics=still, unknown=unclear))
     verdict, sentence = _stated(method, decision.verdict, scenario)
@@ -373,23 +373,6 @@ def _verdict(
         "retrain_spread": np.nan if read.side.spread is None else read.side.spread,
         "note": _clauses(*note),
     }, needs  # fmt: skip
-
-
-def _needs(method: str, still: dict[str, Read], scenario: Sensitivity) -> list[dict[str, Any]]:
-    """Return rows of the sizes of studies that would decide on an inconclusive ``method``, for each metric by which it
-    is still open.
-
-    ``still``: metric → distance that is not shown to lie within the margin. Each row has an outcome. Rows with an
-    outcome that cannot be reached are left out: "equivalent", unless the scenario has the method none with repeated
-    models (``scenario.referred``), which show that there is something to find; and "distinguishable" by a metric of
-    utility, which does not decide that.
-    """
-    return [
-        need
-        for metric, read in still.items()
-        for need in planning.requirements(method, metric, read)
-        if (scenario.referred if need["outcome"] == decide.EQUIVALENT else read.side.audited.rule.deciding)
-    ]
 
 
 def _clauses(*notes: str) -> str:

@@ -114,10 +114,9 @@ def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None
     order = np.argsort(values / share, kind="stable")
     left = np.cumsum(share[order][::-1])[::-1]
     steps = np.minimum(np.maximum.accumulate(left * values[order] / share[order]), 1.0)
-    adjusted, whole = np.empty(len(values)), np.full(p.shape, np.nan)
-    adjusted[order] = steps
-    whole[finite] = adjusted
-    return whole
+    adjusted = np.full(p.shape, np.nan)
+    adjusted[finite] = steps[np.argsort(order)]
+    return adjusted
 
 
 def family(

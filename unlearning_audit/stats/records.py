@@ -55,15 +55,8 @@ def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[n
         P-values, such as those of `conformal`.
     rate : float
         The false discovery rate, between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        A p-value lies outside [0, 1], or the rate outside (0, 1).
     """
     p = np.asarray(p, dtype=np.float64)
-    if not (((p >= 0) & (p <= 1)).all() and 0 < rate < 1):
-        raise ValueError("p-values must lie in [0, 1], and the rate between 0 and 1")
     order = np.sort(p)
     below = np.flatnonzero(order <= rate * (1 + np.arange(len(p))) / max(len(p), 1))
     return p <= order[below[-1]] if len(below) else np.zeros(len(p), dtype=bool)
