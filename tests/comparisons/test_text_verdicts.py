@@ -17,8 +17,7 @@ SETTINGS = {"metrics": {"privleak": {"share": 0.4}}}
 class Case(SimpleNamespace):
     """What these metrics read of a case; every model is a target model."""
 
-    unlearned_files = generated_files = ("own",)
-    compared = compared_generated_files = None
+    unlearned_files, compared = ("own",), None
 
     def signal(self, name, files, models, rows):
         return self.tokens[models][:, rows]

@@ -122,14 +122,6 @@ def test_balanced_accuracy_is_half_of_the_advantage_above_one_half():
     np.testing.assert_allclose(actual.imagined, advantage.imagined / 2)
 
 
-def test_a_mean_over_targets_has_student_s_interval_where_samples_are_certain():
-    still = crossed.PerModel(np.array([0.45, 0.5, 0.55]), np.zeros((3, 4)), np.zeros((3, 2)))
-    half = special.stdtrit(2, 0.975) * 0.05 / np.sqrt(3)
-    (estimate,) = readings.over_models([still], n=4)
-    np.testing.assert_allclose(three(estimate), [0.5, 0.5 - half, 0.5 + half])
-    assert estimate.n == 4
-
-
 def test_the_lower_limit_makes_room_for_the_optimism():
     tpr = readings.Tpr(None, 0.2, "one threshold")
     estimate = tpr.estimate(stats.Estimate(0.5, 0.3, 0.7, 9, "one model"))
