@@ -28,6 +28,7 @@ def verdict(*deciding, p=None, utility=(), coarse=()):
 
 def test_holm_by_hand():
     """p/w: .04/3 < .02 < .03; of the weight 5 all is left, then 2, then 1."""
+    np.testing.assert_allclose(holm(p=np.array([0.04, 0.01, 0.03])), [0.06, 0.03, 0.06])
     np.testing.assert_allclose(holm(p=np.array([[0.5, 0.9], [0.001, 0.3]])), [[1.0, 1.0], [0.004, 0.9]])
     np.testing.assert_allclose(holm(p=np.array([np.nan, 0.02, np.nan, 0.02])), [np.nan, 0.04, np.nan, 0.04])
     weight = np.array([1.0, 3.0, 1.0])

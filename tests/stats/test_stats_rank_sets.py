@@ -44,7 +44,9 @@ def test_distances_together_by_hand():
     np.testing.assert_allclose(joint.half, ndtri(0.95) * np.array([0.1, 0.2]), rtol=0.03)
     np.testing.assert_allclose(joint.alone, joint.half)
     np.testing.assert_allclose(joint.p, 2 * ndtr([-3.0, -0.5]), rtol=0.35)
-    assert (joint.p >= distances.p_values()).all()
+    for seed in range(9):
+        few = simultaneous.together(**how | {"draws": 99}, rng=np.random.default_rng(seed))
+        assert (few.p >= distances.p_values()).all()
     np.testing.assert_allclose(joint.inner, ndtri(0.9) * np.array([0.1, 0.2]), rtol=1e-3)
     under = simultaneous.together(**how, rng=np.random.default_rng(0), chance=normal([0.3, -0.1], [0.05, 0.1]))
     np.testing.assert_allclose(under.half, joint.half)
