@@ -93,7 +93,7 @@ def test_the_headline_has_one_table_per_protocol_with_the_numbers_that_it_gives(
     swap, confusion = headline.sheets(numbers, {"title": "Study s", "cases": CASES})
     assert [[head.label for head in sheet.heads] for sheet in (swap, confusion)] == [["Q", "test"], ["IC score"]]
     failed = next(line for line in swap.lines if line.label == "neggrad")
-    assert (failed.notes, {cell.text for cell in failed.cells}) == ((headline.DIVERGED, REASON), {"model damaged"})
+    assert (failed.notes, {cell.text for cell in failed.cells}) == ((typeset.DIVERGED, REASON), {"model damaged"})
     assert {record["note"] for record in swap.records if record["method"] == "neggrad"} == {f"model damaged; {REASON}"}
 
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from unlearning_audit.report import lookup, naming, style
+from unlearning_audit.report.figures import Numbers, lookup, naming, style
 from unlearning_audit.report.figures.quality import frame
-from unlearning_audit.report.lookup import Numbers
 
 #: Quantities of the panels: end of the metric's name, label, value of chance.
 PANELS = (("accuracy", "accuracy", 0.5), ("tpr_at_1pct_fpr", "TPR at 1 % FPR", 0.01))

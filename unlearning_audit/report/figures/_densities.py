@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.report import lookup, naming, style
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.figures import Numbers, lookup, naming, style
 from unlearning_audit.report.tables.typeset import SIGNIFICANT, number
 
 POINTS = 160

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from unlearning_audit.report import style
-from unlearning_audit.report.figures import _attacks
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.figures import Numbers, _attacks, style
 
 ATTACKS = {
     ("privacy", "ruli"): ("one attack for each sample", "o", style.FORGET),

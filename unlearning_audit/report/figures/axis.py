@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.report import lookup, naming, style, words
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.figures import Numbers, lookup, naming, style, words
 from unlearning_audit.report.tables import rankings
 
 NEEDS = "axis"

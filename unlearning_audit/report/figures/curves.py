@@ -3,8 +3,7 @@
 import itertools
 from typing import Any
 
-from unlearning_audit.report import lookup, naming, style
-from unlearning_audit.report.lookup import Cell, Numbers
+from unlearning_audit.report.figures import Cell, Numbers, lookup, naming, style
 
 #: An interval and its value, from below.
 PARTS = ("low", "value", "high")

@@ -3,9 +3,7 @@
 
 from typing import Any
 
-from unlearning_audit.report import style
-from unlearning_audit.report.figures import _densities
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.figures import Numbers, _densities, style
 
 #: Fields of a figure in a study that this kind reads.
 READS = ("axis", "attack")

@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.report import lookup, style, words
+from unlearning_audit.report.figures import Numbers, lookup, missing, style, words
 from unlearning_audit.report.figures.quality import frame
-from unlearning_audit.report.lookup import Numbers, missing
 from unlearning_audit.report.tables.typeset import number
 
 #: Fields of a figure in a study that this kind reads.

@@ -3,9 +3,7 @@ models?"""
 
 from typing import Any
 
-from unlearning_audit.report import style
-from unlearning_audit.report.figures import _attacks
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.figures import Numbers, _attacks, style
 
 ATTACKS = {
     ("efficacy", "ruli"): ("retrained or not, each sample", "D", style.INK),

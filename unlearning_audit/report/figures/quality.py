@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from unlearning_audit.report import lookup, naming, style, words
-from unlearning_audit.report.lookup import Numbers, missing
+from unlearning_audit.report.figures import Numbers, lookup, missing, naming, style, words
 from unlearning_audit.report.page import sentences
 
 #: Fields of a figure in a study that this kind reads.

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.report import naming, style, words
-from unlearning_audit.report.figures import _densities
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.figures import Numbers, _densities, naming, style, words
 
 #: Fields of a figure in a study that this kind reads.
 READS = ("axis", "attack")

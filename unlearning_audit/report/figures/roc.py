@@ -7,8 +7,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.report import lookup, naming, style
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.figures import Numbers, lookup, naming, style
 
 #: Fields of a figure in a study that this kind reads.
 READS = ("attack", "form")

@@ -8,8 +8,7 @@ from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.logits import StoredLogits
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.report import lookup, naming, style
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.figures import Numbers, lookup, naming, style
 
 #: Files of each case that the figure reads, besides the numbers.
 DRAWN_FROM = ("data", "splits", "originals", "unlearned")

@@ -3,8 +3,7 @@ unlearning."""
 
 from typing import Any
 
-from unlearning_audit.report import lookup, naming, style
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.figures import Numbers, lookup, naming, style
 
 #: The most panels of a scenario; attacks come first.
 MOST = 6

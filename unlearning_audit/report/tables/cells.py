@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from unlearning_audit.evaluation.rows import Row
-from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.lookup import Cell, Numbers, missing
-from unlearning_audit.report.tables import published
-from unlearning_audit.report.tables.typeset import Entry, Head, decimals, entry, finer, number
+from unlearning_audit.report.tables import Entry, Head, decimals, entry, lookup, naming, number, published, words
+from unlearning_audit.report.tables.typeset import finer
 
 NOTHING = missing("")
 

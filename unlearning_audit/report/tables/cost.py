@@ -4,8 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.report import lookup, naming
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, number
+from unlearning_audit.report.tables import Entry, Head, Line, Sheet, lookup, naming, number
 from unlearning_audit.store import cells
 from unlearning_audit.store.files import read_json
 

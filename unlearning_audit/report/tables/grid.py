@@ -3,11 +3,10 @@
 from typing import Any
 
 from unlearning_audit.plugins import registry
-from unlearning_audit.report import lookup, naming, words
+from unlearning_audit.report import words
 from unlearning_audit.report.lookup import Cell, Numbers, missing
+from unlearning_audit.report.tables import Entry, Head, Line, Sheet, headline, long, lookup, naming, published, rankings
 from unlearning_audit.report.tables import cells as parts
-from unlearning_audit.report.tables import headline, long, published, rankings
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 
 #: Name of the quantity in a table's footer, and of the function that computes it in its metric's file.
 BOUND = "lower_bound"

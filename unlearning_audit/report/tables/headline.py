@@ -4,12 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from unlearning_audit.plugins.declarations import Column
-from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report import decisions
 from unlearning_audit.report.decisions import Decisions
-from unlearning_audit.report.lookup import Numbers
+from unlearning_audit.report.tables import Head, Line, Numbers, Sheet, lookup, naming, typeset, words
 from unlearning_audit.report.tables import cells as parts
-from unlearning_audit.report.tables import typeset
-from unlearning_audit.report.tables.typeset import BROKEN, DIVERGED, FAILED, UNCHANGED, Head, Line, Sheet
 from unlearning_audit.stats import decide
 
 NO_DECISIONS = Decisions()
@@ -21,7 +19,7 @@ def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
     margins, flags = order.get("margins"), {}
     if margins:
         points, factor = 100 * margins["broken_accuracy"], margins["broken_perplexity"]
-        flags[BROKEN] = typeset.BEYOND.format(points=points, factor=factor)
+        flags[typeset.BROKEN] = typeset.BEYOND.format(points=points, factor=factor)
     protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
     for i, protocol in enumerate(protocols):
         table = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
@@ -78,11 +76,11 @@ def _flags(numbers: Numbers, case: dict[str, Any], judged: Decisions) -> tuple[s
     """Return the footnotes of a method: that it failed, that its models diverged or are broken, or that it changed
     nothing; () for none of these."""
     if failure := numbers.failure(case):
-        return DIVERGED if numbers.lost(case) == words.DAMAGED.word else FAILED, failure
+        return typeset.DIVERGED if numbers.lost(case) == words.DAMAGED.word else typeset.FAILED, failure
     if numbers.unchanged(case):
-        return (UNCHANGED,)
+        return (typeset.UNCHANGED,)
     row = judged.verdict(lookup.place(case), case["method"])
-    return (BROKEN,) if row and row["verdict"] == decide.BROKEN else ()
+    return (typeset.BROKEN,) if row and row["verdict"] == decide.BROKEN else ()
 
 
 def _about(column: Column) -> lookup.Where:

@@ -4,11 +4,8 @@ metric."""
 import itertools
 from typing import Any
 
-from unlearning_audit.report import lookup, naming, words
-from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.tables import cells
+from unlearning_audit.report.tables import Entry, Head, Line, Numbers, Sheet, cells, lookup, naming, words
 from unlearning_audit.report.tables.cells import Ask
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
 
 #: Suffix of the name of a metric's standard deviation over models.
 SPREAD = "_sd"

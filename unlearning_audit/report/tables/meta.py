@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview, verdict
-from unlearning_audit.report import words
-from unlearning_audit.report.lookup import Cell, label, missing
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
+from unlearning_audit.report.lookup import label
+from unlearning_audit.report.tables import Cell, Entry, Head, Line, Sheet, decimals, entry, missing, words
 from unlearning_audit.store import cells
 from unlearning_audit.store.files import checked
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import unlearning_audit
-from unlearning_audit.report import lookup, naming, words
-from unlearning_audit.report.lookup import Cell, missing
+from unlearning_audit.report.tables import Cell, lookup, missing, naming, words
 from unlearning_audit.store import cells
 
 #: The papers' printed numbers.

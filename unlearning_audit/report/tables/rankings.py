@@ -12,10 +12,8 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.comparisons.compared import Compared
 from unlearning_audit.plugins.declarations import Comparison
-from unlearning_audit.report import lookup, naming, words
 from unlearning_audit.report.lookup import Cell, Numbers, missing
-from unlearning_audit.report.tables import cells
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, decimals, entry
+from unlearning_audit.report.tables import Entry, Head, Line, Sheet, cells, decimals, entry, lookup, naming, words
 
 Place = tuple[str, str]
 

@@ -2,8 +2,7 @@
 scenario."""
 
 from unlearning_audit.evaluation.records import Exposed
-from unlearning_audit.report import lookup, naming, words
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
+from unlearning_audit.report.tables import Entry, Head, Line, Sheet, lookup, naming, words
 
 HEADS = ("recognised", "share", "false at most", "people", "labels")
 #: The most labels that a line lists.

@@ -4,8 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.report import lookup, naming, words
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
+from unlearning_audit.report.tables import Entry, Head, Line, Sheet, lookup, naming, words
 from unlearning_audit.stats import decide
 from unlearning_audit.store import cells
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.report import lookup, naming, words
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet
+from unlearning_audit.report.tables import Entry, Head, Line, Sheet, lookup, naming, words
 from unlearning_audit.store import cells
 
 _TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")

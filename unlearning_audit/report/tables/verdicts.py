@@ -7,10 +7,10 @@ from typing import Any
 from unlearning_audit.comparisons import planning
 from unlearning_audit.comparisons.planning import TRAINING_SEEDS
 from unlearning_audit.evaluation import verdicts as files
-from unlearning_audit.report import decisions, lookup, naming, words
+from unlearning_audit.report import decisions
 from unlearning_audit.report.decisions import Decisions, Place
+from unlearning_audit.report.tables import Entry, Head, Line, Sheet, interval, lookup, naming, number, words
 from unlearning_audit.report.tables.cost import duration
-from unlearning_audit.report.tables.typeset import Entry, Head, Line, Sheet, interval, number
 from unlearning_audit.stats import decide
 
 #: Label of the line in which units are training seeds, and the models of a unit are unlearning seeds.
