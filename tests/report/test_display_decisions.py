@@ -23,41 +23,40 @@ NUMBERS = Numbers([q(entry, 0.9) for entry in CASES], CASES)
 
 def sentence_on(line, **more):
     """The sentence on method x beside good references."""
-    (verdict,) = sentences.methods(NUMBERS, decisions_on(PLACE, *GOOD, line, **more))
-    return verdict.text, verdict.tone
+    return sentences.methods(NUMBERS, decisions_on(PLACE, *GOOD, line, **more))[PLACE, "x"]
 
 
 FEWER = "over-unlearned, forgotten samples look less familiar than samples never seen: advantage (kde, trained)"
 
 
 @pytest.mark.parametrize(
-    ("line", "text", "tone"),
+    ("line", "text"),
     [
         (rows("x", "distinguishable", 0.2, share=0.5),
          "traces remain: advantage (kde, trained) 0.20 [0.18, 0.22], "
-         "p < 10⁻⁴; removes 50 % [40, 60] of what doing nothing leaves", "traces"),
+         "p < 10⁻⁴; removes 50 % [40, 60] of what doing nothing leaves"),
         (rows("x", "distinguishable", 0.4, share=0.0, against="like"),
          "traces remain: advantage (kde, trained) 0.40 "
-         "[0.38, 0.42], p < 10⁻⁴; not distinguishable from doing nothing", "traces"),
+         "[0.38, 0.42], p < 10⁻⁴; not distinguishable from doing nothing"),
         (rows("x", "distinguishable", 0.6, share=-0.5, against="worse", p=0.003),
-         "traces remain: advantage (kde, trained) 0.60 [0.58, 0.62], p = 0.003; worse than doing nothing", "traces"),
+         "traces remain: advantage (kde, trained) 0.60 [0.58, 0.62], p = 0.003; worse than doing nothing"),
         (rows("x", "equivalent", 0.01, p=1.0, share=0.97),
          "like retraining within 0.05: advantage (kde, trained) 0.01 "
-         "[−0.01, 0.03] from retraining; removes 97 % [87, 107] of what doing nothing leaves", "like"),
+         "[−0.01, 0.03] from retraining; removes 97 % [87, 107] of what doing nothing leaves"),
         (rows("x", "over_unlearned", -0.2, share=1.5),
-         f"{FEWER} −0.20 [−0.22, −0.18], p < 10⁻⁴; better than doing nothing", "over"),
+         f"{FEWER} −0.20 [−0.22, −0.18], p < 10⁻⁴; better than doing nothing"),
         (rows("x", "over_unlearned", -0.2, against="like"), f"{FEWER} −0.20 [−0.22, −0.18], p < 10⁻⁴; neither shown to "
-         "be nearer to retraining than doing nothing nor further, but in the opposite direction", "over"),
+         "be nearer to retraining than doing nothing nor further, but in the opposite direction"),
         (rows("x", "broken", 0.0, p=1.0, gap=0.2, share=1.0), "model damaged: retain accuracy is 20 "
          "[18, 22] points below that of retraining, test accuracy is 20 [18, 22] points below that of retraining; "
-         "removes 100 % [90, 110] of what doing nothing leaves", "damaged"),
+         "removes 100 % [90, 110] of what doing nothing leaves"),
         (rows("x", "inconclusive", 0.03, 0.05, p=0.4, note="not shown to be within the margin: accuracy_test"),
          "cannot tell: advantage (kde, trained) 0.03 [−0.02, 0.08] from retraining, p = 0.4; not shown to be within "
-         "the margin: test accuracy", "unknown"),
+         "the margin: test accuracy"),
     ],
 )  # fmt: skip
-def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text, tone):
-    assert sentence_on(line) == (text, tone)
+def test_every_class_has_its_sentence_with_the_numbers_it_rests_on(line, text):
+    assert sentence_on(line) == text
 
 
 def test_a_plan_is_said_once_with_its_cost_and_without_what_else_was_noted():
@@ -86,7 +85,7 @@ def test_no_rounding_contradicts_a_verdict():
         (0.0139, 0.008, 0.00585, "within 0.014: advantage (kde, trained) 0.008 [0.002, 0.014]"),
     ):
         line = rows("x", "equivalent", distance, half, p=1.0, margin_far=-margin, margin_near=margin)
-        assert text in sentence_on(line)[0]
+        assert text in sentence_on(line)
     for factor in (1.25, 1.05, 1.0035):
         _, (row, *_) = rows("x", "equivalent", 0.0, 0.001, scale="log", margin_near=math.log(factor))
         assert decisions.margin(row) == f"a factor of {factor}"
@@ -98,9 +97,9 @@ def test_what_failed_or_did_nothing_is_never_praised():
     cases, records = study()
     said = sentences.methods(Numbers(records, cases), decisions_on(("plain", ""), *GOOD))
     none = "no verdict: no metric of this scenario says how far it is from retraining"
-    assert {v.subject: (v.text, v.tone) for v in said if v.place[0] == "plain"} == {
-        "finetune": (none, ""), "scrub": (none, ""), "neggrad": ("failed, so there is no number", "bad"),
-        "ssd": ("changed nothing: its models are those it was given", "bad"),
+    assert {method: text for (place, method), text in said.items() if place[0] == "plain"} == {
+        "finetune": none, "scrub": none, "neggrad": "failed, so there is no number",
+        "ssd": "changed nothing: its models are those it was given",
     }  # fmt: skip
 
 
@@ -209,5 +208,5 @@ def test_a_line_says_what_its_verdict_hangs_on(verdict, note, line):
     assert (max(map(len, printed)) <= 100, line in " ".join(" ".join(printed).split())) == (True, True)
     cells = {row.label: row.cells[0].text for row in verdicts.verdicts(judged, "mine").lines}
     assert cells["x"] == line.replace("too few models, ", "")
-    (spoken,) = sentences.methods(numbers, judged)
-    assert (CHANCE if verdict == "no_yardstick" else GIVEN) in spoken.text
+    spoken = sentences.methods(numbers, judged)[PLACE, "x"]
+    assert (CHANCE if verdict == "no_yardstick" else GIVEN) in spoken

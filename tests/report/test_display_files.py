@@ -9,8 +9,8 @@ from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.report import failures
 from unlearning_audit.report.page import copies
-from unlearning_audit.report.tables import cost, union
-from unlearning_audit.stages import metrics
+from unlearning_audit.report.tables import cost
+from unlearning_audit.stages import collect, metrics
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import write_spec
 
@@ -56,7 +56,7 @@ def gathered(folder, rows, method="mine", **fields):
     """The union of one case with these rows in a file."""
     path = folder / method / "metrics.csv"
     rows_of.write(path, rows)
-    return union.records([case("noisy", method, {"epsilon": "8"}) | {"metrics": str(path)} | fields])
+    return collect.gathered([case("noisy", method, {"epsilon": "8"}) | {"metrics": str(path)} | fields])
 
 
 def test_the_union_has_a_column_for_every_axis_and_is_read_as_it_was_written(tmp_path):

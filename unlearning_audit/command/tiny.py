@@ -43,8 +43,7 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
     from unlearning_audit.plugins import registry, source
     from unlearning_audit.plugins.guard import readable
     from unlearning_audit.report import failures
-    from unlearning_audit.report.tables import union
-    from unlearning_audit.stages import here
+    from unlearning_audit.stages import collect, here
     from unlearning_audit.study import reading
     from unlearning_audit.workflow import parameters, plan, trial
 
@@ -67,7 +66,7 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
                 script = source.SCRIPTS / f"{node.stage}.py"
                 with contextlib.redirect_stderr(io.StringIO()):  # the error's sentence is enough
                     here.run(node, here.STAGES.get(node.stage) or runpy.run_path(str(script))[node.stage])
-            records = union.records(parameters.collect(made)["cases"])
+            records = collect.gathered(parameters.collect(made)["cases"])
             for line in failures.lines(records):
                 raise ValueError(line)
         except ValueError as error:

@@ -50,12 +50,7 @@ class Line:
     @property
     def removed(self) -> str:
         """The share removed and its interval, "33 % [24, 49]"; "" if undefined."""
-        if math.isnan(self.share):
-            return ""
-        numbers = [
-            f"{round(100 * v) if math.isfinite(v) else v}".replace("-", "−") for v in (self.share, self.low, self.high)
-        ]
-        return f"{numbers[0]} %" if math.isnan(self.low) else f"{numbers[0]} % [{numbers[1]}, {numbers[2]}]"
+        return decisions.share({"share_closed": self.share, "share_low": self.low, "share_high": self.high})
 
     def at(self, end: str) -> float:
         """Return ``end`` (share, low or high) in per cent of the length of a ruler; the share where it has no

@@ -41,24 +41,17 @@ class Study:
 def read(folder: str | Path) -> Study:
     """Read the verdicts of a finished study, the jobs behind them and the distances from the ``folder`` of its results.
 
-    Studies of older versions may lack the files of jobs and distances; these are then empty. Raises ArtifactError that
-    names a file which is missing or not valid.
+    Raises ArtifactError that names a file which is missing or not valid.
     """
     folder = Path(folder)
     table = folder / "tables" / "verdicts.csv"
     if not table.exists():
         raise ArtifactError(f"{table}: this file is missing; give the folder of a finished study, such as results/mine")
     verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in cells.read(table)}
-    unknown = {row["verdict"] for row in verdicts.values()} - words.STATE_OF.keys() - words.REASONS.keys()
-    if unknown:
-        code = min(unknown)
-        raise ArtifactError(f"{table}: column 'verdict' holds {code!r}, which no version of this program writes")
-    summary = folder / "summary.json"
-    nodes = read_json(summary).get("nodes", {}) if summary.exists() else {}
+    nodes = read_json(folder / "summary.json")["nodes"]
     split = {_case(key): [tuple(node) for node in made_by] for key, made_by in nodes.items()}
-    ranks = folder / "tables" / "ranks.csv"
     distances: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    for row in cells.read(ranks) if ranks.exists() else ():
+    for row in cells.read(folder / "tables" / "ranks.csv"):
         if row["method"] not in naming.BASELINES:
             by_metric = distances.setdefault((row["scenario"], row["setting"]), {})
             by_metric.setdefault(row["metric"], {})[row["method"]] = abs(float(row["distance"]))
@@ -109,11 +102,9 @@ def why(before: Study, after: Study, case: Case) -> str:
     """Return a sentence on why two studies may have different verdicts on a case: the first stage whose jobs differ,
     and how their settings differ.
 
-    It says so if the jobs are not recorded, if all are the same, or if one study only has more of them.
+    It says so if all jobs are the same, or if one study only has more of them.
     """
-    old, new = (set(study.nodes.get(case, [])) for study in (before, after))
-    if not old or not new:
-        return "the results do not record which jobs made this verdict"
+    old, new = (set(study.nodes[case]) for study in (before, after))
     for stage in STAGES:
         left, right = ({name for at, name in nodes if at == stage} for nodes in (old - new, new - old))
         if left and right:

@@ -1,13 +1,14 @@
 """Gather the numbers of every method in every scenario, and which forgotten records are still recognised."""
 
+from dataclasses import replace
 from typing import Any
 
 from unlearning_audit.evaluation import records as lists_of
 from unlearning_audit.evaluation import rows
+from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.report import naming
 from unlearning_audit.report.tables import formats
 from unlearning_audit.report.tables import records as display
-from unlearning_audit.report.tables import union as gathered
 
 
 def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
@@ -17,7 +18,7 @@ def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[
     ``settings["cases"]`` has one entry for each method in each scenario, with the paths of its numbers and records.
     ``csv``, ``md`` and ``tex`` are the files of the table.
     """
-    rows.write_union(union, settings["study"], gathered.records(settings["cases"]))
+    rows.write_union(union, settings["study"], gathered(settings["cases"]))
     naming.know(settings["own_metrics"])
     lines = []
     for case in settings["cases"]:
@@ -26,3 +27,21 @@ def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[
     lists_of.write(lists, lines, lists_of.UNION)
     exposed = lists_of.grouped(lines)
     formats.write([display.sheet(exposed, settings["study"])], csv=csv, md=md, tex=tex)
+
+
+def gathered(cases: list[dict[str, Any]]) -> list[Record]:
+    """Return the rows of all cases, read from their files in the order of ``cases``, which list scenario, protocol,
+    method, axes and paths (see `workflow.parameters.collect`).
+
+    The row "unchanged" of the method none is left out, because none is meant to change nothing. If models diverged, the
+    row names the user's file that made them.
+    """
+    found = []
+    for case in cases:
+        for row in rows.read(case["metrics"]):
+            if isinstance(row, Failure) and row.kind == "diverged" and (file := case.get("file")):
+                sentence = f"{file}: its models answer NaN or infinite logits; {row.sentence}"
+                row = replace(row, sentence=sentence, file=file)
+            if not (isinstance(row, Row) and row.metric == "unchanged" and case["plugin"] == "none"):
+                found.append(Record(case["scenario"], case["protocol"], case["method"], case["axes"], row))
+    return found

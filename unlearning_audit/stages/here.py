@@ -7,19 +7,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from unlearning_audit.stages import (
-    collect,
-    comparisons,
-    cost,
-    external,
-    figures,
-    meta,
-    metrics,
-    report,
-    selection,
-    tables,
-    verdicts,
-)  # fmt: skip
+from unlearning_audit.stages import collect, cost, external, figures, meta, metrics, report, tables, verdicts
+from unlearning_audit.stages.comparisons import comparisons
+from unlearning_audit.stages.selection import selection
 from unlearning_audit.store.files import seal, write_spec
 from unlearning_audit.study.schema import DISPLAYS
 from unlearning_audit.workflow import jobs, parameters
@@ -27,8 +17,8 @@ from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
 #: Stages whose nodes are run, in this order, and the function of each.
 STAGES: dict[str, Callable[..., Any]] = {
-    "external": external.external, "selection": selection.selection, "metrics": metrics.metrics,
-    "comparisons": comparisons.comparisons,
+    "external": external.external, "selection": selection, "metrics": metrics.metrics,
+    "comparisons": comparisons,
 }  # fmt: skip
 
 

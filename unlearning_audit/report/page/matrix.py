@@ -107,7 +107,7 @@ class Matrix:
 def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     """Return the matrix of a study: a row for each method, references last, a column for each scenario and setting, and
     the verdict in each square. Scenarios in which nothing is compared are left out."""
-    spoken = {(said.place, said.subject): said.text for said in sentences.methods(numbers, judgements)}
+    spoken = sentences.methods(numbers, judgements)
     checks = {(check.place, check.subject): check for check in sentences.controls(numbers, judgements)}
     columns: dict[str, Column] = {}
     squares: dict[tuple[str, str], Square] = {}
@@ -120,15 +120,14 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
         open_ = next((row for row in judgements.verdicts[place].values() if row["verdict"] in decide.STATES), None)
         state = State("–", decisions.reason(open_), reason(open_), "bad") if open_ else _state(checks, place)
         columns[key] = Column(key, scenario, naming.setting(place[1]), system, state)
-        sentence = spoken.get((place, naming.method(method)), "")
-        line = answer.line(numbers, judgements, case)
+        line, sentence = answer.line(numbers, judgements, case), spoken.get((place, method), "")
         squares[method, key] = Square(**vars(line), sentence=sentence, number=len(squares))
     methods = dict.fromkeys(method for method, _ in squares)
     last = {name: rank for rank, name in enumerate(naming.BASELINES, start=1)}
     return Matrix(tuple(columns.values()), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
 
 
-def _state(checks: dict[tuple[Place, str], sentences.Verdict], place: Place) -> State:
+def _state(checks: dict[tuple[Place, str], sentences.Check], place: Place) -> State:
     """Return whether the checks of one scenario and setting passed, with a sign, a reason and a sentence.
 
     In this order: retrained models must not differ from each other, the models before unlearning must differ from them,

@@ -20,7 +20,7 @@ from unlearning_audit.report.tables import meta as worth
 from unlearning_audit.report.tables import tuning as tuned
 from unlearning_audit.report.tables import verdicts as judged
 from unlearning_audit.report.tables.formats import spans
-from unlearning_audit.report.tables.typeset import ABSENT, Entry, Line, Sheet, leading
+from unlearning_audit.report.tables.typeset import ABSENT, Entry, Line, Sheet, decimals, interval, leading
 from unlearning_audit.stats import decide
 from unlearning_audit.store.files import read_json
 
@@ -188,7 +188,8 @@ def example(numbers: Numbers) -> dict[str, Any] | None:
             return {
                 "metric": metric, "attack": cell.attack, "about": lookup.about(cell.where), "value": repr(cell.value),
                 "who": naming.method(case["method"]), "where": lookup.label(lookup.place(case)),
-                "shown": sentences.with_interval(naming.meaning(metric).display_name, cell), "path": case["metrics"],
+                "shown": f"{naming.meaning(metric).display_name} {interval(cell, decimals([cell]))}",
+                "path": case["metrics"],
             }  # fmt: skip
     return None
 

@@ -20,8 +20,8 @@ CHECKED = ("retrain", "retrain_control", "none")
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A statement on one method or check in one scenario.
+class Check:
+    """A statement on one check in one scenario.
 
     ``value``: the number it rests on; ``text``: what follows from it; ``tone``: "good", "bad" or "" (open).
     """
@@ -33,21 +33,22 @@ class Verdict:
     tone: str = ""
 
 
-def methods(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
-    """Return a statement on every method in study order, references excluded."""
-    return [_method(numbers, judgements, case) for case in numbers.cases if case["method"] not in naming.BASELINES]
+def methods(numbers: Numbers, judgements: Decisions) -> dict[tuple[Place, str], str]:
+    """Return (place, method) → a sentence on the method there, in study order, references excluded."""
+    cases = (case for case in numbers.cases if case["method"] not in naming.BASELINES)
+    return {(lookup.place(case), case["method"]): _method(numbers, judgements, case) for case in cases}
 
 
-def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
+def controls(numbers: Numbers, judgements: Decisions) -> list[Check]:
     """Return a statement on every check of `words.CHECKS` in every scenario, then one for every method, attack or
     metric that failed, every doubt about models, and every method that changed nothing."""
-    verdicts = []
+    checks = []
     for where in lookup.places(numbers.cases):
         for subject, method in zip(words.CHECKS, CHECKED, strict=True):
             row = judgements.verdict(where, method)
             distance = judgements.main_distance(where, method)
             text, tone = _check(method, row, distance)
-            verdicts.append(Verdict(where, subject, "" if distance is None else _number(distance), text, tone))
+            checks.append(Check(where, subject, "" if distance is None else _number(distance), text, tone))
     for case in numbers.cases:
         name = naming.method(case["method"])
         if failure := numbers.failure(case):
@@ -58,13 +59,8 @@ def controls(numbers: Numbers, judgements: Decisions) -> list[Verdict]:
             wrong += [("logits are what they say", f"{name}: {doubt}") for doubt in numbers.doubts(case)]
             if numbers.unchanged(case):
                 wrong.append(("every method acts", f"{name} returned exactly the models it was given"))
-        verdicts += [Verdict(lookup.place(case), subject, "", text, "bad") for subject, text in wrong]
-    return verdicts
-
-
-def with_interval(label: str, cell: Cell) -> str:
-    """Return a number with its name and interval: "Q 0.91 [0.88, 0.94]"."""
-    return f"{label} {interval(cell, decimals([cell]))}"
+        checks += [Check(lookup.place(case), subject, "", text, "bad") for subject, text in wrong]
+    return checks
 
 
 def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
@@ -83,19 +79,17 @@ def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
     return cells[0] if cells else ("", lookup.missing("the scenario has no retrained models"))
 
 
-def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Verdict:
-    """Return the statement on one method in a scenario: its verdict in words, or that it failed, changed nothing, or
+def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> str:
+    """Return the sentence on one method in a scenario: its verdict in words, or that it failed, changed nothing, or
     has no verdict."""
-    where, name = lookup.place(case), naming.method(case["method"])
-    row = judgements.verdict(where, case["method"])
+    row = judgements.verdict(lookup.place(case), case["method"])
     if failure := numbers.failure(case):
-        damaged = row is not None and row["verdict"] == decide.BROKEN
-        return Verdict(where, name, "", failure if damaged else "failed, so there is no number", "bad")
+        return failure if row and row["verdict"] == decide.BROKEN else "failed, so there is no number"
     if numbers.unchanged(case):
-        return Verdict(where, name, "", "changed nothing: its models are those it was given", "bad")
+        return "changed nothing: its models are those it was given"
     if row is None:
-        return Verdict(where, name, "", "no verdict: no metric of this scenario says how far it is from retraining")
-    return Verdict(where, name, "", _sentence(judgements, where, row), words.state(row["verdict"]).tone)
+        return "no verdict: no metric of this scenario says how far it is from retraining"
+    return _sentence(judgements, lookup.place(case), row)
 
 
 def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.report.tables import Entry, Head, Line, Sheet, lookup, naming, words
+from unlearning_audit.report.tables import Cell, Entry, Head, Line, Sheet, interval, lookup, naming, words
 from unlearning_audit.stats import decide
 from unlearning_audit.store import cells
 
@@ -57,4 +57,4 @@ def _placed(row: dict[str, Any], prefix: str) -> tuple[str, str]:
     value, low, high, best, worst = (row[f"{prefix}{part}"] for part in ("distance", "low", "high", "best", "worst"))
     if math.isnan(value):
         return "", ""
-    return f"{value:.2f} [{low:.2f}, {high:.2f}]", f"{best:g} to {worst:g} of {row['methods']:g}"
+    return interval(Cell(value, low, high), 2), f"{best:g} to {worst:g} of {row['methods']:g}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.report.tables import Entry, Head, Line, Sheet, lookup, naming, words
+from unlearning_audit.report.tables import Cell, Entry, Head, Line, Sheet, interval, lookup, naming, number, words
 from unlearning_audit.store import cells
 
 _TEXT = ("study", "scenario", "setting", "method", "changed", "dominated_by")
@@ -119,13 +119,13 @@ def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:
 
 def _span(row: dict[str, Any], name: str) -> str:
     """Return a number with its interval as text; "" for NaN."""
-    value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    return "" if math.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+    cell = Cell(row[name], row[f"{name}_low"], row[f"{name}_high"])
+    return "" if cell.empty else interval(cell, 2)
 
 
 def _number(value: float, places: int = 2) -> str:
     """Return a number as text; "" for NaN."""
-    return "" if math.isnan(value) else f"{value:.{places}f}"
+    return "" if math.isnan(value) else number(value, places)
 
 
 def _seconds(trials: Iterable[dict[str, Any]]) -> float:
