@@ -1,16 +1,23 @@
 """Predict what a study costs and what it will be able to detect, without measuring anything."""
 
 import math
+from pathlib import Path
 from typing import Any
 
-from unlearning_audit.report import words
-from unlearning_audit.report.tables import formats, telling
+from unlearning_audit.comparisons import planning
+from unlearning_audit.evaluation import verdicts as files
+from unlearning_audit.report import decisions, lookup, words
+from unlearning_audit.report.tables import formats, number, verdicts
 from unlearning_audit.report.tables.cost import duration
 from unlearning_audit.store.files import ArtifactError
 from unlearning_audit.workflow import announcement, compared
 from unlearning_audit.workflow import costs as costs_of
 from unlearning_audit.workflow.forecast import pilots
-from unlearning_audit.workflow.nodes import Plan
+from unlearning_audit.workflow.nodes import ROOT, Plan
+
+HEADS = ("scenario", "metric", "units", "models", "half-width", "least distance", "margin", "time", "from")
+#: What is predicted for a metric.
+FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
 
 
 def records(plan: Plan) -> dict[str, Any]:
@@ -29,13 +36,49 @@ def records(plan: Plan) -> dict[str, Any]:
     seconds = {(node.stage, node.name): costs[node.outputs["spec"]] if tells else math.nan for node in plan.all()}
     told, unknown = [], ""
     try:
-        told = telling.records(compared.comparisons(plan), pilots.planned(plan), seconds) if plan.comparisons else []
+        told = foretold(plan, seconds) if plan.comparisons else []
     except ArtifactError as error:
         unknown = str(error)
     return {
         "seconds": rest if known else None, "rates": "finished jobs" if tells else "small models",
         "missing": len(costs) - len(done), "telling": told, "unknown": unknown,
     }  # fmt: skip
+
+
+def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, Any]]:
+    """Predict, before a study runs, what each of its comparisons costs and which distances it can detect.
+
+    A prediction scales the intervals of a pilot: the largest comparison on record with the same data, model, recipe and
+    protocol. Returns one record for each comparison and deciding metric: scenario, setting, seconds, metric, the fields
+    `FORETOLD`, and basis (which pilot, or "done" for a comparison that has been run, and so has its own numbers). A
+    comparison without a pilot has one record, without a metric. A comparison of imported models has none.
+
+    ``costs``: (stage, job) → seconds.
+    """
+    planned, recorded = pilots.planned(plan), pilots.recorded(ROOT)
+    told: list[dict[str, Any]] = []
+    for comparison in compared.comparisons(plan):
+        jobs = {tuple(node): None for nodes in comparison["made"].values() for node in nodes}
+        place = {name: comparison[name] for name in ("scenario", "setting")}
+        place["seconds"] = sum(map(costs.__getitem__, jobs)) if jobs else math.nan
+        size = planned.get(Path(comparison["resolution"]).parent.name)
+        if size is None:
+            continue
+        pilot = pilots.pilot(size, recorded)
+        if pilot is None:
+            told.append(place)
+            continue
+        folder = Path(ROOT, "comparisons", pilot.node)
+        deciding = {row["metric"] for row in files.read(folder / "distances.csv", files.DISTANCES) if row["deciding"]}
+        basis = "done" if pilot.node == size.node else f"{pilot.blocks} × {pilot.models} models"
+        plans = files.read(folder / "resolution.csv", files.RESOLUTION)
+        for metric in sorted(deciding):
+            candidates = [row for row in plans if row["metric"] == metric]
+            candidates = [row for row in candidates if row["method"] == verdicts.spokesman(candidates)]
+            pairs, models = size.times(pilot, candidates[0]["unit"])
+            at_size = planning.foretold(candidates, pairs=pairs, models=models)
+            told.append({**place, "metric": metric, **{name: at_size[name] for name in FORETOLD}, "basis": basis})
+    return told
 
 
 def text(outlook: dict[str, Any]) -> str:
@@ -52,7 +95,18 @@ def text(outlook: dict[str, Any]) -> str:
         return "\n".join([*lines, f"What the study can distinguish is not known: {outlook['unknown']}"])
     known = [record for record in outlook["telling"] if "metric" in record]
     if known:
-        lines += ["", f"{words.TELLING_TITLE}. {words.TELLING}", "", *formats.aligned(telling.rows(known)), ""]
+        lines += ["", f"{words.TELLING_TITLE}. {words.TELLING}", "", *formats.aligned(_rows(known)), ""]
     if len(known) < len(outlook["telling"]):
         lines.append("What the study can distinguish is predicted after a first run with few pairs.")
     return "\n".join(lines)
+
+
+def _rows(told: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Return the predictions as rows of a table for the terminal, its head first. ``told``: as `foretold` returns
+    them."""
+    return [HEADS, *(
+        (lookup.label(lookup.place(record)), decisions.label(record["metric"]), f"{record['units']:g} {record['unit']}",
+         f"{record['models']:g}", number(record["half_width"], 3), number(record["least_distance"], 3),
+         number(record["margin"], decisions.places(record["margin"])), duration(record["seconds"]), record["basis"])
+        for record in told
+    )]  # fmt: skip

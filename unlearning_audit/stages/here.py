@@ -17,8 +17,7 @@ from unlearning_audit.workflow.nodes import ROOT, Node, Plan
 
 #: Stages whose nodes are run, in this order, and the function of each.
 STAGES: dict[str, Callable[..., Any]] = {
-    "external": external.external, "selection": selection, "metrics": metrics.metrics,
-    "comparisons": comparisons,
+    "external": external.external, "selection": selection, "metrics": metrics.metrics, "comparisons": comparisons,
 }  # fmt: skip
 
 

@@ -99,10 +99,6 @@ class Matrix:
         """Return the squares of a method from left to right."""
         return [(column, self.squares.get((method, column.key))) for column in self.columns]
 
-    def judged(self) -> list[Square]:
-        """Return the verdicts on methods, references excluded."""
-        return [square for square in self.squares.values() if not square.reference]
-
 
 def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     """Return the matrix of a study: a row for each method, references last, a column for each scenario and setting, and
@@ -148,3 +144,28 @@ def _state(checks: dict[tuple[Place, str], sentences.Check], place: Place) -> St
     if not (perfect.value or agree.value):
         return State("–", words.UNCHECKED, f"{words.NO_CONTROL}; {exposed.text}", "")
     return State(words.OK, words.PASSED, exposed.text, "good")
+
+
+def cautions(matrix: Matrix) -> list[str]:
+    """Return a sentence on what must not be concluded from the matrix: open verdicts, and scenarios whose checks
+    failed.
+
+    For a study without unlearning methods, sentences say so, and in how many scenarios checks passed.
+    """
+    methods = [name for name in matrix.methods if name not in naming.BASELINES]
+    if not methods:
+        hold = sum(column.state.sign == words.OK for column in matrix.columns)
+        columns = naming.count(len(matrix.columns), "column")
+        return [words.NO_METHODS, f"Checks passed in {hold} of {columns}."] if matrix.columns else [words.NO_METHODS]
+    blind = words.REASONS[decide.NO_YARDSTICK]
+    doubtful = [column for column in matrix.columns if column.state.tone == "bad"]
+    parts = []
+    squares = matrix.squares.values()
+    if any(square.verdict == decide.INCONCLUSIVE and not square.reference for square in squares):
+        parts.append(words.OPEN)
+    for where, why in words.WHERE.items():
+        labels = [column.label for column in doubtful if (column.state.words == blind) == where]
+        if labels:
+            listed = words.joined(labels) if len(labels) <= 3 else f"{len(labels)} columns"
+            parts.append(f"anything from {listed}, {why}")
+    return [f"Not to be concluded: {'; '.join([*parts, words.ELSEWHERE])}."]

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from unlearning_audit.report import answer, compare, lookup, naming, style, templates, words
 from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
-from unlearning_audit.report.page import answered, copies, details, embed, lead, matrix, recognised, sentences
+from unlearning_audit.report.page import answered, copies, details, embed, matrix, recognised, sentences
 from unlearning_audit.report.tables import cost, grid, standings
 from unlearning_audit.report.tables import meta as worth
 from unlearning_audit.report.tables import tuning as tuned
@@ -100,7 +100,7 @@ def _first_screen(
         "pictured": shown and recognised.pictured(found, "|".join(shown.place), [line.method for line in shown.lines]),
         "states": list(words.MEANINGS.items()),
         "places": len(answers),
-        "lead": list(filter(None, [*lead.sentences(squares), judgements.extensions()])),
+        "lead": list(filter(None, [*matrix.cautions(squares), judgements.extensions()])),
         "systems": list(dict.fromkeys(column.system for column in squares.columns)),
         "roomy": ROOMY,
         "legend": [
