@@ -120,9 +120,8 @@ def test_what_was_measured_worse_after_tuning_had_lost_too_much_before():
     assert all(row["published_lost"] > 1 >= row["lost"] for row in strayed)
 
 
-@pytest.mark.parametrize("module", [tuning, standings])
-def test_a_damaged_file_is_named(tmp_path, module):
+def test_a_damaged_file_is_named(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("method,distance\nmine,nearby\n")
     with pytest.raises(ArtifactError, match=r"table\.csv: this file is damaged .*'nearby'.*; delete it and run again"):
-        module.read(path)
+        tuning.read(path)

@@ -247,7 +247,7 @@ def at(cases: list[dict[str, Any]], where: tuple[str, str], method: str) -> dict
 
 def about(where: Where) -> str:
     """Return the fields that select a number, as readers see them: "role = retain, target = vulnerable"."""
-    return ", ".join(f"{naming.field(name)} = {value}" for name, value in where)
+    return ", ".join(f"{'FPR' if name == 'rate' else name} = {value}" for name, value in where)
 
 
 def _key_of(case: dict[str, Any]) -> Key:

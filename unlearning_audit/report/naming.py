@@ -104,11 +104,6 @@ def axis(name: str) -> str:
     return labels.get(name, name.replace("_", " "))
 
 
-def field(name: str) -> str:
-    """Return the name of a field of a row as readers see it."""
-    return {"rate": "FPR"}.get(name, name)
-
-
 def setting(text: str) -> str:
     """Return an axis setting such as "epsilon=8;size=500" as readers see it."""
     return ", ".join(part.replace("=inf", "=∞").replace("=", " = ") for part in text.split(";") if part)

@@ -92,7 +92,7 @@ def positions(labels: list[str]) -> list[float]:
     try:
         values = [float(label) for label in labels]
     except ValueError:
-        return [float(i) for i in range(len(labels))]
+        values = []
     finite = [value for value in values if math.isfinite(value)]
     if len(finite) < 2:
         return [float(i) for i in range(len(labels))]

@@ -80,7 +80,8 @@ def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tup
     if len({row["value"] for _, row in best}) > 1:
         return "several printed numbers fit: " + "; ".join(sorted({row["setting"] for _, row in best})), ""
     differences, row = best[0]
-    return row, _remark(differences)
+    printed, values = (", ".join(pair[side] for pair in differences) for side in (0, 1))
+    return row, f"printed for {printed}; measured here for {values}" if differences else ""
 
 
 def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
@@ -150,12 +151,6 @@ def _differences(row: dict[str, Any], fields: dict[str, object]) -> list[tuple[s
     pairs += [(value, fields[name], f"{name} = ") for name, value in settings.items() if name in fields]
     unlike = [pair for pair in pairs if pair[0] and not _same(*pair[:2])]
     return [(f"{name}{printed}", f"{name}{measured}") for printed, measured, name in unlike]
-
-
-def _remark(differences: list[tuple[str, str]]) -> str:
-    """Return a sentence on the settings that differ, given as (in the paper, here); "" if none does."""
-    printed, values = (", ".join(pair[side] for pair in differences) for side in (0, 1))
-    return f"printed for {printed}; measured here for {values}" if differences else ""
 
 
 def _same(left: Any, right: Any) -> bool:
