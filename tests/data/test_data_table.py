@@ -80,14 +80,6 @@ def test_what_cannot_be_read_is_told(frame, tmp_path, change, options, sentence)
         loaded(frame.assign(**change), tmp_path, **options)
 
 
-def test_more_groups_than_a_byte_counts_are_refused(tmp_path):
-    frame = pandas.DataFrame({"age": range(300), "outcome": [0, 1] * 150, "part": ["train"] * 10 + ["test"] * 290})
-    options = {"group": "visit", "most": 1000, "columns": ["age"], "categories": []}
-    assert loaded(frame.assign(visit=np.arange(300) % 255), tmp_path, **options).group.max() == 255
-    with pytest.raises(ValueError, match="column 'visit' has 256 different values; groups are at most 255"):
-        loaded(frame.assign(visit=np.arange(300) % 256), tmp_path, **options)
-
-
 def test_a_file_that_is_no_table_is_told_before_a_run_as_in_it(tmp_path):
     (tmp_path / "mine.parquet").write_bytes(b"not one")
     (tmp_path / "mine.csv").write_bytes(bytes(range(256)))

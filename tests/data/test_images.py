@@ -122,15 +122,11 @@ def test_broken_folders_are_refused_with_their_name(tmp_path):
     (pets / "train" / "dog").mkdir()
     refuses(r"pets/train/dog holds no image")
     file = pets / "train" / "dog" / "a.png"
-    file.write_bytes(b"no image")
-    refuses(r"train/dog/a\.png cannot be read as an 8-bit image")
     Image.fromarray(np.full((4, 4), 4000, np.uint16)).save(file)
     refuses(r"train/dog/a\.png cannot be read as an 8-bit image .*wider than 8 bits")
     picture(file, np.zeros((4, 4)))
     (pets / "val").mkdir()
     refuses(r"pets/val: images are read from train/ and test/; rename it to test, or move it away")
-    picture(pets / "test" / "cow" / "a.png", np.zeros((4, 4)))
-    refuses(r"pets/test/cow: train/ has no such class")
 
 
 # ---------------------------------------------------------------- real files
@@ -193,10 +189,5 @@ def test_a_tiny_imagenet_that_is_not_whole_is_refused_with_the_name_of_what_lack
     table = tiny / "val/val_annotations.txt"
     table.write_text(table.read_text() + "val_2.JPEG\tn03\t0\t0\t1\t1\n")
     refuses(r"val_annotations\.txt line 3: wnids\.txt has no class 'n03'")
-    table.write_text("val_7.JPEG\tn01\t0\t0\t1\t1\n")
-    refuses(r"val_7\.JPEG cannot be read as an 8-bit image")
     table.unlink()
     refuses(r"val_annotations\.txt cannot be read .*data_dir must hold tiny-imagenet-200/ as it is published")
-    for file in (tiny / "train/n01/images").iterdir():
-        file.unlink()
-    refuses(r"train/n01/images holds no image")

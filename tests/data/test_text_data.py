@@ -160,15 +160,6 @@ def test_passages_come_from_a_data_set_of_the_hub_or_a_saved_one(tmp_path):
             load(tmp_path, **options, text=text)
 
 
-def test_neighbours_need_public_text_to_draw_from(tmp_path):
-    write(tmp_path, a="short.", **{name: " ".join(f"{name}{i} is here" for i in range(300)) for name in "bc"})
-    options = {"corpus": "folder", "path": ".", "length": 16, "vocabulary": 260, "public": 0.01}
-    draw = next(draw for draw in range(20) if not load(tmp_path, **options, draw=draw).public.size)
-    sentence = "neighbours: their tokens are drawn from the public text, which is shorter than a passage of 16 tokens"
-    with pytest.raises(ValueError, match=sentence):
-        load(tmp_path, **options, draw=draw, neighbours=1)
-
-
 def test_wikitext_is_cut_into_articles_and_keeps_its_test_part(tmp_path):
     article = " \n = {} = \n \n Some text about {} . \n \n = = Section = = \n \n More on {} and the rest . \n"
     folder = tmp_path / "data" / "wikitext-2"
