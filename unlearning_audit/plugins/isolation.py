@@ -1,5 +1,6 @@
 """Run a user's code in a process of its own, so that a crash there is a result and does not end the job."""
 
+import ctypes
 import faulthandler
 import multiprocessing
 import signal
@@ -55,6 +56,8 @@ def isolated(
 
 def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool) -> None:
     """Call the function in the fork, and send its result, or its error as a type that the parent process knows."""
+    with suppress(AttributeError):  # only Linux lets a process end with its parent
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: else a killed job would leave this one behind
     with suppress(OSError, ValueError, AttributeError):  # where standard error is no file
         faulthandler.enable(sys.stderr)
     reply: dict[str, Any] | Exception
