@@ -1,11 +1,9 @@
 """The arrays of a user's folder, one by one: what they may hold, what is inferred, and how they are refused."""
 
-import os
 from dataclasses import fields
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation import external
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 
 from external_cases import GOOD, read
@@ -25,28 +23,19 @@ BAD = [
     ("logits", GOOD["logits"].astype(np.int64), "float16, float32 or float64"),
     ("logits", GOOD["logits"][0], r"logits\[None\]"),
     ("logits", GOOD["logits"][:, :, :1], "two classes"),
-    ("logits", GOOD["logits"][:0], "needs a model"),
-    (
-        "logits",
-        with_value("logits", ((1, 0, 0), np.nan), ((3, 2, 0), np.inf)),
-        r"infinite for 2 samples \(0, 2\); leave",
-    ),
+    ("logits", with_value("logits", ((1, 0, 0), np.nan), ((3, 2, 0), np.inf)), r"for 2 samples \(0, 2\); leave"),
     ("logits", np.full((4, 12, 3), 1e300), "model damaged: 4 of 4 models diverged"),
     ("logits", np.full((4, 12, 4), 0.25), "probabilities"),
-    ("labels", GOOD["labels"].astype(np.float64), "must be whole numbers"),
     ("labels", GOOD["labels"][:11], r"shape \[11\], but must be \[12\] or \[4, 12\]"),
     ("labels", GOOD["labels"] + 1, "from 1 to 3, but must be 0 to 2, the classes of the logits"),
-    ("train", GOOD["train"].astype(np.uint8), "mask of bool"),
     ("train", GOOD["train"].T, r"shape \[12, 4\], but must be \[4, 12\] or \[12\]"),
     ("train", np.zeros((4, 12), bool), "forget.npy: forget has 12 entries outside"),
     ("forget", np.arange(3), "mask of bool.*indices"),
     ("forget", with_value("forget", ((0, 11), True)), "1 entries outside.*train.npy"),
     ("forget", with_value("forget", (3, False)), "empty for model 3"),
     ("heldout", GOOD["train"], "18 entries in|24 entries in"),
-    ("test", np.ones(11, bool), r"shape \[11\]"),
     ("test", SAMPLES < 1, "train.npy: train has 4 entries in .*test.npy"),
     ("weight", np.full(12, -1.0), "at least 0"),
-    ("weight", np.full(12, np.nan), "finite"),
     ("weight", np.zeros(12), "not all 0"),
     ("split", np.zeros(3, int), r"shape \[3\], but must be \[4\]"),
     ("block", np.zeros(4, int), "without split"),
@@ -64,24 +53,11 @@ def test_a_bad_file_is_named_with_its_field(tmp_path, name, value, words):
     assert "\n" not in told
 
 
-class _Attack:
-    """Makes a folder when somebody reads it as numpy once did."""
-
-    def __init__(self, folder) -> None:
-        self.folder = folder
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.folder),)
-
-
-def test_code_in_a_file_is_refused_and_not_run(tmp_path):
-    read(tmp_path)
-    files, ran = {name: tmp_path / f"{name}.npy" for name in GOOD}, tmp_path / "ran"
-    np.save(files["labels"], np.array([_Attack(ran)], object))
-    with pytest.raises(ValueError, match=r"labels\.npy: labels cannot be read") as error:
-        external.read(files, "target")
-    assert "unsafe" not in str(error.value)
-    assert not ran.exists()
+def test_a_file_of_pickled_objects_is_refused(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"labels\.npy: labels cannot be read .it holds pickled objects, which may run"
+    ):
+        read(tmp_path, labels=np.array([{}] * 12))
 
 
 def test_what_is_given_is_handed_on_as_it_is(tmp_path):
@@ -89,12 +65,8 @@ def test_what_is_given_is_handed_on_as_it_is(tmp_path):
              "block": np.array([3, 3, 5, 5])}  # fmt: skip
     half = {"logits": GOOD["logits"].astype(np.float16), "labels": GOOD["labels"].astype(np.uint8)}
     data, member, logits = read(tmp_path, **half, **given, test=SAMPLES == 11)
-    expected = given | {
-        "train": GOOD["train"],
-        "forget": GOOD["forget"],
-        "seed": np.arange(4),
-        "shadow": np.zeros(4, bool),
-    }
+    masks = {"train": GOOD["train"], "forget": GOOD["forget"]}
+    expected = given | masks | {"seed": np.arange(4), "shadow": np.zeros(4, bool)}
     for field in fields(Membership):
         np.testing.assert_array_equal(getattr(member, field.name), expected.get(field.name), err_msg=field.name)
     np.testing.assert_array_equal(logits.logits, half["logits"].astype(np.float32), strict=True)
@@ -116,13 +88,6 @@ def test_labels_of_models_stand_for_the_data_by_majority_and_the_smallest_of_equ
     data, member, logits = read(tmp_path, labels=labels)
     assert data.y.tolist() == logits.y.tolist() == [1] * 12
     np.testing.assert_array_equal(member.labels, labels, strict=True)
-
-
-def test_files_for_all_models_are_those_of_each(tmp_path):
-    masks = {"train": SAMPLES < 6, "forget": SAMPLES < 2, "heldout": SAMPLES > 8}
-    _, member, _ = read(tmp_path, **masks)
-    for name, mask in masks.items():
-        np.testing.assert_array_equal(getattr(member, name), np.tile(mask, (4, 1)))
 
 
 @pytest.mark.parametrize(
@@ -164,26 +129,21 @@ def test_retrained_models_may_say_what_they_saw_or_what_the_originals_saw(tmp_pa
         read(tmp_path, "retrain", train=with_value("train", ((2, 3), False)))
 
 
-def masks(*sides):
-    """forget and heldout of models that forgot what the first names and never saw what the second names."""
-    forget, heldout = (np.array([[sample in side[i] for sample in range(12)] for side in sides]) for i in (0, 1))
-    return {"train": ~heldout, "forget": forget, "heldout": heldout}
-
-
 @pytest.mark.parametrize(
     ("sides", "split", "block"),
     [
         (("ab", "cd", "ba", "dc", "ab"), [0, 0, 1, 1, 0], [0, 1, 0, 1, 0]),
-        (("ba", "ab", "dc", "cd", "cd"), [0, 1, 0, 1, 1], [0, 0, 1, 1, 1]),
         (("ab", "cd", "ba", "ab", "ef"), [0, 1, 2, 0, 3], [0] * 5),
         (("ab", "bc", "ca", "ab", "ca"), [0, 1, 2, 0, 2], [0] * 5),
-        (("ab", "ac", "ba", "ca", "ad"), [0, 1, 2, 3, 4], [0] * 5),
     ],
 )
 def test_pairs_are_numbered_as_they_come(tmp_path, sides, split, block):
     """Every letter is a set of two samples: "ab" forgot a and never saw b."""
-    arrays = masks(*[[{2 * ord(letter) - 194, 2 * ord(letter) - 193} for letter in side] for side in sides])
-    _, member, _ = read(tmp_path, logits=np.random.default_rng(3).normal(size=(5, 12, 3)), **arrays)
+    forget, heldout = (
+        np.array([np.repeat([side[i] == letter for letter in "abcdef"], 2) for side in sides]) for i in (0, 1)
+    )
+    logits = np.random.default_rng(3).normal(size=(5, 12, 3))
+    _, member, _ = read(tmp_path, logits=logits, train=~heldout, forget=forget, heldout=heldout)
     assert (member.split.tolist(), member.block.tolist()) == (split, block)
     assert member.split.dtype == member.block.dtype == np.int64
 

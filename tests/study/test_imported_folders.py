@@ -108,20 +108,15 @@ def without(name):
     return lambda root: (root / name).unlink()
 
 
-def of_method(root, name=""):
+def of_method(root, name):
     """Put the method into a folder of its own, with another folder of models beside its target."""
     (root / "mine").mkdir()
     (root / "target").rename(root / "mine/target")
-    if name:
-        save(root / "mine" / name, logits=GOOD["logits"])
+    save(root / "mine" / name, logits=GOOD["logits"])
 
 
-def other_format(name, suffix):
-    def edit(root):
-        (root / f"target/{name}.npy").unlink(missing_ok=True)
-        (root / f"target/{name}{suffix}").touch()
-
-    return edit
+def other_format(suffix):
+    return lambda root: (root / "target/logits.npy").rename(root / f"target/logits{suffix}")
 
 
 def of_other_files(root):
@@ -136,37 +131,23 @@ def of_models_with_numbers_for_masks(root):
         (root / kind / "logits.npy").rename(root / kind / "0.safetensors")
 
 
-NO_LOGITS = (
-    "logits/target/logits.npy: this file is missing, and there are no models either (state dicts in .safetensors, or "
-    "folders of transformers or peft); save it with numpy.save; "
-)
-PICKLED = "cannot be read (it holds pickled objects, which may run code when they are read); save it with numpy.save"
-UNREAD = "there is no array of this name, did you mean 'heldout'? (known: block, forget, heldout, labels, "
-
 REFUSED = [
-    (lambda root: shutil.rmtree(root), "there is no such folder"),
     (lambda root: shutil.rmtree(root / "target"), "logits/target: there is no such folder"),
     (without("target/labels.npy"), "target/labels.npy: this file is missing"),
-    (without("target/forget.npy"), "target/forget.npy: this file is missing"),
     (without("target/train.npy"), "target/train.npy: this file is missing, and so is heldout.npy; one of"),
     # folders and arrays that nothing would read
     (lambda root: save(root / "target", lables=GOOD["labels"]), "lables.npy: there is no array of this name, did you"),
     (lambda root: save(root / "retrained", logits=GOOD["logits"]),
      "logits/retrained: there is no population 'retrained', did you mean 'retrain'? (known: "),
-    (lambda root: save(root / "oracle", logits=GOOD["logits"]),
-     "logits/oracle: there is no population 'oracle' (known: mine, original, retrain, retrain_control, shadow, "),
     (lambda root: of_method(root, "retrain"), "logits/mine/retrain: retrain is shared by all methods; move this"),
-    (lambda root: of_method(root, "shadows"), "logits/mine/shadows: there is no population 'shadows', did you mean"),
-    (lambda root: save(root, held_out=GOOD["forget"]), f"logits/held_out.npy: {UNREAD}pair, split, test, train"),
-    (lambda root: of_method(root) or save(root / "mine", held_out=GOOD["forget"]), f"mine/held_out.npy: {UNREAD}"),
+    (lambda root: save(root, held_out=GOOD["forget"]), "there is no array of this name, did you mean 'heldout'? "),
     # files in other formats
     (of_other_files, "logits/retrain: 0.pt, 1.pt, 2.pt and 2 more cannot be read; models are read from .safetensors "
      "and logits from logits.npy; for each of them safetensors.torch.save_file(torch.load('logits/retrain/0.pt', "
      "weights_only=True), 'logits/retrain/0.safetensors')"),
-    (other_format("logits", ".npz"), "target/logits.npz: logits is read from logits.npy only; numpy.save("
+    (other_format(".npz"), "target/logits.npz: logits is read from logits.npy only; numpy.save("
      "'logits/target/logits.npy', numpy.load('logits/target/logits.npz')['logits'])"),
-    (other_format("labels", ".csv"), "target/labels.csv: labels is read from labels.npy only; numpy.save("),
-    (other_format("logits", ".dat"), f"{NO_LOGITS}the folder holds forget.npy, labels.npy, logits.dat and 1 more"),
+    (other_format(".dat"), "logits.npy: this file is missing, and there are no models either (state dicts in"),
     (of_models_with_numbers_for_masks, "forget has dtype int64, but must be a mask of bool; numbers 0 and 1 become one "
      "by forget.astype(bool), a list of indices by mask[index] = True"),
 ]  # fmt: skip
@@ -182,12 +163,8 @@ def test_a_folder_that_lacks_something_or_holds_what_nothing_reads_is_refused(ro
     ("methods", "words"),
     [
         (["mine", "yours"], "mine/target: there is no such folder"),
-        (["mine", "retrain_control"], "retrain_control: there are neither logits.npy nor models"),
         (["shadow"], "shadow is a population, not a method"),
-        *(([name], f"logits/target: the name '{name}' is reserved for {meaning}; give the audited method another name")
-          for name, meaning in (("none", "the models before unlearning"),
-                                ("retrain", "the models that were retrained without the forget set"),
-                                ("retrain_control", "more models that were retrained without the forget set"))),
+        (["retrain"], "logits/target: the name 'retrain' is reserved for the models that were retrained without the"),
     ],
 )  # fmt: skip
 def test_a_method_without_models_or_by_the_name_of_others_is_refused(root, methods, words):
@@ -221,7 +198,6 @@ def test_other_folders_and_methods_that_the_study_does_not_name_may_lie_there(ro
     ("damage", "words"),
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-7]), "(mmap length is greater than file size); save it"),
-        (lambda path: path.write_bytes(b"\x80\x04K\x01."), f"logits {PICKLED}"),
         (lambda path: np.savez(path.open("wb"), a=np.ones(3)), "logits is an archive of several arrays"),
         (lambda path: np.save(path, np.zeros((4, 12))), "logits has shape [4, 12], but must be [models, samples, cl"),
     ],

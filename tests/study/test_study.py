@@ -113,13 +113,6 @@ def test_the_control_draws_other_models_than_retraining():
     assert "retrain_control" not in off
 
 
-def test_reading_changes_nothing_and_repeats_itself():
-    config = changed(("scenarios/size/vary", "{data.size: [400, 800], recipe.lr: [0.1, 0.2]}"))
-    before = repr(config)
-    assert reading.read(config) == reading.read(config)
-    assert repr(config) == before
-
-
 # ---------------------------------------------------------------- files and the command line
 
 
