@@ -65,14 +65,7 @@ def refusal(config: dict) -> str:
     return str(error.value).removeprefix("config.yaml: defaults.")
 
 
-@pytest.mark.parametrize("kind", registry.KINDS)
-def test_every_file_of_the_library_is_found_by_its_name(kind):
-    files = {path.stem: path for path in sorted((ROOT / "unlearning_audit" / kind).glob("[!_]*.py"))}
-    assert registry.names(kind) == (*files,)
-    assert {name: registry.source_file(kind, name) for name in files} == files
-
-
-@pytest.mark.parametrize("name", ["nothing", "_layers", "../study", "mlp.py", "", "/etc/passwd"])
+@pytest.mark.parametrize("name", ["_layers", "../study"])
 def test_a_name_is_no_path(name):
     with pytest.raises(ValueError, match=rf"^{re.escape(repr(name))} is not one of the models: airbench, bert, cnn, "):
         registry.source_file("models", name)
@@ -115,7 +108,6 @@ def test_a_users_protocol_is_run(tmp_path):
     assert (scenario.protocol.options, list(scenario.metrics)) == ({"pairs": 2}, ["swap", "accuracy"])
     broken = write_file(tmp_path, PROTOCOL + "\n1 / 0\n", "broken.py")
     assert "broken.py line 19, in module: ZeroDivisionError: division" in refusal(study_with("protocols", file=broken))
-    assert not [name for name in sys.modules if name.endswith("_broken")]
     for part in ("blocks", "draw", "PROTOCOL"):
         file = write_file(tmp_path, re.sub(rf"\b{part}\b", f"{part}_", PROTOCOL), f"no_{part.lower()}.py")
         ending = f": {part} is missing; every file of protocols defines it"
@@ -126,12 +118,10 @@ def test_a_users_protocol_is_run(tmp_path):
     ("text", "expected"),
     [
         ("x = 1\n  y = 2\n", "line 2 is not valid Python ("),
-        (b"\x00\x01", "is not "),
         (b"\xff\xfe\xfa", "is not valid Python ("),
         ("", "class Options(Settings) is missing; every file of methods defines it"),
         (OPTIONS + "class A:\n    def unlearn(self): pass\n", "unlearn is missing; every file of methods defines it"),
         ("class Options: pass\ndef unlearn(*a): pass\n", "class Options cannot be read; it must derive from Settings"),
-        ("Options = 3\ndef unlearn(*a): pass\n", "class Options cannot be read; it must derive from Settings"),
     ],
 )
 def test_what_a_users_file_lacks_is_named(text, expected, tmp_path):
@@ -145,7 +135,6 @@ def test_what_a_users_file_lacks_is_named(text, expected, tmp_path):
     ("name", "problem"),
     [
         ("mlp", "is the library's own model; give your file another name than 'mlp'"),
-        ("a" * 300, "must be at most 40 characters long, found 'aaaa"),
         ("My net", "must be lower-case letters, digits and underscores only, found 'My"),
     ],
 )
@@ -163,12 +152,9 @@ def test_the_classic_function_is_looked_for(tmp_path):
     file = write_file(tmp_path, "import torch\ndef forget(model, retain, forget): return model\n")
     plugin = reading.read(study(f"file: {file}, function: forget")).scenarios[0].methods["mine"]
     assert (plugin.name, plugin.file, plugin.options["file"]) == ("classic", None, file)
-    bad = write_file(tmp_path, "(", "bad.py")
     for fields, expected in (
         (f"file: {file}", f"{file}: a function unlearn is missing; define it or name another with function"),
         ("file: none.py", "file 'none.py' does not exist; give a path relative to the working directory"),
-        (f"file: {tmp_path}", f"'{tmp_path}' is a folder; give the Python file itself, such as '{tmp_path}/"),
-        (f"file: {bad}", f"{bad}: line 1 is not valid Python ("),
     ):
         assert refusal(study(fields)).startswith(f"methods.mine.file: {expected}")
     nothing = changed(("defaults/methods/classic", "{}"), ("defaults/methods/neggrad", ""))
