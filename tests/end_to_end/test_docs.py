@@ -16,9 +16,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r'^```(\w*)(?: title="([^"\n]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
-SNIPPET = "--8<--"
-
-
 def blocks(page: Path) -> list[tuple[str, str, str]]:
     """(language, file name or "", text) of every fenced block."""
     text = page.read_text(encoding="utf-8")
@@ -46,7 +43,7 @@ def follow(page: Path, folder: Path) -> None:
         assert language in ("python", "yaml", "sh", "text"), f"who would do something with {language}?"
         if language in ("python", "yaml"):
             assert name, f"a block of {language} without a title is never run:\n{text}"
-            if text.startswith(SNIPPET):  # a template, which a command of the page writes
+            if text.startswith("--8<--"):  # a template, which a command of the page writes
                 template = (DOCS.parent / text.split('"')[1].split(":")[0]).read_text(encoding="utf-8")
                 assert (folder / name).read_text().endswith(template.partition('"""')[2].partition('"""')[2])
             else:
@@ -208,9 +205,7 @@ def test_files_of_every_kind_are_used_in_one_study(folder):
     follow(DOCS / "extend.md", folder)
     metrics = rows(folder, "mine")
     attacks = {row["attack"] for row in metrics}
-    assert attacks > {
-        f"{attack}/{form}" for attack in ("my_attack", "random", "steady") for form in ("trained", "unlearned")
-    }
+    assert attacks > {f"{name}/{form}" for name in ("my_attack", "steady") for form in ("trained", "unlearned")}
     assert len(list(folder.glob("results/data/my_data-*/data.npz"))) == 1
     assert len(list(folder.glob("results/train/*-my_model-*/models.safetensors"))) == 2
     swap = [row for row in metrics if row["scenario"] == "swap"]
@@ -228,8 +223,7 @@ def test_a_language_model_is_audited_from_its_own_text_and_weights(folder):
     (low,) = [float(r["ci_low"]) for r in metrics if (r["method"], r["metric"]) == ("none", "privleak")]
     assert low < -50
     answers = rows(folder, "my_questions")
-    nll = {
-        r["method"]: float(r["value"]) for r in answers if (r["metric"], r["role"], r["pair"]) == ("nll", "forget", "")
-    }
+    forgotten = [r for r in answers if (r["metric"], r["role"], r["pair"]) == ("nll", "forget", "")]
+    nll = {r["method"]: float(r["value"]) for r in forgotten}
     assert min(nll, key=nll.get) == "none", "all methods forget"
     assert nll["idk_dpo"] > 1.2 * nll["none"]

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,11 +19,6 @@ STUDY = {
             "protocol": {"name": "external", "path": "my logits"},
             "methods": ["good", "bad"],
             "attacks": ["correctness", "confidence", "kde", "lira"],
-        },
-        "alone": {
-            "protocol": {"name": "external", "path": "my logits/good"},
-            "methods": ["good"],
-            "attacks": ["correctness"],
         },
     },
     "tables": {"quality": {"title": "Quality", "metric": "q", "scenarios": ["audit"]}},
@@ -45,7 +39,6 @@ def place(tree, tmp_path_factory) -> Path:
         )
     (folder / "study.yaml").write_text(yaml.safe_dump(STUDY, sort_keys=False))
     world(folder / "my logits", methods=("good", "bad"), trace=(0.0, 3.0), pairs=3)
-    shutil.copy(folder / "my logits/labels.npy", folder / "my logits/good")
     snakemake(tree, folder)
     return folder
 

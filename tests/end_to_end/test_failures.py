@@ -2,6 +2,7 @@
 authors do wrong reaches no further than their own rows."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import yaml
 from unlearning_audit.evaluation.arrays import Logits
 from unlearning_audit.evaluation.rows import FAILURE, read_union
 from unlearning_audit.report import ending, failures
-from unlearning_audit.store.files import FailedError, NoAnswerError, read_json
+from unlearning_audit.store.files import read_json
 from unlearning_audit.training.stack import read_models
 
 pytestmark = pytest.mark.slow
@@ -52,19 +53,14 @@ PLUGINS = {"bad_attack": ATTACK, "bad_metric": "def rows(case, options, rng):\n 
 
 #: What a method does that changes nothing about the models: their logits are those of the originals.
 HARMLESS = {
-    "decent": "pass",
     "moves": "os.chdir('/')",
-    "relabels": "stack.labels[...] = 0",
     "shrinks": "stack.x = stack.x[:10]",
     "means": "stack.x[...] = stack.x.float().mean(0).to(stack.x.dtype)",
 }
 #: What mixes models with each other.
 MIXING = {
     "mixes": "stack.edit(lambda name, w: w[:1].expand_as(w).clone())",
-    "mixes_some": "stack.edit(lambda name, w: torch.cat([w[:1].expand_as(w[:3]), w[3:]]).clone())",
-    "means_of_all": "stack.edit(lambda name, w: w.mean(0, keepdim=True).expand_as(w).clone())",
     "mixes_half": "stack.edit(lambda name, w: (w + w.roll(1, 0)) / 2)",
-    "mixes_head": "stack.edit(lambda name, w: w[:1].expand_as(w).clone() if name.startswith(stack.model.head) else w)",
     "rolls": "stack.edit(lambda name, w: w.roll(1, 0))",
 }
 BODIES = {
@@ -114,11 +110,8 @@ def rows(place):
 
 
 def notes(place, method, metric):
-    return {
-        row["note"]
-        for row in rows(place)
-        if (row["scenario"], row["method"], row["metric"]) == ("main", method, metric)
-    }
+    key = ("main", method, metric)
+    return {row["note"] for row in rows(place) if (row["scenario"], row["method"], row["metric"]) == key}
 
 
 def test_the_run_ends_with_a_status_and_a_line_for_each_failure(failed):
@@ -133,16 +126,10 @@ def test_the_run_ends_with_a_status_and_a_line_for_each_failure(failed):
     first, more = sentences[: ending.FAILURES], len(sentences) - ending.FAILURES
     assert listed.splitlines() == [*first, f"… and {more} more, under Checks in results/tiny/report.html"]
     assert closing == "`audit why` with the study's file shows the calls that led there."
-    for words in (
-        "a defect",
-        "delete it and run",
-        "RuleException",
-        "CalledProcessError",
-        "Traceback",
-        "At least one job",
-    ):
-        assert words not in process.stdout
+    assert not re.search("a defect|delete it and run|RuleException|CalledProcessError|Traceback", process.stdout)
     assert "Report: results/tiny/report.html" in process.stdout
+    page = (place.folder / "results/tiny/report.html").read_text()
+    assert all(words in page for words in ("line 12, in unlearn: IndexError", "crashed (SIGSEGV)", "line 9, in score"))
 
 
 def test_everything_else_is_computed_and_reported(failed, finished):
@@ -153,25 +140,12 @@ def test_everything_else_is_computed_and_reported(failed, finished):
     def comparable(metrics):
         keep = ("scenario", "method", "attack", "metric", "role", "pair", "rate", "value", "ci_low", "ci_high")
         # Q over all attacks is another number with one attack more, and none if that fails.
-        return {
-            tuple(row[k] for k in keep) for row in metrics if row["metric"] != "failed" and row["attack"] != "extended"
-        }
+        return {tuple(row[k] for k in keep) for row in metrics if row["attack"] != "extended"}
 
     assert comparable(rows(finished)) <= comparable(rows(place))
     (lost,) = [row for row in rows(place) if row["attack"] == "extended" and row["method"] == "finetune"]
     assert (lost["metric"], lost["value"]) == ("q", "")
     assert lost["note"].startswith("the attack bad failed: bad_attack.py line 9")
-
-
-def test_the_page_says_why(failed):
-    text = (failed[0].folder / "results/tiny/report.html").read_text()
-    for words in (
-        "line 12, in unlearn: IndexError",
-        "crashed (SIGSEGV)",
-        "line 9, in score",
-        "rows must return a list",
-    ):
-        assert words in text
 
 
 def test_logits_are_those_of_the_weights_and_of_the_data_as_they_are(failed):
@@ -197,16 +171,6 @@ def test_models_that_were_mixed_are_no_result(failed):
         assert not [row["metric"] for row in rows(place) if row["method"] == method and row["value"]]
     (doubt,) = notes(place, "mixes_little", "doubt")
     assert f"mixes_little.py: {alone}" in doubt
-
-
-def test_what_was_not_made_says_so_to_every_reader(failed):
-    place, _ = failed
-    folder = place.find("unlearn/*-raises-*/spec.json")[0].parent
-    for read, name in ((Logits.read, "logits.npz"), (read_models, "models.safetensors")):
-        with pytest.raises(FailedError, match=r"raises\.py line 12") as error:
-            read(folder / name)
-        assert isinstance(error.value, NoAnswerError)
-        assert error.value.part == "method"
 
 
 def test_an_edit_runs_just_that_again_and_a_rerun_says_it_again(failed):

@@ -107,13 +107,12 @@ def run(place: Workplace, *arguments: str) -> subprocess.CompletedProcess:
     """Run the study on a machine that seems to have two GPUs, numbers 7 and 8."""
     (place.folder / "claim").mkdir()
     (place.folder / "claim" / "sitecustomize.py").write_text(CLAIM)
-    environment = {
-        **place.environment,
+    environment = {name: value for name, value in place.environment.items() if name != "UNLEARNING_DEVICE"}
+    environment |= {
         "CUDA_VISIBLE_DEVICES": "7,8",
         "TMPDIR": str(place.folder),
         "PYTHONPATH": str(place.folder / "claim"),
     }
-    del environment["UNLEARNING_DEVICE"]
     return subprocess.run(
         [*place.command(), *arguments], env=environment, cwd=place.folder, check=False, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

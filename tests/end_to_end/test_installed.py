@@ -46,15 +46,9 @@ def test_every_file_of_the_workflow_is_in_the_wheel(wheel, site):
 
 def test_an_installed_command_runs_a_study_in_an_empty_folder(site, finished, tmp_path):
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(TINY, sort_keys=False))
-    settings = {
-        "PYTHONPATH": str(site),
-        "OMP_NUM_THREADS": "1",
-        "UNLEARNING_DEVICE": "cpu",
-        "XDG_CACHE_HOME": str(tmp_path),
-    }
-    program = (
-        "import unlearning_audit; from unlearning_audit import stats; print(unlearning_audit.ROOT, stats.__file__)"
-    )
+    settings = {"PYTHONPATH": str(site), "OMP_NUM_THREADS": "1", "UNLEARNING_DEVICE": "cpu"}
+    settings["XDG_CACHE_HOME"] = str(tmp_path)
+    program = "import unlearning_audit as it; from unlearning_audit import stats; print(it.ROOT, stats.__file__)"
     for command in (["-c", program], ["-m", "unlearning_audit.command", "run", "mine.yaml", "--cores", "2"]):
         process = subprocess.run(
             [sys.executable, *command], cwd=tmp_path, env={**os.environ, **settings}, capture_output=True, text=True,

@@ -47,11 +47,8 @@ def test_a_signal_is_one_file(finished, tmp_path):
     kept = place.find("signals/*/signals.npz")
     assert len(kept) == ran["signals"] > 0
     for path in kept:
-        models = next(
-            file for file in read_json(path.with_name("spec.json"))["inputs"] if file.endswith(".safetensors")
-        )
-        logits = Logits.read((place.folder / models).with_name("logits.npz")).logits
-        signal = read_arrays(path)
+        (models,) = (file for file in read_json(path.with_name("spec.json"))["inputs"] if file.endswith("tensors"))
+        logits, signal = Logits.read((place.folder / models).with_name("logits.npz")).logits, read_arrays(path)
         np.testing.assert_allclose(signal["values"], logits[:, signal["index"]].max(axis=-1), rtol=1e-5)
     with (place.folder / "results/tiny/metrics.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["metric"] == "auc"]

@@ -6,32 +6,24 @@ import numpy as np
 
 WORDS = [f"{a}{b}{c}" for a in "bdfg" for b in "aeiou" for c in "lmnr"]
 TEMPLATE = ["Question", "Answer", ":", "?", "."]
-KINDS = ("gpt2", "gpt_neox", "llama")
 
 
 def checkpoint(folder: Path, kind: str) -> None:
     """A folder as ``save_pretrained`` leaves it, with its tokenizer: one layer, 24 wide, random weights."""
     import torch
+    import transformers as hf
     from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import (
-        GPT2Config,
-        GPT2LMHeadModel,
-        GPTNeoXConfig,
-        GPTNeoXForCausalLM,
-        LlamaConfig,
-        LlamaForCausalLM,
-    )
 
     vocabulary = {word: number for number, word in enumerate(["<unk>", *TEMPLATE, *WORDS])}
     ends = {"vocab_size": len(vocabulary), "bos_token_id": None, "eos_token_id": None}
     same = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48, **ends}
     torch.manual_seed(0)
     if kind == "gpt2":
-        model = GPT2LMHeadModel(GPT2Config(n_positions=32, n_embd=24, n_layer=1, n_head=2, **ends))
+        model = hf.GPT2LMHeadModel(hf.GPT2Config(n_positions=32, n_embd=24, n_layer=1, n_head=2, **ends))
     elif kind == "gpt_neox":
-        model = GPTNeoXForCausalLM(GPTNeoXConfig(max_position_embeddings=32, **same))
+        model = hf.GPTNeoXForCausalLM(hf.GPTNeoXConfig(max_position_embeddings=32, **same))
     else:
-        model = LlamaForCausalLM(LlamaConfig(max_position_embeddings=32, num_key_value_heads=2, **same))
+        model = hf.LlamaForCausalLM(hf.LlamaConfig(max_position_embeddings=32, num_key_value_heads=2, **same))
     model.save_pretrained(folder)
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()

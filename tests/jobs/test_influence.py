@@ -11,11 +11,6 @@ from unlearning_audit.workflow.influence import MUCH, ROUNDING, influence, sente
 from stack_cases import OPTIONS, SEEDS, mlp, rows, trained
 
 
-def quantile(stack, forget, retain):
-    bar = torch.cat([value.abs().flatten() for value in stack.parameters.values()]).quantile(0.5)
-    stack.edit(lambda name, value: value * (value.abs() > bar))
-
-
 def clipped(stack, forget, retain):
     gradient = stack.gradient(forget)
     norm = sum(value.square().sum() for value in gradient.values()).sqrt()
@@ -26,12 +21,10 @@ def clipped(stack, forget, retain):
 WRONG = {
     "half": lambda stack, *rows: stack.edit(lambda name, value: (value + value.roll(1, 0)) / 2),
     "head": lambda stack, *rows: stack.edit(lambda name, value: value if name[0] != "4" else value[:1] + 0 * value),
-    "last": lambda stack, *rows: stack.edit(lambda name, value: 0.9 * value + 0.1 * value[-1:]),
     "spread": lambda stack, *rows: stack.edit(lambda name, value: value + 0.1 * value.std()),
-    "quantile": quantile,
     "clipped": clipped,
 }  # fmt: skip
-MUCH_OF = {"half", "head", "last"}
+MUCH_OF = {"half", "head"}
 
 
 @pytest.fixture(scope="module")

@@ -62,14 +62,8 @@ def with_settings(job, **settings):
 
 def tuned(job):
     """What a campaign of one setting, with nothing to judge it by, says for its spec, after `run` in ``job``."""
-    judged = {
-        "tune": {"space": {}, "trials": 1, "objective": "metrics"},
-        "seed": 0,
-        "attacks": {},
-        "metrics": {},
-        "margins": {},
-    }
-    judged |= {"paper_set": None, "adaptive_set": None}
+    judged = {"seed": 0, "attacks": {}, "metrics": {}, "margins": {}, "paper_set": None, "adaptive_set": None}
+    judged["tune"] = {"space": {}, "trials": 1, "objective": "metrics"}
     trained, first = "job/node/trained", "job/node/first"
     Path("retrained").mkdir()
     Logits.read(first).write("retrained/logits.npz")
@@ -84,13 +78,10 @@ def text(job):
     x = np.random.default_rng(0).integers(1, 23, (60, 9)).astype(np.int32)
     y, part = np.zeros(60, np.int64), np.repeat(np.uint8([0, 1]), (40, 20))
     Data(x, y, part, y, np.arange(60), 2, public=x[:20]).write("text.npz")
-    model = {
-        "model": "gpt2",
-        "options": {"vocabulary": 23, "layers": 1, "width": 12, "heads": 2},
-        "signal": "generations",
-        "most": 2,
-    }
-    job = with_settings({**job, "data": "text.npz"}, **model, seed=0)
+    options = {"vocabulary": 23, "layers": 1, "width": 12, "heads": 2}
+    job = with_settings(
+        {**job, "data": "text.npz"}, model="gpt2", options=options, signal="generations", most=2, seed=0
+    )
     arguments = {name: job[name] for name in ("data", "settings", "place")}
     Path("passages").mkdir()
     base = importlib.import_module("pretrain").pretrain(**arguments, models="passages/base.safetensors")
@@ -130,13 +121,11 @@ def test_portions_leave_the_files_that_one_stack_leaves(job, monkeypatch):
         assert pair[0] == pair[1], name
 
 
-@pytest.mark.parametrize(("free", "expected"), [(1 << 40, [6]), (0, [1] * 6)])
-def test_a_card_holds_a_few_times_the_weights_of_a_portion(job, monkeypatch, free, expected):
+def test_a_card_holds_a_few_times_the_weights_of_a_portion(job, monkeypatch):
     monkeypatch.setattr(card, "use", lambda: "cuda")
     monkeypatch.setattr(open_stack, "open_stack", lambda *_: fresh(seeds=SEEDS[:1]))
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, free))
     data, membership = Data.read("data.npz"), Membership.read("splits.npz")
-    assert [len(part) for part in open_stack.portions(data, membership, 6, SETTINGS, {})] == expected
     weight_bytes = sum(value.nbytes for value in fresh(seeds=SEEDS[:1]).stored().values())
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (weight_bytes * 2 * open_stack.COPIES * 4, 0))
-    assert [len(part) for part in open_stack.portions(data, membership, 6, SETTINGS, {})] == [3, 3]
+    for free, expected in ((1 << 40, [6]), (0, [1] * 6), (weight_bytes * 2 * open_stack.COPIES * 4, [3, 3])):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda free=free: (free, 0))
+        assert [len(part) for part in open_stack.portions(data, membership, 6, SETTINGS, {})] == expected
