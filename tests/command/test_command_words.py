@@ -9,11 +9,8 @@ from unlearning_audit.command import edits, new
 @pytest.mark.parametrize(
     ("words", "file", "further"),
     [
-        (["--cores", "8"], command.DEFAULT, ["--cores", "8"]),
         (["--cores", "8", "mine.yaml"], "mine.yaml", ["--cores", "8"]),
-        (["mine.yaml", "--cores", "8"], "mine.yaml", ["--cores", "8"]),
         (["-n"], command.DEFAULT, ["-n"]),
-        ([], command.DEFAULT, []),
         (["results/a.csv"], "results/a.csv", []),
     ],
 )
@@ -21,7 +18,7 @@ def test_a_study_is_what_is_called_like_one_and_not_the_value_of_an_option(words
     assert command.study_of(words) == (file, further)
 
 
-@pytest.mark.parametrize("name", ["my,method.py", "a #b.py", "{c}.py", "plain.py"])
+@pytest.mark.parametrize("name", ["my,method.py", "a #b.py"])
 def test_a_new_study_names_files_with_any_characters(workdir, name):
     (workdir / name).write_text((ROOT / "unlearning_audit" / "methods" / "finetune.py").read_text())
     (line,) = new.entries([name])["methods"]

@@ -72,11 +72,8 @@ def test_no_rule_names_a_plug_in():
 
 @pytest.mark.parametrize(
     "line",
-    [
-        'ONE = "gpt2"', 'choose(["swap", "q"])', 'f"draw them by protocol {x} or lira_selection"',
-        "from unlearning_audit.metrics import rouge", "from unlearning_audit.metrics.swap import lower_bound",
-        "import unlearning_audit.attacks.zlib",
-    ],
+    ['choose(["swap", "q"])', 'f"draw them by protocol {x} or lira_selection"', "import unlearning_audit.attacks.zlib",
+     "from unlearning_audit.metrics import rouge", "from unlearning_audit.metrics.swap import lower_bound"],
 )  # fmt: skip
 def test_a_name_would_be_found(line):
     assert matches(f'"""swap"""\n{line}\n', names())

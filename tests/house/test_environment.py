@@ -30,9 +30,8 @@ ENVIRONMENTS = {path.name: yaml.safe_load(path.read_text()) for path in sorted((
 PROVIDERS = metadata.packages_distributions()
 
 #: What a script loads by name.
-LOADED = {"data": ("data",), "splits": ("protocols",), "train": ("models",),
-          "signals": ("models",), "unlearn": ("models", "methods"),
-          "metrics": ("attacks", "metrics"), "selection": ("metrics",)}  # fmt: skip
+LOADED = {"data": ("data",), "splits": ("protocols",), "train": ("models",), "signals": ("models",),
+          "unlearn": ("models", "methods"), "metrics": ("attacks", "metrics"), "selection": ("metrics",)}  # fmt: skip
 
 
 def pins(environment):
@@ -104,9 +103,7 @@ def requirements(name: str) -> set[str]:
 
 
 def test_all_that_is_installed_is_pinned():
-    installed = {
-        part.name.lower().replace("_", "-").replace(".", "-"): part.version for part in metadata.distributions()
-    }
+    installed = {re.sub("[_.]", "-", part.name.lower()): part.version for part in metadata.distributions()}
     del installed["unlearning-audit"]
     assert installed.items() <= PINS.items()
 

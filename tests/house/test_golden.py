@@ -27,8 +27,7 @@ def test_a_table_in_another_order_is_the_same():
     assert list(check.compare("table", TABLE, TABLE.iloc[::-1, ::-1].reset_index(drop=True))) == []
 
 
-@pytest.mark.parametrize("row", [0, 1])
-@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize(("row", "sign"), [(0, -1), (1, 1)])
 def test_a_change_of_one_part_in_a_million_is_found_and_one_of_1e_10_is_not(row, sign):
     value = float(TABLE["distance"][row])
     (difference,) = changed("distance", row, repr(value * (1 + sign * 1e-6)))

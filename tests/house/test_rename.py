@@ -24,9 +24,3 @@ TABLE = {"old.files": "store.files", "old": "new"}
 )
 def test_names_are_rewritten_and_nothing_else(before, after):
     assert rename.rewritten(before, TABLE) == (before if after is None else after)
-
-
-def test_names_in_code_are_new_and_strings_stay():
-    before = 'bank.fit(f"{bank} bank")  # `bank.fit`\nvalue = "bank.csv", old, new\n'
-    after = 'stack.fit(f"{stack} bank")  # `stack.fit`\nvalue = "bank.csv", new, new\n'
-    assert rename.reworded(before, {"bank": "stack", "old": "new"}) == after

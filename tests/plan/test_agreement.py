@@ -27,7 +27,6 @@ def beside(printed, low, high, *, note="", places=3, metric="q"):
         (beside(0.65, 0.2, 0.6), "differs"),  # however wide
         (beside(0.5, "", ""), "undecided"),
         (beside(0.5, 0.5, 0.5), "undecided"),  # without an interval over draws
-        (beside(0.02, 0.0, 0.006, note="printed as at most"), "agrees"),
         (beside(0.02, 0.03, 0.04, note="printed as at most"), "differs"),
         (beside(0.66, 0.7, 0.75, note="printed as at least, over three target sets"), "agrees"),
         (beside(0.66, 0.6, 0.65, note="printed as at least, over three target sets"), "differs"),
@@ -42,11 +41,9 @@ def test_it_differs_outside_and_agrees_inside_an_interval_that_says_something(nu
 @pytest.mark.parametrize(
     ("sd", "samples", "printed", "verdict"),
     [
-        (0.10, 900, 0.08, "agrees"),
         (0.10, 900, 0.076, "agrees"),  # of 20 normal numbers: from .0760 to .146
         (0.10, 900, 0.07, "differs"),
         (0.10, 900, 0.15, "agrees"),
-        (0.10, 900, 0.16, "differs"),
         (0.0, 900, 0.0, "undecided"),  # all models read the same
         (0.37, 1, 0.22, "undecided"),  # right or wrong on one sample
     ],

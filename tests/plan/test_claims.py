@@ -109,13 +109,10 @@ def test_error_rates_are_claimed_as_simulated_worlds_show_them():
     interval = binomtest(worst["distinguishable"], worst["audits"]).proportion_ci()
     assert f"{wrong} of {audits:,} audits" in measured
     assert f"keeps 3 % is called equivalent in {keeping['equivalent']} of {keeping['audits']} audits" in measured
-    assert (
-        f"*{worst['world']}*, {percent(interval.low)[:-2]} to {percent(interval.high)} with 95 % confidence" in measured
-    )
-    assert (
-        f"equivalent in {sum(cell['equivalent'] for cell in little)} of {sum(cell['audits'] for cell in little)}"
-        in measured
-    )
+    bounds = f"{percent(interval.low)[:-2]} to {percent(interval.high)}"
+    assert f"*{worst['world']}*, {bounds} with 95 % confidence" in measured
+    equivalent, audits = (sum(cell[name] for cell in little) for name in ("equivalent", "audits"))
+    assert f"equivalent in {equivalent} of {audits}" in measured
 
 
 def test_audits_from_files_to_verdicts_are_counted_as_the_page_says():

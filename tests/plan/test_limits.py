@@ -11,7 +11,6 @@ from plan_cases import BASE, changed, planned
     [
         ("pairs", 10**7, 2, r"the study would have up to [\d,]+ jobs"),
         ("pairs", 10**7, 10**8, r"the study would have up to [\d,]+ jobs"),
-        ("models_per_split", 10**9, 2, ".*"),
         ("shadow_models_per_split", 10**9, 2, ".*"),
     ],
 )

@@ -41,29 +41,11 @@ def test_a_printed_number_stands_beside_the_same_experiment_or_the_remark_says_h
         assert remark.endswith(ending) if ending else remark == "", (row, case["scenario"], remark)
 
 
-def test_what_is_forgotten_and_what_is_asked_are_those_of_the_scenario(printed_cells):
-    sets = {"random": "random", "class": "class", "vulnerable": "vulnerable", "mixed": "vulnerable+protected",
-            "compat": "vulnerable+protected", "canary": "canary"}  # fmt: skip
-    for row, _, case, cell in printed_cells:
-        if printed_numbers.name_of(row) not in ("ruli/table_2", "ruli/table_4", "ruli/table_11"):
-            continue
-        setting = dict(part.split("=", 1) for part in row["setting"].split(";"))
-        if "forget" in setting:
-            assert setting["forget"] == sets[case["scenario"]]
-        if "target" in setting:
-            assert setting["target"] == dict(cell.where).get("target", sets[case["scenario"]])
-
-
 def test_a_size_takes_the_sign_of_ours():
-    rows = [{"paper": "x", "table": "table_2", "dataset": "d", "model": "m", "method": "scrub", "setting": "",
-             "metric": "forget_accuracy_gap", "value": 0.1}]  # fmt: skip
-    case = {
-        "protocol": "ruli",
-        "method": "scrub",
-        "plugin": "scrub",
-        "axes": {},
-        "facts": {"dataset": "d", "model": "m"},
-    }
+    place = {"method": "scrub", "setting": "", "metric": "forget_accuracy_gap", "value": 0.1}
+    rows = [{"paper": "x", "table": "table_2", "dataset": "d", "model": "m", **place}]
+    facts = {"dataset": "d", "model": "m"}
+    case = {"protocol": "ruli", "method": "scrub", "plugin": "scrub", "axes": {}, "facts": facts}
     for measured, printed in ((0.2, 0.1), (-0.2, -0.1)):
         cell = Cell(measured, metric="accuracy_gap", where=(("role", "forget"),))
         assert published.beside(rows, case, cell) == (Cell(printed), "printed without its sign")

@@ -80,13 +80,10 @@ def test_a_method_is_given_the_newest_request_and_what_is_to_be_kept_then(workdi
 
     (train,) = plan.nodes["train"].values()
     before = [weights(train)]
-    for request, chain, together in zip(
-        REQUESTS, nodes_of(plan, "counting"), nodes_of(plan, "counting_at_once"), strict=True
-    ):
-        splits = next(iter(plan.nodes["splits"].values())).outputs["membership"]
-        forgotten, kept = (
-            int(mask[0].sum()) for mask in (Membership.read(splits).forget, Membership.read(splits).train)
-        )
+    splits = Membership.read(next(iter(plan.nodes["splits"].values())).outputs["membership"])
+    forgotten, kept = (int(mask[0].sum()) for mask in (splits.forget, splits.train))
+    answers = zip(REQUESTS, nodes_of(plan, "counting"), nodes_of(plan, "counting_at_once"), strict=True)
+    for request, chain, together in answers:
         retained = 1000 * (kept - request * forgotten)
         before.append(weights(chain))
         assert round(float((before[-1] - before[-2]).mean())) == forgotten + retained

@@ -73,10 +73,9 @@ def with_function(text=FUNCTION, **tune):
 
 
 def test_an_edit_of_a_function_renews_its_tuning(workdir):
-    texts = (FUNCTION, FUNCTION, FUNCTION.replace("pass", "model.eval()"))
-    before, again, after = ([*planned(with_function(text)).nodes["tune"]] for text in texts)
-    assert len(before) == 1
-    assert before == again != after
+    before, after = (planned(with_function(FUNCTION.replace("pass", text))).nodes["tune"] for text in ("pass", "1"))
+    assert len(before) == len(after) == 1
+    assert before.keys() != after.keys()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +109,6 @@ COMPETITION = {"defaults/protocol": {"name": "competition"}, "defaults/attacks":
         ({"defaults/methods/salun_published": {"name": "salun", "lr": 0.5}}, "is made by the study"),
         ({"defaults/methods": {"none": {}, "salun": {"tune": {}}}}, "must list retrain"),
         ({"defaults/protocol/requests": 2}, "in a sequence"),
-        ({"defaults/methods/salun/tune/objective": "speed"}, "'metrics' or 'accuracy'"),
         (COMPETITION, "random_splits or swap"),
     ],
 )
@@ -134,7 +132,7 @@ def test_a_sham_reads_the_models_that_it_is_like_and_is_compared_alone():
     assert comparison.settings["shams"] == {"sham_salun": "salun"}
 
 
-@pytest.mark.parametrize("like", ["none", "retrain", "sham_salun", "nobody"])
+@pytest.mark.parametrize("like", ["retrain", "sham_salun", "nobody"])
 def test_a_sham_of_what_changes_no_models_is_refused(like):
     with pytest.raises(ValueError, match=r"a sham cannot be like .*; choose a method of this scenario:"):
         planned(changed(SHAM, {"defaults/methods/sham_salun/like": like}))

@@ -33,6 +33,7 @@ def test_what_the_digest_does_not_see(tmp_path, before, after):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        ("x = '''\n# a\n'''\n", "x = '''\n'''\n"),
         ("x = 1\n'''a'''\n", "x = 1\n"),  # a text that is no docstring stays
         ("if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n"),
         ("x = a + b * c\n", "x = (a + b) * c\n"),

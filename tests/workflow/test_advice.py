@@ -13,12 +13,10 @@ WITHOUT = "processor\t: 0\nflags\t\t: fpu avx avx2 fma\n"
     ("text", "expected"),
     [
         (WITHOUT, True),
-        (WITHOUT.replace("fma", "fma avx512f avx512bw"), True),
         (WITHOUT.replace("fma", "fma avx512_bf16"), False),
         (WITHOUT.replace("fma", "amx_bf16 amx_tile"), False),
         ("processor\t: 0\nFeatures\t: fp asimd i8mm bf16\n", False),
         ("processor\t: 0\nFeatures\t: fp asimd\n", True),
-        ("processor\t: 0\n", False),
     ],
 )
 def test_a_processor_says_by_its_flags_whether_it_multiplies_in_half_precision(tmp_path, text, expected):
@@ -47,13 +45,11 @@ def test_training_in_half_precision_is_said_where_it_is_slow(study):
     assert "recipe.precision: float32" in said
 
 
-@pytest.mark.parametrize("better", ["float32", "card", "instructions", "present"])
+@pytest.mark.parametrize("better", ["float32", "card", "present"])
 def test_nothing_is_said_where_nothing_is_slow(study, monkeypatch, better):
     plan = study("float32" if better == "float32" else "bfloat16")
     if better == "card":
         monkeypatch.setattr(device, "gpus", lambda: 1)
-    if better == "instructions":
-        monkeypatch.setattr(device, "emulates_bfloat16", lambda: False)
     if better == "present":
         make(plan)
     assert not advice.slow_precision(plan)

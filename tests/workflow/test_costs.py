@@ -44,7 +44,7 @@ def test_data_and_splits_do_not_tell_how_long_models_take(tmp_path):
     assert costs.tell([data, metrics], {data: 1.0}), "a study without models"
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"seconds": null}', '{"seconds": {"function": "x"}}'])
+@pytest.mark.parametrize("content", ["{", '{"seconds": {"function": "x"}}'])
 def test_a_damaged_spec_counts_as_done_in_no_time(tmp_path, content):
     (path,) = specs(tmp_path, train=["a"])
     assert costs.measured([path]) == {}

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from unlearning_audit import ROOT
 from unlearning_audit.workflow import trial
@@ -85,12 +84,7 @@ def test_a_model_that_answers_probabilities_is_refused(tmp_path):
     ("seed", "x", "problem"),
     [
         ("", "rng.normal(size=(60, 8))", r"load returned other samples when it was called again.*default_rng\(0\)"),
-        (
-            0,
-            "255 * rng.random((60, 1, 4, 4))",
-            r"mine\.py: images in float32 must lie between 0 and 1, but range from ",
-        ),
-        (0, "-255 * rng.random((60, 1, 4, 4))", r"mine\.py: images in float32 must lie between 0 and 1, but range fr"),
+        (0, "255 * rng.random((60, 1, 4, 4))", r"mine\.py: images in float32 must lie between 0 and 1, but range fr"),
     ],
 )
 def test_data_that_change_from_call_to_call_or_are_far_too_bright_are_refused(tmp_path, seed, x, problem):
@@ -100,15 +94,6 @@ def test_data_that_change_from_call_to_call_or_are_far_too_bright_are_refused(tm
     path.write_text(DATA.format(seed=seed, x=x))
     with pytest.raises(ValueError, match=problem):
         trial.attempt(str(path))
-
-
-@pytest.mark.parametrize(("low", "high", "line"), [(0, 1, ""), (-3, 3, "  Its images range from -3 to 3; models and"),
-                                                   (0, 19, "  Its images range from 0 to 19")])  # fmt: skip
-def test_images_outside_0_to_1_are_told(low, high, line):
-    pictures = np.linspace(low, high, 8, dtype=np.float32).reshape(2, 1, 2, 2)
-    assert "".join(trial._brightness(pictures, "mine.py"))[: len(line) or None] == line
-    assert trial._brightness(pictures.reshape(2, 4) * 1000, "mine.py") == [], "tables may hold anything"
-    assert trial._brightness((pictures * 10).astype(np.uint8), "mine.py") == []
 
 
 #: Descent on what is kept alone, from new weights; exchanged, the model learns what it was to forget.

@@ -86,11 +86,10 @@ def test_a_sound_model_is_tried_and_nothing_is_left_behind(tried):
     ("model", "head"),
     [
         (lambda nn: nn.Linear(64, 10), "0"),
-        (lambda nn: nn.Sequential(nn.Linear(64, 10), nn.ReLU()), "0"),
         (lambda nn: nn.Sequential(nn.Linear(64, 12), nn.BatchNorm1d(12), nn.Linear(12, 10, bias=False)), "2"),
         (lambda nn: nn.Sequential(nn.Unflatten(1, (64, 1)), nn.Conv1d(64, 10, 1), nn.Flatten()), "1"),
     ],
-    ids=["layer", "first", "last", "convolution"],
+    ids=["layer", "last", "convolution"],
 )
 def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(model, head):
     from torch import nn
@@ -105,9 +104,6 @@ def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(mo
     assert stack.logits().shape == (2, 4, 10)
 
 
-RAISES = "IndexError: list index out of range"
-
-
 @pytest.mark.parametrize(
     ("part", "wrong", "sentence"),
     [
@@ -115,12 +111,9 @@ RAISES = "IndexError: list index out of range"
         ("head", "nn.Linear(64, classes)", f"last, head each have 10 {UNTOLD} 'head'"),
         ("model", "nn.Sequential(nn.Linear(64, 9))", f"no linear or convolutional layer has 10 {UNTOLD} 'fc'"),
         ("model", "Mine", "build must return a torch.nn.Module, it returned type"),
-        ("model", "[][3]", f"line 20, in build: {RAISES}"),
-        ("answer", "[][3]", f"line 18, in forward: {RAISES} ({WANTED})"),
+        ("answer", "[][3]", f"line 18, in forward: IndexError: list index out of range ({WANTED})"),
         ("answer", "self.last(x)[:, :5]", f"{WANTED}; it returned Tensor of torch.float32 with shape (2, 5)"),
-        ("answer", "self.last(x) > 0", f"{WANTED}; it returned Tensor of torch.bool with shape (2, 10)"),
         ("answer", "{'logits': self.last(x)}", f"{WANTED}; it returned dict"),
-        ("answer", "print()", f"{WANTED}; it returned None"),
     ],
 )
 def test_what_is_wrong_with_a_model_is_said_with_file_and_expectation(tried, part, wrong, sentence):
@@ -129,10 +122,9 @@ def test_what_is_wrong_with_a_model_is_said_with_file_and_expectation(tried, par
     assert re.sub(r"^mine\.py:? ", "", str(error.value)) == sentence
 
 
-@pytest.mark.parametrize("answer", ["self.last(x).detach()", "self.last(x) if not self.training else [][3]"])
-def test_a_model_that_cannot_be_trained_is_told_before_training(tried, answer):
+def test_a_model_that_cannot_be_trained_is_told_before_training(tried):
     with pytest.raises(ValueError, match=r"^mine\.py[^\n]*$"):
-        tried(answer=answer)
+        tried(answer="self.last(x).detach()")
 
 
 def test_a_package_that_a_file_lacks_is_named_before_a_run(tmp_path, monkeypatch):
