@@ -99,15 +99,6 @@ def test_a_table_of_losses_becomes_a_report(folder):
     assert verdicts["npo"] == verdicts["none"] == "distinguishable"
 
 
-def test_files_are_named_before_they_are_used():
-    for page in DOCS.glob("*.md"):
-        files = {f"studies/{path.name}" for path in (DOCS.parent / "studies").glob("*.yaml")}
-        for language, name, text in blocks(page):
-            for used in re.findall(r"(?:python|--configfile) (\S+\.(?:py|yaml))", text) if language == "sh" else ():
-                assert used in files, f"{page.name}: {used}"
-            files.add(name)
-
-
 @pytest.mark.slow
 def test_a_training_loop_becomes_a_report(folder):
     follow(DOCS / "models.md", folder)

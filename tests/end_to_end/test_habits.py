@@ -29,17 +29,3 @@ def test_jobs_are_counted_before_a_run_as_snakemake_counts_them(finished, monkey
 def test_a_run_until_a_rule_goes_on_later_and_a_rule_can_be_forced(finished):
     assert finished.planned("--until", "train", "--forceall") == {"data": 1, "splits": 1, "train": 1}
     assert finished.planned("--forcerun", "verdicts") == {"verdicts": 1, "report": 1, "failures": 1, "all": 1}
-
-
-def test_files_are_touched_and_nothing_is_made_anew(finished, tmp_path):
-    place = finished.copy(tmp_path / "copy")
-    before = {path: path.stat().st_mtime_ns for path in place.find("splits/*/spec.json")}
-    place.run("--touch", "--forceall")
-    assert all(path.stat().st_mtime_ns > time for path, time in before.items())
-    assert place.planned() == {}
-
-
-def test_a_field_is_set_by_config_and_a_profile_by_its_folder(finished, tmp_path):
-    assert "metrics" in finished.planned("--config", "bootstrap=200")
-    (tmp_path / "profile.yaml").write_text("until: [splits]\n")
-    assert finished.planned("--profile", str(tmp_path), "--forceall") == {"data": 1, "splits": 1}

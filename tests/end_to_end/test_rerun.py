@@ -56,16 +56,6 @@ def test_lost_records_of_snakemake_make_nothing_anew(place):
     assert place.planned() == {}
 
 
-def test_a_fresh_checkout_of_the_workflow_makes_nothing_anew(finished, tmp_path):
-    tree = shutil.copytree(finished.tree, tmp_path / "checkout", copy_function=shutil.copyfile)
-    assert max(path.stat().st_mtime for path in tree.rglob("*.py")) > max(
-        path.stat().st_mtime for path in finished.find("*/*/spec.json")
-    )
-    moved = type(finished)(tree, finished.copy(tmp_path / "work").folder)
-    # The printed numbers that tables stand beside are named by their place.
-    assert moved.planned("--", *(str(p.relative_to(finished.folder)) for p in finished.find("*/*/spec.json"))) == {}
-
-
 def test_a_lost_artifact_is_made_again_and_is_the_same(place):
     before = place.contents()
     (lost,) = place.find("metrics/*finetune*/metrics.csv")

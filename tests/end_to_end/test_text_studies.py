@@ -3,7 +3,6 @@
 Their scenarios are put into one study, so that one run makes all of them.
 """
 
-import math
 from pathlib import Path
 
 import pytest
@@ -61,20 +60,11 @@ def muse(folder, shared: dict, scenarios: dict) -> None:
     shared["methods"] = {"none": {}, "retrain": {}, **quick}
 
 
-def sst5(folder, shared: dict, scenarios: dict) -> None:
-    text_files.sst5(folder / "data/sst5")
-    shared["data"] |= {"size": 400, "test_size": 100}
-    shared["recipe"] |= {"lr": 0.01, "epochs": 15}
-    shared["protocol"] |= {"alpha": 0.25, "pairs": 2}
-    shared["methods"] = {name: shared["methods"][name] for name in ("none", "retrain", "fisher", "ssd")}
-    shared["controls"] = False
-
-
 def made(tree: Path, folder: Path, first: bool) -> tuple[Path, dict]:
     """(the results, the study) after one run of the scenarios of `FIRST`, or of the others."""
     folder.mkdir()
     whole = {"study": "small", "bootstrap": 100, "batch": 8, "scenarios": {}, "tables": {}, "figures": {}}
-    for name, shrink in {"ruli_text": ruli, "tofu": tofu, "muse": muse, "swap_sst5": sst5}.items():
+    for name, shrink in {"ruli_text": ruli, "tofu": tofu, "muse": muse}.items():
         study = yaml.safe_load((ROOT / f"studies/{name}.yaml").read_text())
         shared, scenarios = study["defaults"], study["scenarios"]
         shrink(folder, shared, scenarios)
@@ -172,11 +162,3 @@ def test_muse_compares_with_retrained_models(others):
     assert row_of["news", "none", "", "privleak", ""].ci_high < -50
     assert near(row_of["news", "retrain", "", "privleak", ""], 0)
     assert row_of["news", "none", "", "exact_memorisation", "forget"].ci_low > 0.5
-
-
-@pytest.mark.slow
-def test_the_swap_test_reads_sentences(others):
-    quality = {key[1]: row for key, row in others[2].items() if key[0] == "sst5" and key[2:] == ("adaptive", "q", "")}
-    assert quality["retrain"].ci_high >= 0.9
-    assert quality["none"].ci_high < quality["retrain"].value
-    assert not any(math.isnan(row.value) for row in quality.values())

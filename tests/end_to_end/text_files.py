@@ -68,15 +68,3 @@ def tofu(folder: Path, questions: int) -> None:
             if name == "forget10_perturbed":
                 rows[-1]["paraphrased_answer"] = " ".join([rng.choice(WORDS), *answer, "."])
         DatasetDict({"train": Dataset.from_list(rows)}).save_to_disk(str(folder / name))
-
-
-def sst5(folder: Path) -> None:
-    """The three files of SST-5 with as many sentences as the real ones, which are of words of their label, by half."""
-    rng = np.random.default_rng(3)
-    folder.mkdir(parents=True)
-    for part, count in {"train": 8544, "dev": 1101, "test": 2210}.items():
-        lines = ["text\tlabel"]
-        for label in rng.integers(5, size=count).tolist():
-            label_words = rng.choice(WORDS[label * 16 : label * 16 + 16], 4)
-            lines.append(" ".join([*label_words, *rng.choice(WORDS, 4)]) + f"\t{label}")
-        (folder / f"{part}.tsv").write_text("\n".join(lines) + "\n")

@@ -120,17 +120,6 @@ def test_code_that_makes_no_artifact_and_words_beside_code_rename_nothing(copy):
     assert not any(lost)
 
 
-@pytest.mark.slow
-def test_the_code_of_a_method_unlearns_with_this_method_again(copy):
-    methods = [name for name in STUDY["defaults"]["methods"] if name != "none"]
-    base, lost = lost_names(copy, *(f"unlearning_audit/methods/{name}.py" for name in methods))
-    for name, names in zip(methods, lost, strict=True):
-        expected = {stage: {n for n in base[stage] if method_of(n) == name} for stage in ("unlearn", "metrics")}
-        judged = {n.rsplit("-", 2)[0] for n in expected["metrics"]}
-        expected["comparisons"] = {n for n in base["comparisons"] if n.rsplit("-", 1)[0] in judged}
-        assert names == expected, name
-
-
 def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(copy):
     files = {
         "data/digits": ("swap", "data"), "protocols/swap": ("swap", "splits"), "models/mlp": ("swap", "train"),

@@ -96,16 +96,8 @@ def test_the_fingerprint_of_a_folder_is_that_of_names_and_contents(tmp_path):
         folder("other_class", cat__1=b"xy", cow__1=b"z"), folder("one_more", **first, dog__2=b""),
     ]  # fmt: skip
     assert reference not in others
-
-
-def test_data_that_are_not_there_or_no_files_are_told(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "zeros").symlink_to("/dev/zero")
-    neither = "is neither a file nor a folder; give a file or a folder"
-    gone = "does not exist; give a file or folder relative to the working dir"
-    for name, problem in (("gone", gone), ("pipe", neither), ("zeros", neither)):
-        with pytest.raises(ValueError, match=f"{name}' {problem}"):
-            source.fingerprint(tmp_path / name)
+    with pytest.raises(ValueError, match="gone' does not exist; give a file or folder relative to the working dir"):
+        source.fingerprint(tmp_path / "gone")
 
 
 # ---------------------------------------------------------------- what a user's file imports

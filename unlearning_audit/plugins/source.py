@@ -166,10 +166,8 @@ def fingerprints(paths: list[Path]) -> str | list[str]:
 def fingerprint(path: Path) -> str:
     """Return the SHA-256 digest of a user's data: a file's content, or the names and contents of all files in a folder.
 
-    Raises ValueError with one sentence if there is nothing at ``path``, or neither a file nor a folder.
+    Raises ValueError with one sentence if there is nothing at ``path``.
     """
-    if path.is_file() or path.is_dir():
-        return folders.content(path)
     if path.exists():
-        raise ValueError(f"path {str(path)!r} is neither a file nor a folder; give a file or a folder")
+        return folders.content(path)
     raise ValueError(f"path {str(path)!r} does not exist; give a file or folder relative to the working directory")

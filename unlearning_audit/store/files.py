@@ -257,8 +257,6 @@ def reading_errors(path: str | Path, read: Callable[[], T]) -> T:
     """Return ``read()``. Raises ArtifactError if the file is missing or damaged, whatever ``read`` raises."""
     if not Path(path).exists():
         raise ArtifactError(f"{path}: this file does not exist; run the workflow again to build it")
-    if not Path(path).is_file():  # reading a pipe or a device may never end
-        raise ArtifactError(f"{path}: this is no file; delete it and run again")
     try:
         return read()
     except ArtifactError:
