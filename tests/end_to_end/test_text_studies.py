@@ -49,22 +49,11 @@ def tofu(folder, shared: dict, scenarios: dict) -> None:
     shared["methods"] = {"none": {}, "retrain": {}, **quick}
 
 
-def muse(folder, shared: dict, scenarios: dict) -> None:
-    text_files.news(folder / "muse-bench/MUSE-News", 80)
-    shared["model"]["weights"] = shared["data"]["tokenizer"] = "llama"
-    shared["data"] |= {"length": 12, "public": 0.1, "size": 160, "test_size": 40}
-    shared["recipe"] |= {**FAST, "lr": 0.02, "batch_size": 30, "epochs": 15}
-    shared["protocol"]["pairs"] = 1
-    names = ("graddiff_kl", "npo_kl", "task_vector")
-    quick = {name: shared["methods"][name] | {**FAST, "lr": 0.002, "epochs": 2} for name in names}
-    shared["methods"] = {"none": {}, "retrain": {}, **quick}
-
-
 def made(tree: Path, folder: Path, first: bool) -> tuple[Path, dict]:
     """(the results, the study) after one run of the scenarios of `FIRST`, or of the others."""
     folder.mkdir()
     whole = {"study": "small", "bootstrap": 100, "batch": 8, "scenarios": {}, "tables": {}, "figures": {}}
-    for name, shrink in {"ruli_text": ruli, "tofu": tofu, "muse": muse}.items():
+    for name, shrink in {"ruli_text": ruli, "tofu": tofu}.items():
         study = yaml.safe_load((ROOT / f"studies/{name}.yaml").read_text())
         shared, scenarios = study["defaults"], study["scenarios"]
         shrink(folder, shared, scenarios)
@@ -154,11 +143,3 @@ def test_tofu_compares_with_retrained_models(row_of, small_run):
         assert 0 <= of(method, "model_utility").value < 1
     refused = of("idk_dpo", "nll", "forget").value
     assert refused > of("none", "nll", "forget").value, "answers are less likely once refusals are taught"
-
-
-@pytest.mark.slow
-def test_muse_compares_with_retrained_models(others):
-    row_of = others[2]
-    assert row_of["news", "none", "", "privleak", ""].ci_high < -50
-    assert near(row_of["news", "retrain", "", "privleak", ""], 0)
-    assert row_of["news", "none", "", "exact_memorisation", "forget"].ci_low > 0.5

@@ -42,15 +42,6 @@ def wikitext(folder: Path, articles: int) -> None:
         (folder / f"wiki.{part}.tokens").write_text("".join(lines))
 
 
-def news(folder: Path, texts: int) -> None:
-    """A data set saved by the library datasets, its texts in the split retain1."""
-    from datasets import Dataset, DatasetDict
-
-    rng = np.random.default_rng(1)
-    rows = [{"text": " ".join(rng.choice(WORDS, 36))} for _ in range(texts)]
-    DatasetDict({"retain1": Dataset.from_list(rows)}).save_to_disk(str(folder))
-
-
 def tofu(folder: Path, questions: int) -> None:
     """Three subsets, saved each to its folder: one with paraphrases, and two others without."""
     from datasets import Dataset, DatasetDict

@@ -111,44 +111,25 @@ WRONG = [
     ("figures/two/kind", "quality", "figures.two.axis: has no effect with the kind quality; leave it out"),
     ("figures/two", "{kind: phi, title: a, scenarios: [clean], attack: adaptive}", "figures.two.attack: has no effect"),
 ]
-# fmt: on
 
 MULTISTEP = ("defaults/recipe/schedule", "multistep")
 PRIVATE = ("defaults/recipe/dp", "{epsilon: 8}")
-CONFUSION = "{name: interclass_confusion}"
 
 #: several edits, how the sentence begins
 CONTRADICTORY = [
-    (
-        [MULTISTEP, ("defaults/recipe/milestones", "[3]")],
-        "scenarios.clean.recipe.milestones: must be less than epochs (3)",
-    ),
-    (
-        [("defaults/methods/neggrad", "{epochs: 2, schedule: multistep, milestones: [2]}")],
-        "scenarios.clean.methods.neggrad.milestones: must be less than epochs (2), found 2",
-    ),
-    (
-        [
-            ("defaults/protocol", "{name: competition, share: 0.1, blocks: 1, models_per_block: 1}"),
-            ("defaults/attacks", "[]"),
-        ],
-        "scenarios.clean.protocol: must give at least 2 models in all for the metric 'competition', found 1 (blocks: "
-        "1, models_per_block: 1); raise blocks or models_per_block",
-    ),
-    (
-        [PRIVATE, ("defaults/recipe/record_updates", "true")],
-        "defaults.recipe: record_updates True cannot be combined with dp",
-    ),
-    (
-        [("scenarios/size/vary", "{recipe.dp.epsilon: [8, .inf]}"), ("defaults/model", "{name: cnn}")],
-        "scenarios.size.model.norm: must not be batch with recipe.dp, which clips samples one by one; use",
-    ),
-    (
-        [("defaults/protocol", CONFUSION)],
-        "scenarios.clean.attacks: must be [] for the protocol 'interclass_confusion', ",
-    ),
-    (
-        [("defaults/protocol", "{name: interclass_confusion, classes: [3, 3]}")],
-        "defaults.protocol.classes: must be the numbers of two different classes, from 0, found [3, 3]",
-    ),
+    ([MULTISTEP, ("defaults/recipe/milestones", "[3]")], "scenarios.clean.recipe.milestones: must be less than epochs"),
+    ([("defaults/methods/neggrad", "{epochs: 2, schedule: multistep, milestones: [2]}")],
+     "scenarios.clean.methods.neggrad.milestones: must be less than epochs (2), found 2"),
+    ([("defaults/protocol", "{name: competition, share: 0.1, blocks: 1, models_per_block: 1}"),
+      ("defaults/attacks", "[]")],
+     "scenarios.clean.protocol: must give at least 2 models in all for the metric 'competition', found 1 (blocks: "
+     "1, models_per_block: 1); raise blocks or models_per_block"),
+    ([PRIVATE, ("defaults/recipe/record_updates", "true")], "defaults.recipe: record_updates True cannot be combined"),
+    ([("scenarios/size/vary", "{recipe.dp.epsilon: [8, .inf]}"), ("defaults/model", "{name: cnn}")],
+     "scenarios.size.model.norm: must not be batch with recipe.dp, which clips samples one by one; use"),
+    ([("defaults/protocol", "{name: interclass_confusion}")],
+     "scenarios.clean.attacks: must be [] for the protocol 'interclass_confusion', "),
+    ([("defaults/protocol", "{name: interclass_confusion, classes: [3, 3]}")],
+     "defaults.protocol.classes: must be the numbers of two different classes, from 0, found [3, 3]"),
 ]
+# fmt: on
