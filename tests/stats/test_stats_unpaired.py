@@ -86,7 +86,7 @@ def test_blocks_that_both_have_are_paired():
     assert abs(shown.value[0] - 0.1) < 0.02
     assert alike.p_values()[0] < 1e-6
     assert shown.half_widths()[0] < 0.02
-    assert (shown.design.units, shown.units.dof, alike.units.dof) == (6, 5, 0)
+    assert (shown.design.units, shown.design.models, shown.units.dof, alike.units.dof) == (6, 1, 5, 0)
     _, alike = differences(models(block + 0.1, unit=10 + np.arange(6)), retrained)
     assert alike.p_values()[0] > 0.5
 

@@ -200,7 +200,9 @@ def designs_of(read: Read) -> Plans:
     More pairs bring more distinct samples, until all samples of the pool are used.
     """
     design = read.numbers.design
-    per_unit = _samples_per_unit(read)
+    effect = read.side.audited
+    met = (effect.influence != 0).any(axis=0)  # samples that a model was queried on
+    per_unit = float(np.mean([met[effect.unit == unit].any(axis=0).sum() for unit in np.unique(effect.unit)]))
     pool = pool_size(units=design.units, per_unit=per_unit, distinct=design.samples)
 
     def planned(part: str, times: float) -> Design:
@@ -227,13 +229,6 @@ def pool_size(*, units: int, per_unit: float, distinct: int) -> float:
         middle = np.sqrt(low * high)
         low, high = (middle, high) if middle * (1 - (1 - per_unit / middle) ** units) < distinct else (low, middle)
     return float(np.sqrt(low * high))
-
-
-def _samples_per_unit(read: Read) -> float:
-    """Return the mean over units of the number of samples that some model of the unit was queried on."""
-    effect = read.side.audited
-    met = (effect.influence != 0).any(axis=0)
-    return float(np.mean([met[effect.unit == unit].any(axis=0).sum() for unit in np.unique(effect.unit)]))
 
 
 def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknown: list[str]) -> str:

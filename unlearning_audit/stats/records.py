@@ -82,12 +82,9 @@ def simes(
     groups : of the dtype of ``group`` [groups]
     p : float64 [groups]
     """
-    names = np.unique(group)
-    combined = np.empty(len(names))
-    for at, name in enumerate(names):
-        ordered = np.sort(np.asarray(p, dtype=np.float64)[np.asarray(group) == name])
-        combined[at] = min((len(ordered) * ordered / (1 + np.arange(len(ordered)))).min(), 1.0)
-    return names, combined
+    p, group, names = np.asarray(p, dtype=np.float64), np.asarray(group), np.unique(group)
+    ordered = [np.sort(p[group == name]) for name in names]
+    return names, np.array([(len(of) * of / (1 + np.arange(len(of)))).min() for of in ordered])
 
 
 def against_retrained(
