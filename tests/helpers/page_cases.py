@@ -44,11 +44,9 @@ def exposed(path):
     return str(path)
 
 
-def render(folder, extended=None):
-    """(text, files by name) of the page of the study made by hand, with one method and one scenario of nasty names.
-
-    ``extended``: how its first scenario grew without a plan.
-    """
+def render(folder):
+    """(text, files by name) of the page of the study made by hand, with one method and one scenario of nasty names,
+    whose first scenario grew without a plan."""
     cases, rows = study()
     efficacy = {"finetune": 0.1, "scrub": 0.9, "ssd": 0.2}  # a second system, which puts the first one last
     plain = [entry for entry in cases if entry["scenario"] == "plain" and entry["method"] in efficacy]
@@ -83,9 +81,8 @@ def render(folder, extended=None):
         formats.write(made, **{kind: folder / f"{name}.{kind}" for kind in ("csv", "md", "tex")})
     files = {path.name: path for name in drawings | sheets for path in folder.glob(f"{name}.*")}
 
-    compared = [
-        write_decisions(folder / "judged", judged, ("plain", "")) | ({"extended": extended} if extended else {})
-    ]
+    extended = {"unit": "pairs", "from": [2, 4], "to": 8}
+    compared = [write_decisions(folder / "judged", judged, ("plain", "")) | {"extended": extended}]
     for step, fisher in (
         ("8", rows_of("fisher", "broken", 0.0, share=0.9, gap=0.4)),
         ("inf", rows_of("fisher", "inconclusive", 0.03, p=0.2, share=0.7, note="4 times as many pairs would decide")),
