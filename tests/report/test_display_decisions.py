@@ -182,6 +182,8 @@ def test_the_figure_shows_every_method_that_is_judged(judged_place):
     assert [label.get_text() for label in axis.get_yticklabels()] == ["x", "y"]
     assert "no share" in [text.get_text() for text in axis.texts]
     assert len(_verdicts.draw(decisions.Decisions()).axes) == 1
+    figure = _verdicts.draw(decisions_on(PLACE, *GOOD, rows("x", "inconclusive", 0.2, share=0.5, p=0.5)))
+    assert figure.legends[0].get_texts()[-1].get_text() == "not distinguishable from retraining"
 
 
 # ---------------------------------------------------------------- one retrained model
