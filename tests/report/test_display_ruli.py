@@ -78,6 +78,8 @@ def test_both_attacks_stand_on_their_own_line_with_their_numbers(tmp_path):
     assert marks == {"o": 0.7, "s": 0.6}
     assert sum(line.get_marker() == "o" for line in tpr.lines) == len(METHODS)
     assert ">model damaged<" in svg_of(figure("attackers", CASES, ROWS, ["random"]), tmp_path)
+    both = figure("privacy_and_efficacy", CASES, ROWS, ["mixed"])
+    assert [line.get_xdata()[0] for line in both.axes[0].lines if line.get_marker() == "D"] == [0.9] * len(METHODS)
 
 
 def test_a_curve_is_that_of_all_targets_by_rising_fpr_without_what_is_not_resolved():
