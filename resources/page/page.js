@@ -332,7 +332,7 @@
     const evidence = (content, square, method, key) => {
       if (square.distances.length) {
         content.append(listed(["distance from retraining by", "distance", "margin", "traces removed", "p"], square.distances.map((row) => [row.label, row.text, row.margin, row.closed, row.p])));
-        if (square.distances.some((row) => row.undefined)) content.append(make("p", "The share of traces removed is undefined by a metric that cannot tell doing nothing from retraining.", { class: "frame" }));
+        if (square.distances.some((row) => row.closed === "undefined")) content.append(make("p", "The share of traces removed is undefined by a metric that cannot tell doing nothing from retraining.", { class: "frame" }));
       }
       if (square.worth.length) content.append(listed(["below retraining", "difference"], square.worth.map((row) => [row.label, row.text])));
       const recognised = document.getElementById(`records-${square.number}`)?.cloneNode(true);

@@ -131,7 +131,7 @@ def test_what_lies_behind_a_square_is_in_the_page(rendered):
     assert (square["word"], content["columns"]["plain|"]["state"]) == ("traces remain", "✓ passed")
     assert square["distances"] == [
         {"label": "advantage (kde, trained)", "closed": "50 % [40, 60]", "text": "0.20 [0.18, 0.22]", "margin": "0.05",
-         "p": "p < 10⁻⁴", "undefined": False}
+         "p": "p < 10⁻⁴"}
     ]  # fmt: skip
     assert rendered[0].count(f'id="records-{square["number"]}"') == 1
 

@@ -199,8 +199,8 @@ def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[di
         f"{row['file']} {row['entry']}: its role, {row['role']}, was decided by {row['why']}."
         for row in roles if row["why"].endswith(".csv") or row["why"] == "the command"
     ]  # fmt: skip
-    doubts = [f"{naming.method(case['method'])}: {doubt}" for case in numbers.cases for doubt in numbers.doubts(case)]
-    return [*wrong, *by_hand, *dict.fromkeys(doubts)]
+    told = ((case["method"], doubt) for case in numbers.cases for doubt in numbers.noted(case, "doubt"))
+    return [*wrong, *by_hand, *dict.fromkeys(f"{naming.method(method)}: {doubt}" for method, doubt in told)]
 
 
 def _versions() -> str:

@@ -131,13 +131,10 @@ class Numbers:
         """Return everything that failed in a case: its method, attacks and metrics."""
         return self._failures.get(_key_of(case), [])
 
-    def doubts(self, case: dict[str, Any]) -> list[str]:
-        """Return what is implausible about the models of a case."""
-        return [row.note for row in self.of_metric(case, "doubt")]
-
-    def remarks(self, case: dict[str, Any]) -> list[str]:
-        """Return what readers must know about a case from result files, without doubting it."""
-        return [row.note for row in self.of_metric(case, "remark")]
+    def noted(self, case: dict[str, Any], what: str) -> list[str]:
+        """Return what is implausible about the models of a case ("doubt"), or what readers must know about a case from
+        result files, without doubting it ("remark")."""
+        return [row.note for row in self.of_metric(case, what)]
 
     def unchanged(self, case: dict[str, Any]) -> bool:
         """Return whether the method of a case left the models unchanged."""

@@ -29,10 +29,10 @@ def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], co
     """
     squares, places = {}, {"|".join(lookup.place(case)): lookup.place(case) for case in cases}
     for case in cases:
-        key, method, file = "|".join(lookup.place(case)), case["method"], case["metrics"]
+        key, method = "|".join(lookup.place(case)), case["method"]
         if square := matrix.squares.get((method, key)):
-            more = {"file": file, "command": f"{command} --force {file}"}
-            squares[f"{method}|{key}"] = _square(judgements, places[key], method, square) | more
+            again = {"command": f"{command} --force {case['metrics']}"}
+            squares[f"{method}|{key}"] = _square(judgements, places[key], method, square) | again
     columns = {
         column.key: {
             "label": column.label, "state": f"{column.state.sign} {column.state.words}",
@@ -93,7 +93,6 @@ def _distance(gap: dict[str, Any]) -> dict[str, Any]:
         "text": interval(size, decisions.digits(gap)),
         "margin": decisions.margin(gap),
         "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),
-        "undefined": math.isnan(gap["share_closed"]),
     }
 
 

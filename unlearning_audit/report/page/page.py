@@ -138,7 +138,7 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
     wrong = [{"where": lookup.label(v.place), "text": v.text} for v in checks if v.tone == "bad"]
     noted = [
         {"where": lookup.label(lookup.place(case)), "text": text.rstrip(".")}
-        for case in numbers.cases for text in numbers.remarks(case)
+        for case in numbers.cases for text in numbers.noted(case, "remark")
     ]  # fmt: skip
     return {"heads": list(words.CHECKS), "rows": rows, "wrong": wrong, "noted": noted}
 

@@ -56,7 +56,7 @@ def controls(numbers: Numbers, judgements: Decisions) -> list[Check]:
         else:
             failures = map(lookup.failed, numbers.failures(case))
             wrong = [("no attack or metric failed", f"{name}: {failed}") for failed in failures]
-            wrong += [("logits are what they say", f"{name}: {doubt}") for doubt in numbers.doubts(case)]
+            wrong += [("logits are what they say", f"{name}: {doubt}") for doubt in numbers.noted(case, "doubt")]
             if numbers.unchanged(case):
                 wrong.append(("every method acts", f"{name} returned exactly the models it was given"))
         checks += [Check(lookup.place(case), subject, "", text, "bad") for subject, text in wrong]
