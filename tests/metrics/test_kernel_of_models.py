@@ -83,6 +83,8 @@ def test_what_cannot_be_said_is_empty_with_the_reason():
     few = np.array([[1.0], [0.0], [0.0], [1.0]])  # without one of them, originals are no further than by chance
     near = rows_of(0 * few, 0 * few, few, rng)["kernel_nearer"]
     assert (near.value, near.note) == (pytest.approx(1), "without one model nothing differs: no interval")
+    same = rows_of(0 * few, 0 * few, 0 * few + 1, rng)["kernel_nearer"]
+    assert (same.value, np.isnan(same.ci_low), same.note) == (1, True, "without one model nothing differs: no interval")
 
 
 def case(logits, *, forget, first=ALL, stems=ALL):
