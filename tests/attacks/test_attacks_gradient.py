@@ -81,7 +81,7 @@ def test_scores_are_the_norms_that_came_with_the_logits(workdir):
     member, targets = Membership.read(case.splits[0]), np.flatnonzero(~Membership.read(case.splits[0]).shadow)
     models = case.unlearned[0].replace("logits.npz", "models.safetensors")
     (node,) = (node for node in whole.nodes["signals"].values() if node.inputs["models"] == [models])
-    norms = read(node.outputs["signals"], *member.train.shape).squared_norms
+    norms = read(node.outputs["signals"], len(member.train)).squared_norms
     assert norms.shape == member.train.shape
     for form in ("trained", "unlearned"):
         columns = tables.read_scores(case.scores)["gradient_norm", form]
