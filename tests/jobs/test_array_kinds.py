@@ -27,7 +27,10 @@ class Output(dict):
 
 @pytest.mark.parametrize(
     ("value", "advice"),
-    [(Output(logits=LOGITS), "give its logits, target=Output.logits"), ((LOGITS, torch.zeros(2, 7)), "of a model's output, give only the logits")],
+    [
+        (Output(logits=LOGITS), "give its logits, target=Output.logits"),
+        ((LOGITS, torch.zeros(2, 7)), "of a model's output, give only the logits"),
+    ],
 )
 def test_what_a_model_returns_is_refused_with_what_to_take_of_it(value, advice):
     with pytest.raises(ValueError, match="target must be an array of logits") as error:
