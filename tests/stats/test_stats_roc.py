@@ -134,3 +134,9 @@ def test_best_threshold_is_that_of_the_slow_loop(seed):
     weight = np.random.default_rng(seed).integers(1, 4, 25).astype(float)
     expected = slow_threshold(value, positive, weight)
     assert stats.best_threshold(value=value, positive=positive, weight=weight) == expected
+
+
+def test_many_light_positives_do_not_move_the_threshold():
+    value = np.array([3.0] * 10 + [2, 1, 0])
+    weight = np.array([0.1] * 10 + [1, 0.8, 1])
+    assert stats.best_threshold(value=value, positive=np.isin(value, [3, 1]), weight=weight) == 3  # 5/9 against 1/2
