@@ -32,6 +32,11 @@ def case_of(samples: int, subject=None):
     return SimpleNamespace(data=SimpleNamespace(index=np.arange(samples), y=np.zeros(samples, int), subject=subject))
 
 
+def test_the_attack_of_a_pair_is_chosen_in_other_pairs():
+    first, other = (SimpleNamespace(block=k, means="ab", leads={"a": 1 - k, "b": k}) for k in (0, 1))
+    assert records._strongest(first, [first, other]) == ("b", 1)
+
+
 def test_models_that_forgot_nothing_are_recognised_and_retrained_ones_are_not(tmp_path):
     folder = Folder(tmp_path, swapped_pairs())
     original, anew = folder.add("original", trained), folder.add("retrained", retrained)

@@ -164,11 +164,11 @@ def test_a_share_is_fieller_s_of_units(method):
 
 def test_the_largest_of_several_distances_is_wider_towards_0_by_its_factor():
     """The test of whether cos·method − sin·none lies above 0, at λ = tan, is 1 + (factor − 1)·cos times as wide."""
-    share = ratio.share_closed(distances=normal([0.3, 0.5], [0.1, 0.05]), significant=True, factor=1.5)
-    alone = ratio.share_closed(distances=normal([0.3, 0.5], [0.1, 0.05]), significant=True)
+    share = ratio.share_closed(distances=normal([3.0, 0.5], [0.5, 0.05]), significant=True, factor=1.5)
+    alone = ratio.share_closed(distances=normal([3.0, 0.5], [0.5, 0.05]), significant=True)
     slope = 1 - share.high
     wider = 1 + 0.5 / np.hypot(1, slope)
-    assert (0.3 - slope * 0.5) / np.hypot(0.1, slope * 0.05) == pytest.approx(wider * 1.959964, rel=1e-3)
+    assert (3 - slope * 0.5) / np.hypot(0.5, slope * 0.05) == pytest.approx(wider * 1.959964, rel=1e-3)
     assert share.low == alone.low
 
 

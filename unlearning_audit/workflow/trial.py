@@ -253,8 +253,7 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     retraining.
 
     The report warns of a method that changed nothing, or that seems to have exchanged the samples to forget with those
-    to keep. The training before
-    takes at most about `SECONDS`.
+    to keep. The training before takes at most about `SECONDS`.
     """
     from unlearning_audit.training.streams import Rows
     from unlearning_audit.workflow.attempt import run_method
