@@ -64,17 +64,7 @@ wildcard_constraints:
 
 
 include: "rules/common.smk"
-include: "rules/external.smk"
-include: "rules/data.smk"
-include: "rules/pretrain.smk"
-include: "rules/splits.smk"
-include: "rules/train.smk"
-include: "rules/selection.smk"
-include: "rules/tune.smk"
-include: "rules/unlearn.smk"
-include: "rules/signals.smk"
-include: "rules/metrics.smk"
-include: "rules/comparisons.smk"
+include: "rules/stages.smk"
 include: "rules/tables.smk"
 include: "rules/report.smk"
 

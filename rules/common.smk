@@ -2,8 +2,9 @@ import threading
 from functools import cache
 from pathlib import Path
 
-from unlearning_audit.study.schema import DISPLAYS
+from unlearning_audit.study.schema import DISPLAYS, OUTPUTS
 from unlearning_audit.workflow.forecast import rates
+from unlearning_audit.workflow.progress import HEAVY
 
 # As many jobs at once as there are GPUs, each on one of its own; with --resources gpu=N, N of them share evenly.
 if GPU and "gpu" not in workflow.global_resources:
@@ -18,14 +19,10 @@ SMALL = len(PLAN.cases) <= 200
 RETRIES = 2 if GPU else None
 
 
-def inputs(stage):
-    """Return the input function of a stage: role → the files of a node's inputs that jobs of their own make."""
-    return lambda wildcards: PLAN.node(stage, wildcards.node).awaited
-
-
-def settings(stage):
-    """Return a function from wildcards to the settings of a stage's script. They count in the key of the node."""
-    return lambda wildcards: PLAN.node(stage, wildcards.node).settings
+def of_node(stage, part):
+    """Return a function from wildcards to a part of the plan's node: "awaited", the inputs that jobs of their own make, or
+    "settings", which count in its key."""
+    return lambda wildcards: getattr(PLAN.node(stage, wildcards.node), part)
 
 
 def place(stage):
@@ -33,6 +30,25 @@ def place(stage):
     own files lie. It takes the inputs, so that Snakemake does not count it as a setting.
     """
     return lambda wildcards, input: PLAN.node(stage, wildcards.node).place
+
+
+def made(stage, files):
+    """Return name → path of what a job of a stage writes. If the study keeps only logits, Snakemake deletes weights after
+    the last job that reads them."""
+    paths = {
+        Path(file).stem: f"results/{stage}/{{node}}/{file}"
+        for file in (*files, "spec.json")
+    }
+    if "models" in paths and PLAN.study.keep == "logits":
+        paths["models"] = temp(paths["models"])
+    return paths
+
+
+def priority(stage):
+    """Return the priority of a stage's jobs; 0 where they make weights that are deleted, so that the jobs that read
+    these come first."""
+    weights = "models.safetensors" in OUTPUTS[stage] and PLAN.study.keep == "logits"
+    return 0 if weights else PRIORITIES.get(stage, 0)
 
 
 def reserved(stage):
@@ -50,13 +66,8 @@ def reserved(stage):
     return {
         "mem_mb": memory,
         "runtime": lambda wildcards, attempt: attempt * rates.MINUTES[stage],
+        **({"gpu": GPU} if stage in HEAVY else {}),
     }
-
-
-def weights(path):
-    """Return ``path``, a file of weights. If the study keeps only logits, Snakemake deletes the file after the last job
-    that reads it."""
-    return temp(path) if PLAN.study.keep == "logits" else path
 
 
 CAPTION = "../resources/captions/shown.rst"
@@ -81,16 +92,6 @@ def protocols(kind):
     table or figure (``kind``) of the study shows."""
     displays = getattr(PLAN.study, f"{kind}s")
     return lambda wildcards: parameters.protocols(PLAN, displays, wildcards[kind])
-
-
-def making(priority):
-    """Return the priority of a rule that makes weights. It is 0 if weights are deleted after the last job that reads them, so
-    that such jobs come first; else ``priority``.
-
-    In all rules, models come before numbers, one stage after another, so that short jobs are left for the end and no core
-    is idle then.
-    """
-    return 0 if PLAN.study.keep == "logits" else priority
 
 
 # Evaluation system → the study of its scenarios alone, which has the same nodes.
@@ -163,10 +164,10 @@ def libraries():
     """Return the modules that the warm process imports for the jobs of this run, those of the first jobs first."""
     from unlearning_audit.plugins import registry
 
-    scripts = {job.rule.script for job in workflow.dag.needrun_jobs()}
-    stages = [rule.script for rule in workflow.rules if rule.script in scripts]
+    needed = {job.rule.name for job in workflow.dag.needrun_jobs()}
+    stages = [r for r in workflow.rules if r.name in needed and r.script]
     modules = ["numpy", "snakemake.script", "scipy.optimize", "pyarrow.parquet"]
-    modules += [Path(script).stem for script in stages if script]
+    modules += [Path(r.script.format(params=r.params)).stem for r in stages]
     for scenario in PLAN.study.scenarios:
         plugins = [("attacks", attack) for attack in scenario.attacks.values()]
         plugins += [("models", scenario.model)] if scenario.model else []

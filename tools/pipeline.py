@@ -1,6 +1,7 @@
-"""Draw the pipeline from the rules and the plan of studies/tour.yaml: uv run python tools/pipeline.py writes the
+"""Draw the pipeline from the scripts and the plan of studies/tour.yaml: uv run python tools/pipeline.py writes the
 file."""
 
+import ast
 import html
 import re
 import sys
@@ -23,10 +24,10 @@ LAST = {"report": ("metrics", "comparisons")}
 
 
 def captions() -> dict[str, str]:
-    """Return rule → the first clause of its docstring."""
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "rules").glob("*.smk")))
-    docstrings = re.findall(r'^rule (\w+):\n    """(.*?)"""', text, re.MULTILINE | re.DOTALL)
-    return {name: re.split(r"[,;:.]", " ".join(docstring.split()), maxsplit=1)[0] for name, docstring in docstrings}
+    """Return script → the first clause of its docstring."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "scripts").glob("*.py"))}
+    docstrings = {name: ast.get_docstring(ast.parse(text)) or "" for name, text in texts.items()}
+    return {name: re.split(r"[,;:.]", " ".join(text.split()), maxsplit=1)[0] for name, text in docstrings.items()}
 
 
 def edges() -> dict[str, set[str]]:

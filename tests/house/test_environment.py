@@ -11,6 +11,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from unlearning_audit.plugins import registry, source
+from unlearning_audit.study.schema import STAGES
 from unlearning_audit.workflow import versions
 
 ROOT = source.SCRIPTS.parent
@@ -39,16 +40,12 @@ def pins(environment):
     return dict(pin.split("==") for pin in pip)
 
 
-def rules():
-    """(rule, environment, script) of every rule that runs a script."""
-    triples = []
-    for path in sorted((ROOT / "rules").glob("*.smk")):
-        for text in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
-            script = re.search(r'script:\n\s+"\.\./scripts/(\w+)\.py"', text)
-            if script:
-                environment = re.search(r'conda:\n\s+"\.\./envs/([\w.]+)"', text)
-                triples.append((text.split(":")[0], environment and environment[1], script[1]))
-    return triples
+def scripts():
+    """(script, environment) of every script that a rule runs."""
+    (scoring,) = re.findall(r"^SCORING = (.*)$", (ROOT / "rules" / "stages.smk").read_text(), re.MULTILINE)
+    names = {path.stem for path in source.SCRIPTS.glob("*.py")} - {"job", "library", "notebook"}
+    training = set(STAGES) - set(ast.literal_eval(scoring))
+    return [(name, "train.yaml" if name in training else "score.yaml") for name in sorted(names)]
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -61,19 +58,11 @@ def test_an_environment_pins_what_the_project_pins(name):
     assert lowest <= tuple(map(int, python.removeprefix("python=").split("."))) < above
 
 
-def test_every_rule_with_a_script_names_an_environment_and_a_script_that_exist():
-    triples = rules()
-    assert {rule for rule, _, _ in triples} >= {"data", "splits", "train", "unlearn", "metrics", "report"}
-    for rule, environment, script in triples:
-        assert environment in ENVIRONMENTS, rule
-        assert (source.SCRIPTS / f"{script}.py").is_file(), rule
-
-
-@pytest.mark.parametrize(("rule", "environment", "script"), rules(), ids=[rule for rule, _, _ in rules()])
-def test_an_environment_has_what_its_scripts_import(rule, environment, script):
+@pytest.mark.parametrize(("script", "environment"), scripts())
+def test_an_environment_has_what_its_scripts_import(script, environment):
     files = [source.SCRIPTS / f"{script}.py"]
     files += [path for kind in LOADED.get(script, ()) for path in (registry.LIBRARY / kind).glob("*.py")]
-    files += (registry.LIBRARY / "report" / "figures").glob("*.py") if script == "figures" else ()
+    files += (registry.LIBRARY / "report" / "figures").glob("*.py") if script == "figure" else ()
     imported = {name.split(".")[0] for path in source.modules(*files) for name in imports(path)}
     local = {path.stem for path in source.SCRIPTS.glob("*.py")} | {"unlearning_audit"}
     external = imported - local - set(sys.stdlib_module_names)

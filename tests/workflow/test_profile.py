@@ -1,7 +1,6 @@
 """Rules ask a cluster for what the forecast's rates say, and for more with every attempt."""
 
 import importlib.util
-import re
 
 import pytest
 import yaml
@@ -21,21 +20,6 @@ GROUPED = ("metrics",)
 SPEC = importlib.util.spec_from_file_location("scoring_benchmark", ROOT / "tests/benchmarks/scoring.py")
 benchmark = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(benchmark)
-
-
-def reserved() -> dict[str, str]:
-    """Rule → the stage whose memory and time it asks for, of all rules that are submitted."""
-    requests = {}
-    for path in sorted((ROOT / "rules").glob("*.smk")):
-        for text in re.split(r"^rule ", path.read_text(), flags=re.MULTILINE)[1:]:
-            if request := re.search(r'^        \*\*reserved\("(\w+)"\),$', text, re.MULTILINE):
-                requests[text.split(":")[0]] = request[1]
-    return requests
-
-
-def test_every_stage_asks_for_what_the_rates_of_the_forecast_say():
-    gather = ("collect", "verdicts", "tuning", "figure", "meta", "report")
-    assert reserved() == {stage: stage for stage in STAGES} | dict.fromkeys(gather, "comparisons")
 
 
 def test_rates_are_of_every_stage():

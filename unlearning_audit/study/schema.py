@@ -26,11 +26,23 @@ Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=LO
 #: Fields that say where a data source is or whether it is downloaded, and do not change any sample.
 PLACES = ("data_dir", "download", "path", "file")
 
-#: Folders of results that belong to all studies.
-STAGES = (
-    "external", "data", "pretrain", "splits", "train", "selection", "tune", "unlearn", "signals",
-    "metrics", "comparisons",
-)  # fmt: skip
+#: Stage → the files that each of its jobs writes, in its folder of results, beside spec.json.
+OUTPUTS = {
+    "external": ("data.npz", "membership.npz", "logits.npz"),
+    "data": ("data.npz",),
+    "pretrain": ("models.safetensors",),
+    "splits": ("membership.npz",),
+    "train": ("models.safetensors", "logits.npz"),
+    "selection": ("selection.npz",),
+    "tune": ("chosen.json", "trials.csv"),
+    "unlearn": ("models.safetensors", "logits.npz"),
+    "signals": ("signals.npz",),
+    "metrics": ("scores.parquet", "metrics.csv", "effects.npz", "records.csv"),
+    "comparisons": ("verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"),
+}
+
+#: Stages in their order; their folders of results belong to all studies.
+STAGES = tuple(OUTPUTS)
 
 #: Rule → the tables and figures that it makes for every study. Every study also has the table headline.
 DISPLAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

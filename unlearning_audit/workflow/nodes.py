@@ -16,7 +16,7 @@ from typing import Any
 from unlearning_audit.plugins import registry, source
 from unlearning_audit.store.folders import OF_JOB
 from unlearning_audit.study.choice import Plugin
-from unlearning_audit.study.schema import STAGES, Scenario, Study
+from unlearning_audit.study.schema import OUTPUTS, STAGES, Scenario, Study
 
 ROOT = "results"
 
@@ -163,16 +163,15 @@ class Plan:
         label: str,
         settings: dict[str, Any],
         inputs: dict[str, list[Node]],
-        outputs: tuple[str, ...],
         plugins: Sequence[tuple[str, Plugin]] = (),
         place: dict[str, Any] | None = None,
         within: Node | None = None,
     ) -> Node:
         """Add a node with these settings and inputs to the plan, unless it has it already, and return it.
 
-        ``label``: the node's name without its key. ``inputs``: role (`ROLES`) → nodes. ``outputs``: names of its
-        files, without the spec. ``plugins``: the kind and choice of each plug-in that the job loads. ``place``: facts
-        for the job that do not change results, such as paths. ``within``: the node whose job makes this one too; it is
+        ``label``: the node's name without its key. ``inputs``: role (`ROLES`) → nodes. ``plugins``: the
+        kind and choice of each plug-in that the job loads. ``place``: facts for the job that do not change results,
+        such as paths. ``within``: the node whose job makes this one too; it is
         ignored if that job is done without this node, or if this node had a job of its own before.
         """
         name = f"{label}-{self.key(stage, settings, inputs, plugins)}"
@@ -189,7 +188,7 @@ class Plan:
                 # Settings are sorted, as for the key. Snakemake takes settings in another order for different ones.
                 stage, name, _read(json.dumps(settings, sort_keys=True)),
                 files,
-                {Path(output).stem: f"{folder}/{output}" for output in (*outputs, "spec.json")},
+                {Path(output).stem: f"{folder}/{output}" for output in (*OUTPUTS[stage], "spec.json")},
                 {parent.name: parent for group in inputs.values() for parent in group},
                 {name: value for name, value in place.items() if name not in OF_JOB or value},
                 awaited, within,

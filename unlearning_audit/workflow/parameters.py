@@ -116,7 +116,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
     """Return the settings of the study's table ``name``: the evaluations that it shows, the caption, published numbers
     and the digest of code. Every study has the table "headline"."""
     if name == "headline":
-        return {**_headline(plan), "code": code("tables")}
+        return {**_headline(plan), "code": code("table")}
     wish = plan.study.tables[name]
     bounds = [registry.source_file("metrics", metric) for metric in registry.defining("metrics", "lower_bound")]
     return {
@@ -126,7 +126,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
         **own_metrics(plan),
         "caption": caption("table"),
         "published": content("published/published.csv"),
-        "code": code("tables", *bounds),
+        "code": code("table", *bounds),
     }
 
 
@@ -167,7 +167,7 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
         "cases": [{**described(case), "files": _drawn_from(wish.kind, case)} for case in shown],
         **own_metrics(plan),
         "caption": caption(wish.kind),
-        "code": code("figures", registry.source_file("report/figures", wish.kind)),
+        "code": code("figure", registry.source_file("report/figures", wish.kind)),
     }
 
 

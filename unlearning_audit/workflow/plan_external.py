@@ -54,7 +54,6 @@ class External(Judged):
             plugins += [("data", options.data), ("models", model)]
         return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{label}", settings, {},
-            ("data.npz", "membership.npz", "logits.npz"),
             [(part, Plugin(entry["name"], entry.get("file"), {})) for part, entry in plugins],
             place={"files": {name: str(path) for name, path in files.items()}},
         )  # fmt: skip

@@ -120,7 +120,7 @@ class Models:
             "selection", batches[0][1].name.rsplit("-", 2)[0],
             {"metric": metric, "options": self.scenario.metrics[metric].options},
             {"data": [data], "splits": [s for s, _ in batches], "originals": [t for _, t in batches]},
-            ("selection.npz",), [("metrics", Plugin(metric, None, {}))],
+            [("metrics", Plugin(metric, None, {}))],
         )  # fmt: skip
 
     @functools.cached_property
@@ -149,7 +149,7 @@ class Models:
         label = choice.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
         return self.plan.add(
-            "data", label, settings, {}, ("data.npz",), [("data", choice)],
+            "data", label, settings, {}, [("data", choice)],
             place={
                 "file": choice.file, "where": f"scenarios.{self.scenario.name}.data",
                 "terms": terms(choice), "contents": source.contents(None, files), **places,
@@ -209,7 +209,7 @@ class Models:
             {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
              "seed": self.seed, **step},
             {"data": [data], "selection": self._selected},
-            ("membership.npz",), [("protocols", protocol)],
+            [("protocols", protocol)],
             place={"file": protocol.file, "where": f"scenarios.{self.scenario.name}.protocol",
                    "terms": terms(protocol)},
         )  # fmt: skip
@@ -235,7 +235,7 @@ class Models:
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
              **self._weights()},
             {"data": [data], "splits": requests[:1], "base": self._base(data)},
-            ("models.safetensors", "logits.npz"), [("models", scenario.model)], place=self._on(),
+            [("models", scenario.model)], place=self._on(),
         )  # fmt: skip
         return requests[-1], train
 
@@ -282,7 +282,7 @@ class Models:
         settings = {"model": model.name, "options": model.options, "recipe": model.options["base"],
                     "seed": self.study.seed, **self._weights()}  # fmt: skip
         return [self.plan.add(
-            "pretrain", label, settings, {"data": [data]}, ("models.safetensors",), [("models", model)],
+            "pretrain", label, settings, {"data": [data]}, [("models", model)],
             place={**self._on(), "where": f"scenarios.{self.scenario.name}.model"},
         )]  # fmt: skip
 
@@ -321,7 +321,7 @@ class Models:
                 "signals", f"{node.label}-{signal}",
                 {**{name: node.settings[name] for name in ("model", "options", "recipe")}, "signal": signal, **more},
                 {"data": [data], "splits": [memberships], "models": [node]},
-                ("signals.npz",), [("models", self.scenario.model), ("signals", Plugin(signal, None, {}))],
+                [("models", self.scenario.model), ("signals", Plugin(signal, None, {}))],
                 place=self._on(), within=node,
             )
             for signal, more in signals.items()
@@ -392,7 +392,7 @@ class Models:
             "tune", f"{train.label}-{method_label(method, name)}", settings,
             {"data": [data], "splits": [splits], "trained": [train], "originals": [train], "retrained": [retrained],
              "base": self._base(data)},
-            ("chosen.json", "trials.csv"), plugins, place=self._on(method),
+            plugins, place=self._on(method),
         )  # fmt: skip
 
     def _asked_of_trials(self, objective: str) -> tuple[dict[str, Plugin], dict[str, Plugin]]:
@@ -444,6 +444,6 @@ class Models:
             "unlearn", "-".join([train.label, *step, method_label(method, name)]), settings,
             {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data), "tuned": [*tuned],
              "like": [*like]},
-            ("models.safetensors", "logits.npz"), [("models", self.scenario.model), ("methods", method)],
+            [("models", self.scenario.model), ("methods", method)],
             place=self._on(method),
         )  # fmt: skip

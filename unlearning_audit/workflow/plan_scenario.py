@@ -123,7 +123,6 @@ class Judged(Models):
         settings = {"attacks": entries(attacks), "metrics": entries(metrics), **numbers}
         return self.plan.add(
             "metrics", label, settings, {**inputs, **asked},
-            ("scores.parquet", "metrics.csv", "effects.npz", "records.csv"),
             [plugin for kind, chosen in (("attacks", attacks), ("metrics", metrics)) for of in chosen.values()
              for plugin in ((kind, of), *_signals_of(kind, of))],
             place={"attacks": {**self._own_files("attacks"), "keys": of_attacks},
@@ -167,10 +166,7 @@ class Judged(Models):
             **({"shams": self.shams} if self.shams else {}),
         }  # fmt: skip
         nodes = [judged[name] for name in names]
-        compared = self.plan.add(
-            "comparisons", label, settings, {"metrics": nodes, "effects": nodes},
-            ("verdicts.csv", "distances.csv", "ranks.csv", "resolution.csv"),
-        )  # fmt: skip
+        compared = self.plan.add("comparisons", label, settings, {"metrics": nodes, "effects": nodes})
         self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
 
     def _asked_again(

@@ -1,0 +1,43 @@
+# A rule for each stage that makes models and numbers. `scripts/` has a file of the same name, which says what is made;
+# `workflow/nodes.py` has the roles of inputs. What a job reads and writes stands in the plan; `{node}` is a label (data,
+# protocol, model, blocks, method) and the key.
+# Models come before numbers, one stage after another, so that short jobs are left for the end and no core is idle then.
+PRIORITIES = {
+    "data": 8,
+    "splits": 7,
+    "pretrain": 6,
+    "train": 6,
+    "selection": 5,
+    "tune": 5,
+    "unlearn": 4,
+    "signals": 3,
+    "comparisons": 2,
+}
+# Stages that score alone have an environment without torch.
+SCORING = "splits", "selection", "metrics", "comparisons"
+
+
+for stage, files in OUTPUTS.items():
+
+    rule:
+        """Make the files of one job of the plan by the script of this name."""
+        name:
+            stage
+        input:
+            unpack(of_node(stage, "awaited")),
+        output:
+            **made(stage, files),
+        log:
+            f"results/{stage}/{{node}}/log.txt",
+        priority: priority(stage)
+        retries: RETRIES if stage in HEAVY else None
+        conda:
+            f"../envs/{'score' if stage in SCORING else 'train'}.yaml"
+        resources:
+            **reserved(stage),
+        params:
+            stage=stage,
+            settings=of_node(stage, "settings"),
+            place=place(stage),
+        script:
+            "../scripts/{params.stage}.py"
