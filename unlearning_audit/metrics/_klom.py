@@ -57,7 +57,7 @@ def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> di
     if both is None:
         return {}
     pair = _deciding(both, options)
-    if len(pair) < 3 or pair.shape[-1] < 2:
+    if len(pair) == 1 or pair.shape[-1] < 2:
         return {}
     value, influence = jackknife.of_means(per_sample=pair, combine=np.subtract)
     unit = np.arange(len(value))

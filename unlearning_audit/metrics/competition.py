@@ -139,7 +139,7 @@ def over_null(sides: _null.Sides, index: np.ndarray, options: Options, rng: np.r
         return {}
     h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
     h, null, _, _ = _null.with_null(sides, h, options, rng)
-    if len(h) < 3 or h.shape[1] < 2 or not stands(null):
+    if len(h) == 1 or h.shape[1] < 2 or not stands(null):
         return {}
     value, influence = jackknife.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
     metric, unit = "forgetting_quality_over_null", np.arange(len(value))
