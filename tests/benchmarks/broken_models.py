@@ -7,12 +7,13 @@ by which every label leads; the audited ones have that of their kind or less.
 """
 
 import argparse
-import csv
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "helpers"))
@@ -20,6 +21,8 @@ sys.path.insert(0, str(ROOT / "tests" / "helpers"))
 from unlearning_audit.comparisons import distances  # noqa: E402
 from unlearning_audit.metrics import accuracy  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
+
+from common import markdown  # noqa: E402
 from verdict_worlds import CLASSES, case  # noqa: E402
 
 MARGINS, SAMPLES = Margins().model_dump(), 240
@@ -82,20 +85,14 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=1000)
     parser.add_argument("--to", type=Path, default=ROOT / "resources" / "measured" / "verdicts")
     options = parser.parse_args()
-    table = ["| " + " | ".join(HEADS) + " |", "|---" * len(HEADS) + "|"]
-    with (options.to / "broken.csv").open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for skill in SKILLS:
-            for size in SIZES:
-                alike = shares(skill, *size, audits=options.audits)
-                destroyed = shares(skill, *size, audits=options.audits // 5, lost=LOST)
-                line = [skill, *size, *alike, *destroyed]
-                writer.writerow(line)
-                file.flush()
-                table.append("| " + " | ".join(map(str, line)) + " |")
-    (options.to / "broken.md").write_text("\n".join(table) + "\n")
-    print("\n".join(table))
+    lines = []
+    for skill, size in product(SKILLS, SIZES):
+        alike = shares(skill, *size, audits=options.audits)
+        destroyed = shares(skill, *size, audits=options.audits // 5, lost=LOST)
+        lines.append([skill, *size, *alike, *destroyed])
+        print(lines[-1], flush=True)
+    pd.DataFrame(lines, columns=COLUMNS).to_csv(options.to / "broken.csv", index=False)
+    markdown(options.to / "broken.md", HEADS, lines)
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ import argparse
 import io
 import logging
 import sys
-import time
 import warnings
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
@@ -29,6 +29,8 @@ from unlearning_audit.plugins import registry
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
+
+from common import by_turns, clocked, told
 
 #: Samples that are to be forgotten.
 FORGOTTEN = 180
@@ -75,11 +77,8 @@ def trained(models: int) -> tuple[ModelStack, Rows, Rows]:
 
 def seconds(stack: ModelStack, forget: Rows, retain: Rows, method, options) -> float:
     """Processor time of one model's unlearning."""
-    changed = stack.copy()
-    start = time.process_time()
     with redirect_stdout(io.StringIO()):  # authors' code prints as it goes
-        method.unlearn(changed, forget, retain, options)
-    return (time.process_time() - start) / len(stack)
+        return clocked(method.unlearn, stack.copy(), forget, retain, options) / len(stack)
 
 
 def main() -> None:
@@ -102,13 +101,8 @@ def main() -> None:
         library = (stack, forget, retain, method, method.Options(**options))
         file = str(arguments.sources / path)
         published = (*two_models, classic, classic.Options(file=file, function=function, **fields))
-        spent = np.array([[seconds(*way) for way in (library, published)] for _ in range(1 + arguments.repeats)])[1:]
-        ratio = spent[:, 1] / spent[:, 0]
-        print(
-            f"{name:31} here {1e3 * np.median(spent[:, 0]):8.2f} ms  theirs {1e3 * np.median(spent[:, 1]):8.2f} ms  "
-            f"theirs/here {np.median(ratio):.1f} [{ratio.min():.1f}, {ratio.max():.1f}]",
-            flush=True,
-        )
+        ways = {"theirs": partial(seconds, *published), "here": partial(seconds, *library)}
+        print(f"{name:31} {told(by_turns(ways, arguments.repeats))}", flush=True)
 
 
 if __name__ == "__main__":

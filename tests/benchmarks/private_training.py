@@ -2,9 +2,9 @@
 
     python tests/benchmarks/private_training.py [--runs 3] [--models mlp resnet20 ...] [--device cuda --epochs 20]
 
-Random images. A line for each network: seconds of a processor, or by the clock on a card, for a step of a model by
-Opacus and here, the least of some runs in turn, their ratio, and the largest difference of any weight in double
-precision. What is done once, such as recording steps, counts, so a card needs more epochs.
+Random images. A line for each network: time of a processor, or by the clock on a card, for a step of a model by
+Opacus and here, and the largest difference of any weight in double precision. What is done once, such as recording
+steps, counts, so a card needs more epochs.
 """
 
 import argparse
@@ -29,6 +29,8 @@ from unlearning_audit.training import private
 from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
+
+from common import by_turns, clocked, told
 
 NOISE = 1.0
 
@@ -76,7 +78,6 @@ def main() -> None:
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", "Full backward hook is firing")
     recipe = Recipe(optimiser="rmsprop", lr=0.01, batch_size=256, epochs=arguments.epochs, dp={"epsilon": 50})
-    on = {"device": arguments.device}
     clock = time.process_time if arguments.device == "cpu" else time.perf_counter
     for name in arguments.models:
         network, options, shape, models, samples = CASES[name]
@@ -84,26 +85,27 @@ def main() -> None:
         rng = np.random.default_rng(0)
         x, y = rng.integers(0, 256, (samples, *shape), dtype=np.uint8), rng.integers(0, 10, samples)
         rows = Rows(np.tile(np.arange(samples), (models, 1)))
-        seconds = {by_opacus: [], here: []}
-        for _ in range(arguments.runs):
-            for train, times in seconds.items():
-                stack = ModelStack.create(build, x, y, range(models), recipe=recipe, **on)
-                start = clock()
+        create = partial(ModelStack.create, build, x, y, range(models), device=arguments.device)
+
+        def seconds(train, create=create, rows=rows) -> float:
+            stack = create(recipe=recipe)
+
+            def run() -> None:
                 train(stack, rows)
                 if arguments.device != "cpu":
                     torch.cuda.synchronize()
-                times.append(clock() - start)
-        short = recipe.model_copy(update={"epochs": 2})
-        double = [
-            ModelStack.create(build, x, y, range(models), recipe=short, **on, dtype=torch.float64) for _ in seconds
-        ]
-        for train, stack in zip(seconds, double, strict=True):
+
+            return clocked(run, clock=clock)
+
+        ways = {"Opacus": partial(seconds, by_opacus), "here": partial(seconds, here)}
+        steps = models * recipe.epochs * private.steps_per_epoch(samples, recipe.batch_size)
+        spent = {way: values / steps for way, values in by_turns(ways, arguments.runs).items()}
+        double = [create(recipe=recipe.model_copy(update={"epochs": 2}), dtype=torch.float64) for _ in ways]
+        for train, stack in zip((by_opacus, here), double, strict=True):
             train(stack, rows)
         first, second = (stack.parameters for stack in double)
         gap = max(float((first[name] - second[name]).abs().max()) for name in first)
-        steps = models * recipe.epochs * private.steps_per_epoch(samples, recipe.batch_size)
-        opacus, ours = (min(times) / steps for times in seconds.values())
-        print(f"{name}: {opacus * 1e3:.1f} ms, here {ours * 1e3:.1f} ms, {opacus / ours:.2f} times; differ {gap:.0e}")
+        print(f"{name:9} {told(spent)}  differ {gap:.0e}", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,16 +4,17 @@ Run: PYTHONPATH=scripts:tests/helpers python tests/benchmarks/verdict_rates.py [
 """
 
 import argparse
-import csv
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from unlearning_audit.stats import Estimate, decide, rank_sets, ratio, resolution
 from unlearning_audit.stats.paired import Distances
 
 from audit_worlds import World
+from common import markdown
 
 #: True distances in standard errors of one method: four that are retraining, two at the margin (near and far), one half
 #: way between, and none.
@@ -126,14 +127,10 @@ def rates(name: str, audits: int, rng: np.random.Generator) -> dict[str, str | i
 def write_tables(to: Path, rows: list[dict], audits: int) -> None:
     """Keep the rows as rates.csv, and as rates.md with what was promised and what the columns mean."""
     to.mkdir(parents=True, exist_ok=True)
-    with (to / "rates.csv").open("w", newline="") as file:
-        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-    lines = [COLUMNS, ["---"] * len(COLUMNS), *([row[key] for key in COLUMNS] for row in rows)]
+    pd.DataFrame(rows, columns=COLUMNS).to_csv(to / "rates.csv", index=False)
+    lines = [[row[key] for key in COLUMNS] for row in rows]
     lines.append(["promised", *[""] * 4, *PROMISES.values(), "", "", ""])
-    text = "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
-    (to / "rates.md").write_text(text + NOTE.format(audits=audits, error=(0.0475 / audits) ** 0.5))
+    markdown(to / "rates.md", COLUMNS, lines, NOTE.format(audits=audits, error=(0.0475 / audits) ** 0.5))
 
 
 def main() -> None:
@@ -144,8 +141,8 @@ def main() -> None:
     options = parser.parse_args()
     stored, rows, start = {}, [], time.perf_counter()
     if (options.to / "rates.csv").exists():
-        with (options.to / "rates.csv").open(newline="") as file:
-            stored = {row["shape"]: row for row in csv.DictReader(file) if row["audits"] == str(options.audits)}
+        table = pd.read_csv(options.to / "rates.csv", dtype=str, keep_default_na=False).to_dict("records")
+        stored = {row["shape"]: row for row in table if row["audits"] == str(options.audits)}
     for seed, name in enumerate(SHAPES):
         if name not in stored:
             entry = rates(name, options.audits, np.random.default_rng([0, seed]))

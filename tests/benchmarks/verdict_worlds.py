@@ -10,12 +10,12 @@ Forecasts and shares closed, which no verdict rests on, are left out.
 """
 
 import argparse
-import csv
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "helpers"))
@@ -28,6 +28,7 @@ from unlearning_audit.evaluation.evaluation import Evaluation  # noqa: E402
 from unlearning_audit.evaluation.reference import Reference  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
+from common import markdown  # noqa: E402
 from folder_cases import parts as effects  # noqa: E402
 from held_answers import Held  # noqa: E402
 from swap_games import layout  # noqa: E402
@@ -35,6 +36,7 @@ from swap_games import layout  # noqa: E402
 MARGINS = Margins().model_dump()
 SETTINGS = {"metrics": {"competition": {"groups": 8}}}
 SAMPLES, CLASSES = 240, 4
+SIZE = ("world", "audited", "retrained", "audits")
 #: What is counted in a cell, and under which head readers see it.
 WORDS = ("distinguishable", "equivalent", "nothing_to_find", "no_yardstick", "none_found")
 HEADS = {
@@ -183,30 +185,23 @@ def audit(name: str, audited: int, retrained: int, seed: int) -> dict[str, dict]
 
 def read(path: Path) -> dict[tuple, dict]:
     """World and sizes → the counts that were made so far."""
-    lines = {}
-    if path.exists():
-        with path.open(newline="") as file:
-            for line in csv.DictReader(file):
-                audits = int(line["audits"])
-                sums = {word: round(float(line[word]) * audits) for word in WORDS}
-                lines[line["world"], int(line["audited"]), int(line["retrained"])] = {"audits": audits, **sums}
-    return lines
+    if not path.exists():
+        return {}
+    return {
+        (line["world"], line["audited"], line["retrained"]):
+            {"audits": line["audits"], **{word: round(line[word] * line["audits"]) for word in WORDS}}
+        for line in pd.read_csv(path).to_dict("records")
+    }  # fmt: skip
 
 
 def write(path: Path, lines: dict[tuple, dict]) -> None:
     """Both tables: shares for programs, and the same for readers."""
-    table = ["| world | audited | retrained | audits | " + " | ".join(HEADS) + " |", "|---" * (4 + len(HEADS)) + "|"]
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["world", "audited", "retrained", "audits", *WORDS])
-        for cell in [cell for cell in CELLS if cell in lines]:
-            audits = lines[cell]["audits"]
-            shares = {word: round(lines[cell][word] / audits, 4) for word in WORDS}
-            writer.writerow([*cell, audits, *shares.values()])
-            table.append(
-                "| " + " | ".join(map(str, [*cell, audits, *(shares[word] for word in HEADS.values())])) + " |"
-            )
-    path.with_suffix(".md").write_text("\n".join(table) + "\n")
+    counted = [(*cell, *lines[cell].values()) for cell in CELLS if cell in lines]
+    table = pd.DataFrame(counted, columns=[*SIZE, *WORDS])
+    table[[*WORDS]] = (table[[*WORDS]].T / table["audits"]).T.round(4)
+    table.to_csv(path, index=False)
+    shown = table[[*SIZE, *HEADS.values()]].astype(object).to_numpy()
+    markdown(path.with_suffix(".md"), [*SIZE, *HEADS], shown)
 
 
 def counts(name: str, audited: int, retrained: int, seed: int) -> dict[str, int]:

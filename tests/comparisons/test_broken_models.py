@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-import broken_models
 import numpy as np
 import pytest
 from scipy import stats as reference
 from unlearning_audit.comparisons import distances
 from unlearning_audit.evaluation.effects import single
 from unlearning_audit.metrics import accuracy
+
+import broken_models
 
 AUDITS = 200
 

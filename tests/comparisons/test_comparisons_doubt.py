@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import verdict_worlds as worlds
 from scipy.stats import binom
 from unlearning_audit import stats
 from unlearning_audit.comparisons import distances, retrained, sensitivity, verdicts
 from unlearning_audit.evaluation.effects import DecisionRule, single
 from unlearning_audit.stats import decide
 
+import verdict_worlds as worlds
 from comparison_cases import MARGINS, compare, scenario
 from folder_cases import parts as effects
 

@@ -115,13 +115,5 @@ def test_error_rates_are_claimed_as_simulated_worlds_show_them():
     assert f"equivalent in {equivalent} of {audits}" in measured
 
 
-def test_audits_from_files_to_verdicts_are_counted_as_the_page_says():
-    rows = lines("verdicts/audits.csv")
-    wrong = sum(line["mine"] in ("distinguishable", "over_unlearned") for line in rows)
-    page = re.sub(r"\s+", " ", (ROOT / "docs/evidence.md").read_text(encoding="utf-8"))
-    assert f"distinguishable in {wrong} of {len(rows)} audits" in page
-    assert binomtest(wrong, len(rows), 0.05, "greater").pvalue > 0.05
-
-
 def test_no_shape_is_distinguishable_more_often_than_promised():
     assert max(float(line["false_distinguishable"]) for line in lines("verdicts/rates.csv")) <= 0.05

@@ -6,7 +6,6 @@ import contextlib
 import logging
 
 import numpy as np
-import pretended_matrix as matrix
 import pytest
 import torch
 from torch import nn
@@ -20,6 +19,7 @@ from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows, Stream, balanced_labels
 
+import pretended_matrix as matrix
 import stack_cases as cases
 import text_cases
 from pretended_card import UNREPEATABLE, pretended

@@ -367,7 +367,7 @@ def choose(model: nn.Module, backend: str = "auto", device: str = "cpu") -> Stac
     """Return the engine for ``model``: the one that ``backend`` names ("stacked" or "serial"), or the faster one
     ("auto").
 
-    Measured on CPUs (tests/benchmarks/stacking.py): stacking two to eight models makes a chain of 9,000 weights 1.4 to
+    Measured on CPUs (tests/benchmarks/loops.py): stacking two to eight models makes a chain of 9,000 weights 1.4 to
     3.4 times as fast, and one of 180,000 weights 10 to 25 % faster; above 300,000 it gains almost nothing. Convolutions
     become slower. On a GPU, kernel launches limit chains of any size, so all models of a job are stacked.
     """
