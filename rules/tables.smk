@@ -52,3 +52,10 @@ for name, (category, level, further) in SHOWN.items():
             settings=asks(getattr(parameters, name), *of),
         script:
             "../scripts/{params.stage}.py"
+
+
+# `snakemake --list-rules` describes a rule by the first sentence of its script.
+for listed in workflow.rules:
+    if listed.name in {*OUTPUTS, *SHOWN}:
+        text = Path(HERE, "scripts", f"{listed.name}.py").read_text(encoding="utf-8")
+        listed.docstring = " ".join(text.split('"""')[1].partition("\n\n")[0].split())
