@@ -89,15 +89,13 @@ include: "rules/systems.smk"
 
 
 onstart:
-    from unlearning_audit.workflow import advice, announcement
+    from unlearning_audit.workflow import announcement
 
     if WARM:
         server = os.environ.get(warm.SWITCH) or warm.start(
             f"{HERE}/scripts", libraries()
         )
         shell.prefix(warm.prefix(server))
-    if workflow.local_exec and (remark := advice.slow_precision(PLAN)):
-        print(f"Slow: {remark}", file=sys.stderr)
     small = workflow.local_exec and announcement.small(PLAN) and not GPU
     counts = workflow.dag.stats()[1]
     logger.info(

@@ -105,25 +105,16 @@ WRONG = [
     ("tables/one", "{title: x, metric: [q, auc], scenarios: [clean], layout: rankings}", "tables.one: metric must be "
      "one, or left out, with the layout rankings"),
     ("tables/headline", "{title: x, metric: q, scenarios: [clean]}", "tables.headline: must have another name; every"),
-    ("tables/one/where", "{pair: 1, role: tset}", "tables.one.where.role: there is no role 'tset', did you mean"),
     ("figures/two/axis", "", "figures.two.axis: is missing; name one of size"),
     ("figures/two", "{kind: axis, title: a, scenarios: [clean]}", "figures.two.axis: is missing; these scenarios have"),
     ("figures/two/kind", "quality", "figures.two.axis: has no effect with the kind quality; leave it out"),
     ("figures/two", "{kind: phi, title: a, scenarios: [clean], attack: adaptive}", "figures.two.attack: has no effect"),
 ]
 
-MULTISTEP = ("defaults/recipe/schedule", "multistep")
 PRIVATE = ("defaults/recipe/dp", "{epsilon: 8}")
 
 #: several edits, how the sentence begins
 CONTRADICTORY = [
-    ([MULTISTEP, ("defaults/recipe/milestones", "[3]")], "scenarios.clean.recipe.milestones: must be less than epochs"),
-    ([("defaults/methods/neggrad", "{epochs: 2, schedule: multistep, milestones: [2]}")],
-     "scenarios.clean.methods.neggrad.milestones: must be less than epochs (2), found 2"),
-    ([("defaults/protocol", "{name: competition, share: 0.1, blocks: 1, models_per_block: 1}"),
-      ("defaults/attacks", "[]")],
-     "scenarios.clean.protocol: must give at least 2 models in all for the metric 'competition', found 1 (blocks: "
-     "1, models_per_block: 1); raise blocks or models_per_block"),
     ([PRIVATE, ("defaults/recipe/record_updates", "true")], "defaults.recipe: record_updates True cannot be combined"),
     ([("scenarios/size/vary", "{recipe.dp.epsilon: [8, .inf]}"), ("defaults/model", "{name: cnn}")],
      "scenarios.size.model.norm: must not be batch with recipe.dp, which clips samples one by one; use"),

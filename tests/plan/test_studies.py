@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
-from unlearning_audit.study import checks, reading
+from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
 from external_cases import GOOD, save
-from plan_cases import BASE, changed
 
 ROOT = Path(__file__).parents[2]
 TRAINED = sorted(path for path in (ROOT / "studies").glob("*.yaml") if path.stem != "external")
@@ -21,36 +20,12 @@ def test_a_shipped_study_plans_every_method_of_every_scenario(path):
     assert len(whole.cases) == sum(len(scenario.methods) for scenario in study.scenarios)
     assert set(whole.nodes["metrics"]) >= {Path(case.metrics).parent.name for case in whole.cases}
     assert study.tables
-    for kind in ("tables", "figures"):
-        assert not any(checks.without_numbers(kind, *item, study.scenarios) for item in getattr(study, kind).items())
 
 
 def test_the_template_of_imported_logits_is_a_study(workdir):
     save("my_logits/target", **GOOD)
     whole = plan.make(reading.read(*reading.load([ROOT / "studies/external.yaml"])))
     assert [len(whole.nodes[stage]) for stage in ("external", "metrics")] == [1, 1]
-
-
-PRIVATE = {"recipe": {"epochs": 3, "lr": 0.1, "dp": {"epsilon": 8, "delta": 1.0e-3}}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "wish", "scenario", "reason"),
-    [
-        ("tables", {"metric": "lower_bound"}, {}, "lower_bound needs private training, and main has no recipe.dp"),
-        ("tables", {"metric": ["lower_bound", "q"]}, {}, ""),
-        ("tables", {"metric": "lower_bound"}, PRIVATE, ""),
-        ("figures", {"kind": "efficacy"}, {}, "no metric of main computes efficacy or efficacy_upper_bound"),
-        ("figures", {"kind": "efficacy"}, {"metrics": {"efficacy_on_pairs": {}}}, ""),
-        ("figures", {"kind": "pairs"}, {}, ""),
-    ],
-)
-def test_what_will_hold_no_number_is_said(kind, wish, scenario, reason):
-    display = {"title": "Mine", "scenarios": ["main"], **wish}
-    edits = {"tables": {}, "figures": {}, kind: {"mine": display}, "scenarios/main": scenario}
-    study = reading.read(changed(BASE, edits), "study.yaml")
-    sentence = f"{kind}.mine will be empty, because {reason}." if reason else ""
-    assert checks.without_numbers(kind, "mine", getattr(study, kind)["mine"], study.scenarios) == sentence
 
 
 def test_the_swap_study_has_the_settings_of_the_paper():

@@ -76,8 +76,6 @@ def test_the_layer_that_set_a_field_is_blamed():
     """A wrong value is found where it is written, not where it is used."""
     bad = ("scenarios/size/vary", "{depth: {deep: {model: {hidden: [0]}}, flat: {}}}")
     assert sentence(changed(bad)).startswith("config.yaml: scenarios.size.vary.depth.deep.model.hidden.0: must be at ")
-    hidden = changed(("defaults/recipe/lr", "x"), ("scenarios", "{a: {recipe: {lr: 0.1}}}"))
-    assert sentence(hidden).startswith("config.yaml: defaults.recipe.lr: must be a number")
     partial = changed(("defaults/data", "{name: arrays}"), ("scenarios", "{a: {data: {path: x}}}"))
     assert "scenarios.a.data.path: 'x' does not exist" in sentence(partial)
 

@@ -60,9 +60,7 @@ def run(words: Words = None) -> None:
     file, further = study_of(words)
     plan = planned(file)
     from unlearning_audit.report import ending
-    from unlearning_audit.workflow import trial
 
-    trial.checkpoints(plan)
     folder = Path("results", plan.study.name)
     before = _times(folder)
     code = snakemake(file, further)
@@ -176,10 +174,8 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         return
     plan = planned(file)
     from unlearning_audit.report import lookup, outlook
-    from unlearning_audit.study import checks
-    from unlearning_audit.workflow import advice, announcement, trial
+    from unlearning_audit.workflow import announcement
 
-    trial.checkpoints(plan)
     study = plan.study
     missing = [node for node in plan.all() if not node.within and not Path(node.outputs["spec"]).exists()]
     jobs, to_make = announcement.jobs(plan, plan.all()), announcement.jobs(plan, missing)
@@ -189,14 +185,9 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         {"scenario": s.name, "protocol": s.protocol.name, "methods": list(s.methods), "attacks": list(s.attacks)}
         for s in {s.name: s for s in study.scenarios}.values()
     ]
-    remarks = list(filter(None, (
-        checks.without_numbers(kind, name, display, study.scenarios)
-        for kind, displays in (("tables", study.tables), ("figures", study.figures))
-        for name, display in displays.items()
-    )))  # fmt: skip
     prospect = outlook.records(plan)
     if as_json:
-        facts = {"file": file, "study": study.name, "scenarios": scenarios, "remarks": remarks, "jobs": jobs,
+        facts = {"file": file, "study": study.name, "scenarios": scenarios, "jobs": jobs,
                  "to_make": to_make, "models": plan.models, "outlook": prospect}  # fmt: skip
         print(json.dumps(lookup.finite(facts)))
         return
@@ -204,15 +195,11 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     for one in scenarios:
         attacks = f", {_plural(len(one['attacks']), 'attack')}" if one["attacks"] else ""
         print(f"  {one['scenario']}: {one['protocol']} with {', '.join(one['methods'])}{attacks}")
-    for remark in remarks:
-        print(f"  {remark}")
     models = f", up to {_plural(plan.models, 'model')} trained or unlearned" if plan.models else ""
     count, rest = sum(jobs.values()), sum(to_make.values())
     print(f"{_plural(count, 'job')} ({_by_stage(jobs)}), {count - rest} of them done{models}.")
     if 0 < rest < count:
         print(f"To be made: {_by_stage(to_make)}.")
-    if remark := advice.slow_precision(plan):
-        print(f"Slow: {remark}")
     print(outlook.text(prospect))
 
 

@@ -118,7 +118,7 @@ QUANTITIES = (
         "that one in a hundred, samples counted alike whatever their sensitivity: what an average does not show.",
     ),
     Quantity(
-        "lower_bound", "guaranteed Q", private=True,
+        "lower_bound", "guaranteed Q",
         reading="Least Q that the privacy budget of training guarantees.",
     ),
     Quantity(

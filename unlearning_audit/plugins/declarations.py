@@ -12,8 +12,7 @@ from pydantic.dataclasses import dataclass
 #: Names of constants that hold declarations.
 RECORDS = (
     "PROTOCOL", "QUANTITIES", "DRAWN_FROM", "DEFAULT", "LEARNS", "LIBRARIES", "AT_HAND", "PROTOCOL_MINIMUM",
-    "READS_FOLDERS", "ATTACK_SETS", "PRINTED", "CLASSICAL", "READINGS", "SHOWS",
-    "SMALL",
+    "READS_FOLDERS", "ATTACK_SETS", "PRINTED", "CLASSICAL", "READINGS", "SMALL",
 )  # fmt: skip
 
 
@@ -125,7 +124,7 @@ class Quantity:
     attacks. ``columns``: its columns in the headline table. ``comparisons``: how the meta-evaluation uses it.
     ``printed``: its name in papers' tables, if it differs, with {role}, {protocol} and {on_target} ("_on_" and the
     target). ``unsigned``: papers' tables print its absolute value. ``setting``: a further setting in such tables, as in
-    "a=b". ``private``: it exists for private training only.
+    "a=b".
     """
 
     name: str
@@ -142,7 +141,6 @@ class Quantity:
     printed: str = ""
     unsigned: bool = False
     setting: str = ""
-    private: bool = False
 
     @property
     def display_name(self) -> str:

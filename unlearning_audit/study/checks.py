@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from unlearning_audit.plugins import arguments, registry, syntax
 from unlearning_audit.plugins.declarations import OFFERS, Quantity
@@ -15,19 +14,13 @@ from unlearning_audit.stats.decide import EVERY
 from unlearning_audit.stats.looks import levels
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.study.messages import StudyError
-from unlearning_audit.study.schema import DISPLAYS, Figure, Margins, Scenario, Table, Where, listed
+from unlearning_audit.study.schema import DISPLAYS, Figure, Margins, Scenario, Table, listed
 
 #: Tables and figures that every study has.
 BUILT_IN = {
     "tables": ("headline", *(name for tables, _ in DISPLAYS.values() for name in tables)),
     "figures": tuple(name for _, figures in DISPLAYS.values() for name in figures),
 }
-
-#: Names in the fields of rows that the library's metrics give.
-FIELD_VALUES = {"role": ("forget", "heldout", "retain", "test"), "target": ("protected", "vulnerable")}
-
-#: The fewest models of each kind, unlearned and retrained, between which a difference can be estimated.
-LEAST_MODELS = 2
 
 FORMS = ("trained", "unlearned", "both", "own", "seen")
 
@@ -42,25 +35,14 @@ def scenario(scenario: Scenario) -> None:
     _readings(scenario)
     _comparisons(scenario)
     _shadow_models(scenario)
-    _several_models(scenario)
-    _milestones(scenario.recipe.model_dump(), ("recipe",))
     for name, method in scenario.methods.items():
         where = ("methods", name)
-        if method.tune is None:  # trials may be shorter
-            _milestones(method.options, where)
         recorded = "record_updates" in registry.declared("methods", method.name, method.file)
         if recorded and not scenario.recipe.record_updates:
             raise _joint(("recipe", "record_updates"), f"must be true for the method {name!r}")
         if "function" in method.options and "file" in method.options:
             _function(method, where)
     data(scenario.data, ("data",))
-
-
-def _milestones(options: dict[str, Any], where: tuple[str, ...]) -> None:
-    """Raise StudyError for a milestone that training ends before."""
-    milestones, epochs = options.get("milestones"), options.get("epochs", options.get("repair_epochs"))
-    if milestones and epochs is not None and milestones[-1] >= epochs:
-        raise _joint((*where, "milestones"), f"must be less than epochs ({epochs}), found {milestones[-1]}")
 
 
 def data(plugin: Plugin, where: tuple[str, ...]) -> None:
@@ -160,26 +142,6 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
         _metric(metric, (*where, "metric"), displayed)
     for attack in listed(wish.attack):
         _adversary(attack, (*where, "attack"), displayed)
-    for about in listed(wish.where) if isinstance(wish, Table) else ():
-        _about(about, (*where, "where"), displayed)
-
-
-def without_numbers(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scenario]) -> str:
-    """Return a sentence that says why a table or figure of a valid study will hold no number; "" if it may hold one.
-
-    ``kind`` is "tables" or "figures".
-    """
-    displayed = [s for s in scenarios if s.name in wish.scenarios]
-    of_figure = () if isinstance(wish, Table) else registry.declared("report/figures", wish.kind, None, "SHOWS")
-    metrics = listed(wish.metric) if isinstance(wish, Table) else of_figure
-    quantities = [(s, quantity) for s in displayed for quantity in _quantities([s])]
-    computed = [(s, q) for s, q in quantities if any(fnmatchcase(metric, q.name) for metric in metrics)]
-    if not metrics or any(s.recipe.dp or not quantity.private for s, quantity in computed):
-        return ""
-    places, choice = ", ".join(dict.fromkeys(s.name for s in displayed)), " or ".join(metrics)
-    of_privacy = f"{choice} needs private training, and {places} has no recipe.dp"
-    reason = of_privacy if computed else f"no metric of {places} computes {choice}"
-    return f"{kind}.{name} will be empty, because {reason}."
 
 
 # ---------------------------------------------------------------- helpers
@@ -306,24 +268,6 @@ def _shadow_models(scenario: Scenario) -> None:
                 raise _joint(("protocol", option), problem)
 
 
-def _several_models(scenario: Scenario) -> None:
-    """Raise StudyError if a metric of one forget set compares populations, and a protocol of the library trains fewer
-    than `LEAST_MODELS` models."""
-    offer, protocol = "one_forget_set", scenario.protocol
-    metrics = [key for key, metric in scenario.metrics.items()
-               if offer in registry.declared("metrics", metric.name, metric.file)]  # fmt: skip
-    if protocol.file or not metrics or offer not in scenario.record.offers:
-        return
-    module = registry.load("protocols", protocol.name)
-    options = module.Options(**protocol.options)
-    models = sum(module.blocks(options).values()) * module.models(options)
-    if models < LEAST_MODELS:
-        counts = [name for name in protocol.options if name in scenario.record.counts or name.startswith("models")]
-        present = ", ".join(f"{name}: {protocol.options[name]}" for name in counts)
-        problem = f"must give at least {LEAST_MODELS} models in all for the metric {metrics[0]!r}, found {models}"
-        raise _joint(("protocol",), f"{problem} ({present}); raise {' or '.join(counts)}")
-
-
 def _least(declared: int | str | tuple[str, int], metric: Plugin) -> tuple[int, str]:
     """Return the minimum that one value of a metric's PROTOCOL_MINIMUM stands for, and words that explain it.
 
@@ -380,17 +324,6 @@ def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -
     if attack and name not in attacks and attack not in attack_names:
         choice = [*attack_names, *(f"{name}/{form}" for name in attacks for form in FORMS)]
         raise StudyError(where, unknown(attack, choice, f"attack {attack!r} in these scenarios"))
-
-
-def _about(about: Where, where: tuple[str, ...], displayed: list[Scenario]) -> None:
-    """Raise StudyError if ``where`` of a table names a role or target that is not in `FIELD_VALUES`. A user's own
-    metric may use other names, so beside one nothing is checked."""
-    if any(metric.file for s in displayed for metric in s.metrics.values()):
-        return
-    for name, values in FIELD_VALUES.items():
-        value = getattr(about, name)
-        if value and value not in values:
-            raise StudyError((*where, name), unknown(value, values, f"{name} {value!r}"))
 
 
 def _quantities(displayed: list[Scenario]) -> list[Quantity]:

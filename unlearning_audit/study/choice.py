@@ -78,10 +78,10 @@ OF_FUNCTION = "options."
 LIMITED = ("methods", "attacks", "metrics")
 
 
-def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool = False) -> dict[str, Plugin]:
+def several(kind: str, raw: dict[str, dict[str, Any] | None]) -> dict[str, Plugin]:
     """Return the methods, attacks or metrics of a study by the names that it gives them. Raises StudyError.
 
-    ``raw``: name → options; ``kind``: "methods", "attacks" or "metrics". If ``partial``, options may be missing.
+    ``raw``: name → options; ``kind``: "methods", "attacks" or "metrics".
     """
     plugins = {}
     for name, options in raw.items():
@@ -90,15 +90,14 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None], *, partial: bool =
             raise StudyError(
                 (kind, name), f"is the name of the library's own {registry.KINDS[kind].noun}; give yours another name"
             )
-        plugins[name] = choose(kind, options, kind, name, partial=partial)
+        plugins[name] = choose(kind, options, kind, name)
     return plugins
 
 
-def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = (), partial: bool = False) -> Plugin:
+def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = ()) -> Plugin:
     """Return the plug-in that the mapping ``raw`` names, with all its options. Raises StudyError.
 
-    ``where``: the path of ``raw`` in the study. Fields named in ``beside`` are not options and are ignored. If
-    ``partial``, options may be missing.
+    ``where``: the path of ``raw`` in the study. Fields named in ``beside`` are not options and are ignored.
     """
     options = {key: value for key, value in raw.items() if key not in beside}
     name, library = options.pop("name", None), registry.names(kind)
@@ -128,10 +127,9 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
             raise StudyError(
                 (*where, "depends"), f"{path!r} does not exist; give paths relative to the working directory"
             )
-    settings = validated(form, options, *where, also=also, partial=partial)
-    chosen = options if settings is None else settings.model_dump(mode="json")
-    plugin = Plugin(name, file, chosen, agreed.depends, agreed.time_limit)
-    return tuned(plugin, agreed.tune, *where) if settings and agreed.tune else plugin
+    settings = validated(form, options, *where, also=also)
+    plugin = Plugin(name, file, settings.model_dump(mode="json"), agreed.depends, agreed.time_limit)
+    return tuned(plugin, agreed.tune, *where) if agreed.tune else plugin
 
 
 def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:

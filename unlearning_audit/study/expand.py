@@ -64,10 +64,12 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any], lim
     ``defaults`` and ``overrides``: the fields that all scenarios share, and those of this one. Raises StudyError for
     fields that are not valid, and for more than ``limit`` combinations.
     """
-    root = ("scenarios", name)
-    layers = [(("defaults",), defaults), (root, overrides)]
+    root: Path = ("scenarios", name)
+    layer: Path = ("defaults",)
+    layers = [(layer, defaults), (root, overrides)]
     try:
-        base = override(override({}, defaults), overrides)
+        base, layer = override({}, defaults), root
+        base = override(base, overrides)
         axes = base.pop("vary", None) or {}
         at = root if "vary" in overrides else ("defaults",)
         steps = _axes(axes, base, (*at, "vary"))
@@ -83,7 +85,7 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any], lim
             labels = {step.axis: step.label for step in combination}
             yield Variant(name, labels, copy.deepcopy(fields), layers + over)
     except StudyError as error:
-        raise (error if error.path[:1] in (("scenarios",), ("defaults",)) else error.under(*root)) from None
+        raise (error if error.path[:1] in (("scenarios",), ("defaults",)) else error.under(*layer)) from None
 
 
 def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = False) -> dict[str, Any]:

@@ -84,24 +84,20 @@ def plain(value: Any, path: Path = ()) -> Any:
     return value
 
 
-def validated(model: type[Settings], raw: Any, *where: str, also: Iterable[str] = (), partial: bool = False) -> Any:
+def validated(model: type[Settings], raw: Any, *where: str, also: Iterable[str] = ()) -> Any:
     """Check ``raw``, plain values as `plain` returns them, against the fields of ``model``, and return an instance of
     it. Raises StudyError about the first error.
 
     ``where``: the path of ``raw`` in the study. ``also``: names of other fields that may stand beside those of the
-    model, for suggestions. ``partial``: other layers of the study follow, so missing or inconsistent fields are not
-    errors; the result is None if there are some.
+    model, for suggestions.
     """
     try:
         # Strict rules for JSON suit YAML: no conversion of types, but lists for tuples and text for keys.
         return model.model_validate_json(json.dumps(raw), strict=True)
     except ValidationError as error:
-        errors = [(_path(e, raw), e) for e in error.errors() if not (partial and (_is_missing(e) or _is_joint(e)))]
-    if not errors:
-        return None
+        errors = [(_path(e, raw), e) for e in error.errors()]
     path = errors[0][0]
-    sentence = _sentence([e for p, e in errors if p == path], _allowed(model, path, also))
-    raise StudyError((*where, *path), sentence)
+    raise StudyError((*where, *path), _sentence([e for p, e in errors if p == path], _allowed(model, path, also)))
 
 
 def contains(mapping: Any, path: Path) -> bool:
@@ -135,15 +131,6 @@ def as_yaml(value: Any) -> str:
 
 def _text(key: str | float) -> str:
     return f"{key:g}" if isinstance(key, float) else str(key)
-
-
-def _is_missing(error: Mapping[str, Any]) -> bool:
-    return error["type"] == "missing" and isinstance(error["input"], dict)
-
-
-def _is_joint(error: Mapping[str, Any]) -> bool:
-    """Return whether a pydantic error is about fields that are valid one by one and contradict each other."""
-    return error["type"] == "value_error" and isinstance(error["input"], dict)
 
 
 def _path(error: Mapping[str, Any], raw: Any) -> Path:
@@ -189,7 +176,7 @@ def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
     first, value = errors[0], errors[0]["input"]
     if first["type"] == "extra_forbidden":
         return unknown(str(first["loc"][-1]), names)
-    if _is_missing(first):
+    if first["type"] == "missing" and isinstance(value, dict):
         return "is missing; add it"
     if first["type"] in ("value_error", "assertion_error"):
         sentence = first["msg"].split(", ", 1)[1]

@@ -22,9 +22,6 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
     changes = configfile.typed(dict(changes or {}))
     try:
         top = validated(StudyFile, messages.plain(configfile.update(config, changes)))
-        _check_layer(top.defaults, "defaults")
-        for name, fields in top.scenarios.items():
-            _check_layer(fields or {}, "scenarios", name)
         scenarios = tuple(
             step
             for name, fields in top.scenarios.items()
@@ -92,23 +89,6 @@ def system(scenario: Scenario) -> str:
 # ---------------------------------------------------------------- scenarios
 
 
-def _check_layer(layer: dict[str, Any], *where: str) -> None:
-    """Check the defaults, or the fields of one scenario, alone, so that errors in fields that are overridden later are
-    found too. ``where``: the path of these fields in the study. Raises StudyError."""
-    try:
-        fields = expand.override({}, {k: v for k, v in layer.items() if k != "vary"})
-        validated(ScenarioFile, fields, also=["vary"], partial=True)
-        validated(DataChoice, _uses(fields.get("data", {})), "data")
-        for field, kind in (("data", "data"), ("model", "models"), ("protocol", "protocols")):
-            if "name" in fields.get(field, {}):
-                choice.choose(kind, fields[field], field, beside=USES if field == "data" else (), partial=True)
-        free = ["methods"] if _imports(fields) else []
-        for kind in ("methods", "attacks") if where == ("defaults",) else ():
-            choice.several(kind, {} if kind in free else fields.get(kind, {}), partial=True)
-    except StudyError as error:
-        raise error.under(*where) from None
-
-
 def _scenario(variant: expand.Variant) -> Scenario:
     """Check the fields of one variant and return the scenario with its plug-ins. Raises StudyError with the path of the
     field in the file: in the defaults, in the scenario or in its ``vary``."""
@@ -174,9 +154,9 @@ def _imported(variant: expand.Variant) -> Scenario:
     except ValueError as error:
         raise StudyError(("protocol", "path"), str(error)) from None
     if any(file.startswith("checkpoint_") for population in populations for file in population.files):
-        model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
         checks.data(choice.choose("data", options.data, "protocol", "data"), ("protocol", "data"))
-        choice.choose("models", model, "protocol", "model", partial=True)  # the folder has the weights
+        if options.model.get("name") not in (None, *registry.defining("models", "READS_FOLDERS")):
+            choice.choose("models", options.model, "protocol", "model")
     outside = Plugin(protocol.name, None, {})
     scenario = Scenario(
         variant.name, variant.setting, variant.axes, outside, DataChoice(), outside, fields.recipe, protocol,

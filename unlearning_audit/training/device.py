@@ -57,17 +57,6 @@ def gpus(devices: Path = DEVICES) -> int:
     return 0 if device == "cpu" else min(len(visible(devices)), 1) if ":" in device else len(visible(devices))
 
 
-def emulates_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Return whether the processor lacks instructions for products in bfloat16, which then take five to ten times as
-    long as in single precision. False if ``cpuinfo`` does not tell."""
-    try:
-        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return False
-    flags = next((line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features"))), None)
-    return flags is not None and not {"avx512_bf16", "amx_bf16", "bf16"} & set(flags)
-
-
 def restrict(number: int, devices: Path = DEVICES) -> None:
     """Let this process and its children see only the visible GPU with this number, which becomes their first.
 

@@ -1,10 +1,9 @@
 """Open checkpoints that a user trained elsewhere, and compute what metrics need, one model at a time."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,8 +24,6 @@ from unlearning_audit.training.stack import ModelStack
 #: Prefix of a checkpoint's name among the files of a population.
 PREFIX = "checkpoint_"
 
-T = TypeVar("T")
-
 #: A plug-in's name or file, and its options.
 Options = dict[str, Any]
 
@@ -46,10 +43,12 @@ def answered(
     model is in memory at a time, on the card if there is one. Raises ValueError that names a checkpoint which does not
     fit the model or the data.
     """
-    paths = _checkpoints(files)
+    paths = [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
     rows = _rows(data, paths, seed)
     samples = _without_views(rows)
-    member = _memberships(files, population, samples)
+    # Messages name the first checkpoint where they would name logits.
+    masks: dict[str, str | Path] = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
+    member = external.memberships(masks | {"logits": paths[0]}, population, samples, len(paths))
     continued = np.zeros((len(paths), 0), np.int64)
     # A sample with a prompt has tokens before its first scored one.
     if generations and rows.tokenizer is not None and (rows.x[:, 1] < 0).any():
@@ -69,19 +68,6 @@ def answered(
     if answers.ndim == 4:
         return samples, member, _published(answers, rows, member, continuations)
     return samples, member, Logits(answers[:, rows.part < 2], np.arange(len(samples.y)), samples.y)
-
-
-def _checkpoints(files: Mapping[str, str]) -> list[Path]:
-    """Return the models among the files of a population, name → path."""
-    return [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
-
-
-def _memberships(files: Mapping[str, str], population: str, samples: Data) -> Membership:
-    """Return the memberships of a population's checkpoints, whose ``samples`` are known. Messages name the first
-    checkpoint where they would name logits."""
-    paths = _checkpoints(files)
-    masks: dict[str, str | Path] = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
-    return external.memberships(masks | {"logits": paths[0]}, population, samples, len(paths))
 
 
 def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
@@ -119,63 +105,19 @@ def _opened(path: Path, samples: Data, wish: Options) -> ModelStack:
 
     ``samples``: what the model will be queried with. ``wish``: the model's name or file, and options.
     """
-    bare = _builder(path, samples, wish)
-
-    def build() -> nn.Module:
-        model = bare()
-        if _state_files(path):
-            _load(model, path)
-        return model
-
-    return ModelStack.create(build, samples.x, samples.y, np.zeros(1, np.int64), device=card.use())
-
-
-def _builder(path: Path, samples: Data, wish: Options) -> Callable[[], nn.Module]:
-    """Return a function that builds the model of a checkpoint. A folder of transformers brings its weights; a state
-    dict is not loaded.
-
-    ``wish``: the model's name or file, and options.
-    """
-    options = dict(wish)
+    options, state = dict(wish), _state_files(path)
     name, file = options.pop("name", registry.defining("models", "READS_FOLDERS")[0]), options.pop("file", None)
     architecture = registry.load("models", name, file)
-    settings = architecture.Options(**options, **({} if _state_files(path) else {"weights": str(path)}))
+    settings = architecture.Options(**options, **({} if state else {"weights": str(path)}))
 
     def build() -> nn.Module:
         with guard(architecture.__file__):
             model: nn.Module = architecture.build(settings, samples.x.shape[1:], samples.classes)
+        if state:
+            _load(model, path)
         return model
 
-    return build
-
-
-def check(populations: list[tuple[dict[str, str], str]], data: Options, model: Options, seed: int) -> int:
-    """Check that the state dicts of the ``populations`` fit the model by names and shapes, and return how many there
-    are.
-
-    ``populations``: for each, its files (name → path, "checkpoint_…" for models) and its kind, such as "target".
-    ``data`` and ``model``: name or file, and options. No weights are read, and the model is built once. Raises
-    ValueError that names the first state dict which does not fit, or a file of memberships that does not fit the data.
-    """
-    rows = _rows(data, _checkpoints(populations[0][0]), seed)
-    samples = _without_views(rows)
-    for files, kind in populations:
-        _memberships(files, kind, samples)
-    state_dicts = [path for files, _ in populations for path in _checkpoints(files) if _state_files(path)]
-    if state_dicts:
-        network = _without_values(_builder(state_dicts[0], rows, model))
-    for path in state_dicts:
-        _check_fit(network, path, _read(path, _shapes))
-    return len(state_dicts)
-
-
-def _without_values(build: Callable[[], nn.Module]) -> nn.Module:
-    """Return a model whose tensors have shapes but no values, unless its builder computes with values."""
-    try:
-        with torch.device("meta"):
-            return build()
-    except Exception:  # whatever a builder may do with values
-        return build()
+    return ModelStack.create(build, samples.x, samples.y, np.zeros(1, np.int64), device=card.use())
 
 
 def _state_files(path: Path) -> list[Path]:
@@ -189,21 +131,15 @@ def _state_files(path: Path) -> list[Path]:
     ]
 
 
-def _shapes(part: Path) -> dict[str, list[int]]:
-    """Return name → shape of the tensors in a file of safetensors, from its header."""
-    from safetensors import safe_open
+def _read(path: Path) -> dict[str, torch.Tensor]:
+    """Return the tensors in the files of a state dict by their names. Prefixes that DataParallel and torch.compile put
+    before all names are left out. Raises ValueError for a file that is not intact."""
+    from safetensors.torch import load_file
 
-    with safe_open(part, "pt") as file:
-        return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 (no mapping)
-
-
-def _read(path: Path, read: Callable[[Path], Mapping[str, T]]) -> dict[str, T]:
-    """Return what ``read`` gives of the files of a state dict, name → tensor or shape. Prefixes that DataParallel and
-    torch.compile put before all names are left out. Raises ValueError for a file that is not intact."""
-    tensors: dict[str, T] = {}
+    tensors: dict[str, torch.Tensor] = {}
     for part in _state_files(path):
         try:
-            tensors |= read(part)
+            tensors |= load_file(part)
         except Exception as error:
             raise ValueError(f"{part}: this is not a complete safetensors file ({error})") from None
     for prefix in ("_orig_mod.", "module.", "_orig_mod."):
@@ -212,56 +148,32 @@ def _read(path: Path, read: Callable[[Path], Mapping[str, T]]) -> dict[str, T]:
     return tensors
 
 
-def _by_all_names(tensors: Mapping[str, T], further: Mapping[str, str]) -> dict[str, T]:
-    """Return the tensors of a state dict, with each tensor of several names, such as tied weights, under all of its
-    names.
+def _load(model: nn.Module, path: Path) -> None:
+    """Load the state dict in ``path`` into a model. A tensor of several names, such as tied weights, may have any of
+    them.
 
-    ``further``: each further name → the first name of the same tensor. A tensor that has none of its names is left
-    missing.
+    Raises ValueError that names the file, and tensors that only one of the two has, that differ in shape, that are not
+    finite, or that differ from one with which they are tied.
     """
-    whole = dict(tensors)
+    tensors, further, state = _read(path), aliases(model), model.state_dict()
     for name, first in further.items():
-        if name in whole:
-            whole.setdefault(first, whole[name])
-    return whole | {name: whole[first] for name, first in further.items() if name not in whole and first in whole}
-
-
-def _check_fit(model: nn.Module, path: Path, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Raise ValueError if a state dict does not fit a model. It names the file, and tensors that only one of the two
-    has or that differ in shape.
-
-    ``shapes``: name → shape of the tensors of the state dict in ``path``.
-    """
-    state, shapes = model.state_dict(), _by_all_names(shapes, aliases(model))
-    missing, extra = sorted(set(state) - set(shapes)), sorted(set(shapes) - set(state))
+        if name in tensors:
+            tensors.setdefault(first, tensors[name])
+    tensors = {name: tensors[first] for name, first in further.items() if first in tensors} | tensors
+    missing, extra = sorted(set(state) - set(tensors)), sorted(set(tensors) - set(state))
     if missing or extra:
         problems = [f"lacks {', '.join(missing[:3])}"] if missing else []
         problems += [f"has {', '.join(extra[:3])}, which the model does not know"] if extra else []
         question = "is it a state dict of the model that the study names?"
         raise ValueError(f"{path}: {' and '.join(problems)}; {question}")
-    for name, tensor in state.items():
-        ours, theirs = list(tensor.shape), list(shapes[name])
+    for name, weight in state.items():
+        value = tensors[name]
+        ours, theirs = list(weight.shape), list(value.shape)
         if theirs != ours:
             words = f"{theirs}, the model's has {ours}"
             fewer = len(theirs) == len(ours) and theirs[1:] == ours[1:] and theirs < ours
             advice = "; if a class was removed, put its row back: weights 0, bias -30" if fewer else ""
             raise ValueError(f"{path}: tensor {name!r} has shape {words}{advice}")
-
-
-def _load(model: nn.Module, path: Path) -> None:
-    """Load the state dict in ``path`` into a model. A tensor of several names, such as tied weights, may have any of
-    them.
-
-    Raises ValueError that names the file and a tensor that does not fit, is not finite, or differs from one with which
-    it is tied.
-    """
-    from safetensors.torch import load_file
-
-    tensors: dict[str, torch.Tensor] = _read(path, load_file)
-    _check_fit(model, path, {name: value.shape for name, value in tensors.items()})
-    further = aliases(model)
-    tensors = _by_all_names(tensors, further)
-    for name, value in tensors.items():
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise ValueError(f"{path}: tensor {name!r} has values that are NaN or infinite; leave this model out")
     for name, first in further.items():

@@ -19,7 +19,7 @@ from unlearning_audit.stats import phi
 from unlearning_audit.store.files import NoAnswerError
 from unlearning_audit.study.choice import Plugin
 from unlearning_audit.study.schema import STAGES
-from unlearning_audit.workflow.nodes import Node, Plan
+from unlearning_audit.workflow.nodes import Plan
 
 if TYPE_CHECKING:
     from torch import nn
@@ -391,38 +391,3 @@ def _brightness(x: np.ndarray, file: str) -> list[str]:
     if low >= -0.01 and high <= 1.01:
         return []
     return [f"  Its images range from {low:.3g} to {high:.3g}; models and augmentations expect 0 to 1."]
-
-
-def checkpoints(plan: Plan) -> None:
-    """Check that the state dicts of every imported population of a plan fit the model that the study names for them, by
-    names and shapes of tensors.
-
-    If data would have to be downloaded, the check is left to the job that imports the models. Raises ValueError, which
-    names the field, the file and the tensor.
-    """
-    done: list[dict[str, Any]] = []
-    for scenario in plan.study.scenarios:
-        terms: dict[str, Any] = {field: scenario.protocol.options.get(field) for field in ("data", "model")}
-        nodes = [node for node in plan.nodes["external"].values() if terms.items() <= node.settings.items()]
-        data = terms["data"]
-        if not nodes or terms in done:
-            continue
-        done.append(terms)
-        if data.get("file") or data.get("path") or registry.constant("data", data["name"], None, "AT_HAND"):
-            try:
-                _fitting(nodes)
-            except ValueError as error:
-                raise ValueError(f"scenarios.{scenario.name}.protocol.path: {error}") from None
-
-
-def _fitting(nodes: list[Node]) -> None:
-    """Raise ValueError unless all state dicts of ``nodes``, which have the same data and model, fit the model."""
-    data, model, seed = (nodes[0].settings[name] for name in ("data", "model", "seed"))
-    populations = [(node.place["files"], node.settings["population"]) for node in nodes]
-
-    def fitting() -> dict[str, Any]:
-        from unlearning_audit.workflow.external_models import check
-
-        return {"count": check(populations, data, model, seed)}
-
-    isolated(fitting, model.get("file") or data.get("file"), trace=False)

@@ -7,12 +7,9 @@ from unlearning_audit.report.figures import Numbers, _densities, style
 #: Fields of a figure in a study that this kind reads.
 READS = ("axis",)
 
-#: Quantities that the figure shows.
-SHOWS = ("efficacy", "efficacy_upper_bound")
-
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw the distributions over models of efficacy, filled, and of its upper bound, dashed: a panel for each method
     with a row for each value of the figure's axis, or without an axis a panel for each scenario with a row for each
     method."""
-    return _densities.draw(numbers, order, "efficacy", *SHOWS)
+    return _densities.draw(numbers, order, "efficacy", "efficacy", "efficacy_upper_bound")

@@ -8,12 +8,9 @@ from unlearning_audit.report.figures import Numbers, _densities, style
 #: Fields of a figure in a study that this kind reads.
 READS = ("axis", "attack")
 
-#: Quantities that the figure shows.
-SHOWS = ("attack_probability",)
-
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw the distribution over models of the mean probability of membership of forgotten samples: a panel for each
     method with a row for each value of the figure's axis, or without an axis a panel for each scenario with a row for
     each method."""
-    return _densities.draw(numbers, order, "mean probability of membership", *SHOWS)
+    return _densities.draw(numbers, order, "mean probability of membership", "attack_probability")

@@ -11,9 +11,6 @@ from unlearning_audit.report.tables.typeset import number
 #: Fields of a figure in a study that this kind reads.
 READS = ("attack",)
 
-#: Quantities that the figure shows.
-SHOWS = ("q",)
-
 #: Title of the figure in a study that lists no figures.
 TITLE = "Unlearning Quality of every pair of splits"
 
