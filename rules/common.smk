@@ -87,13 +87,6 @@ def display(category, tables=(), figures=()):
     return paths
 
 
-def protocols(kind):
-    """Return a function from wildcards to a category of Snakemake's report: the names of the protocols whose results a
-    table or figure (``kind``) of the study shows."""
-    displays = getattr(PLAN.study, f"{kind}s")
-    return lambda wildcards: parameters.protocols(PLAN, displays, wildcards[kind])
-
-
 # Evaluation system → the study of its scenarios alone, which has the same nodes.
 SYSTEMS = {
     system: f"{STUDY}-{system}" for system in map(reading.system, PLAN.study.scenarios)

@@ -17,8 +17,8 @@ SHOWN = {
     "verdicts": ("verdicts", 1, {}),
     "tuning": ("verdicts", 1, {}),
     "meta": ("metrics", 1, {}),
-    "table": (protocols("table"), 0, {}),
-    "figure": (protocols("figure"), 1, {}),
+    "table": ("tables", 0, {}),
+    "figure": ("figures", 1, {}),
 }
 ONE = {"table": (["{table}"], ()), "figure": ((), ["{figure}"])}
 

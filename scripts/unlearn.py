@@ -1,6 +1,5 @@
 """Make one batch of trained models forget, by one method, and write their logits."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -104,12 +103,10 @@ def by_itself(context: Context) -> dict[str, Any]:
         share = isolated(rehearse, file, trace=False, time_limit=influence.SECONDS)["share"]
     except (ValueError, RuntimeError, MemoryError, OSError):
         return {}
+    remark = influence.sentence(share, file)
     if share > influence.MUCH:
-        raise PluginError(influence.sentence(share, file))
-    if remark := influence.sentence(share, file):
-        print(f"\n{remark}\n", file=sys.__stderr__, flush=True)
-        return {"remarks": [remark]}
-    return {}
+        raise PluginError(remark)
+    return {"remarks": [remark]} if remark else {}
 
 
 @script

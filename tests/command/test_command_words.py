@@ -25,13 +25,6 @@ def test_a_new_study_names_files_with_any_characters(workdir, name):
     assert [method["file"] for method in yaml.safe_load(line).values()] == [name]
 
 
-def test_places_where_nothing_can_be_written_are_told_first(workdir):
-    (workdir / "dir.yaml").mkdir()
-    with pytest.raises(SystemExit) as end:
-        command.main(["read", "nothing.csv", "--study", "dir.yaml"])
-    assert end.value.code == "audit: dir.yaml: this is a folder; give another name for the study's file"
-
-
 def test_without_git_what_an_edit_made_anew_is_one_sentence(monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ValueError, match=r"--since HEAD: git could not be started \(No such file"):

@@ -1,7 +1,5 @@
 """The self-test of a card, on the pretended one: everything agrees there, and a fault in the engine is seen."""
 
-import json
-
 import pytest
 import torch
 from unlearning_audit.command import gpu
@@ -69,10 +67,7 @@ def test_the_command_prints_every_check_and_writes_them(small_suite, tmp_path, m
         *head, line, end = capsys.readouterr().out.splitlines()
         assert head == ["A card, compute capability 9.0, 8,192 of 81,559 MiB free", "driver 5.6, CUDA 13.0, cuDNN 91"]
         assert line == f"{'✓' if passed else '·' if passed is None else '✗'} a check: a result (1.2 s)"
-        assert end.startswith(f"1 checks, {code} failed. gpu.json has all results")
-    report = json.loads((tmp_path / "gpu.json").read_text())
-    assert report["checks"] == [{"name": "a check", "passed": False, "result": "a result", "seconds": 1.25}]
-    assert (report["card"], report["free_mib"]) == (facts, 8192)
+        assert end.startswith(f"1 checks, {code} failed.")
 
 
 def test_without_a_card_the_command_says_so(monkeypatch):

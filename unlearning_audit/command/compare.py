@@ -1,25 +1,19 @@
 """Run ``audit compare``: show the differences between finished studies on the terminal and as a table."""
 
-from pathlib import Path
-
 from unlearning_audit.store import tables
 
 
 def run(folders: list[str], csv: str) -> None:
     """Print which verdicts differ between finished studies, and write all shared verdicts to the file ``csv``.
 
-    ``folders``: those of the results. Raises ValueError for fewer than two, for one without a finished study, and if
-    ``csv`` is a folder.
+    ``folders``: those of the results. Raises ValueError for fewer than two, and for one without a finished study.
     """
     from unlearning_audit.report import compare, ending
 
     if len(folders) < 2:
         raise ValueError("compare: give at least two folders, such as audit compare results/a results/b")
-    path = Path(csv)
-    if path.is_dir():
-        raise ValueError(f"--csv {path}: this is a folder; give the name of a file, such as compare.csv")
     studies = [compare.read(folder) for folder in folders]
     shared = compare.compare(studies)
-    tables.write_rows(path, shared, ("method", *compare.names(studies), "why"))
+    tables.write_rows(csv, shared, ("method", *compare.names(studies), "why"))
     print(compare.text(studies, shared, ending.terminal_width()))
-    print(f"Table: {path}")
+    print(f"Table: {csv}")

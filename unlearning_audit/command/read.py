@@ -27,8 +27,6 @@ def write_study(
     file = Path(study)
     if file.suffix not in (".yaml", ".yml"):
         raise ValueError(f"{file}: the study's file must end in .yaml")
-    if file.is_dir():
-        raise ValueError(f"{file}: this is a folder; give another name for the study's file")
     named = _pairs(columns, "--columns: give WHAT=NAME, such as --columns loss=my_loss --columns side=which", str)
     options = {"columns": named} if named else None
     imported = readers.imported(
@@ -139,7 +137,7 @@ def records(file: str, page: Path | None) -> dict[str, Any]:
 
     roles = Path(file).with_name(f"{Path(file).stem}_models") / "roles.csv"
     answer = read_json(page.with_name("summary.json")) if page else {}
-    return {"file": file, "roles": cells.read(roles) if roles.exists() else [], **answer}
+    return {"file": file, "roles": cells.table(roles) if roles.exists() else [], **answer}
 
 
 #: The most lines of the table of roles that are printed; the file has all.

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.evaluation.rows import Record, Row
+from unlearning_audit.evaluation.rows import Row
 
 #: Kinds of plug-ins that are tried in a small study.
 KINDS = ("attacks", "metrics", "protocols")
@@ -74,20 +74,11 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
     names = {"attacks": ["auc"], "protocols": ["q", "accuracy"]}.get(kind) or [
         quantity.name for quantity in registry.quantities(name, file, name)
     ]
-    matches = matching(records, names)
+    rows = [(record.method, record.row) for record in records if isinstance(record.row, Row)]
+    matches = [(method, row) for method, row in rows if any(fnmatchcase(row.metric, name) for name in names)]
     lines = [f"{file} runs correctly. In a study of digits with one label in five at random:"]
     for method, row in matches[:MOST]:
         about = " ".join(filter(None, [row.metric, row.attack, *(f"{name} {value}" for name, value in row.place)]))
         interval = f" [{row.ci_low:.3g}, {row.ci_high:.3g}]" if row.ci_low == row.ci_low else ""
         lines.append(f"  {method:<12}{about:<32}{row.value:.3g}{interval} {row.note}".rstrip())
     return "\n".join([*lines, f"  {len(matches)} rows in all."])
-
-
-def matching(records: list[Record], names: list[str]) -> list[tuple[str, Row]]:
-    """Return (method, row) for every number whose metric's name matches one of ``names``, which may contain a *;
-    failures are left out."""
-    return [
-        (record.method, record.row)
-        for record in records
-        if isinstance(record.row, Row) and any(fnmatchcase(record.row.metric, name) for name in names)
-    ]

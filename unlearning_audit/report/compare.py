@@ -47,11 +47,11 @@ def read(folder: str | Path) -> Study:
     table = folder / "tables" / "verdicts.csv"
     if not table.exists():
         raise ArtifactError(f"{table}: this file is missing; give the folder of a finished study, such as results/mine")
-    verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in cells.read(table)}
+    verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in cells.table(table)}
     nodes = read_json(folder / "summary.json")["nodes"]
     split = {_case(key): [tuple(node) for node in made_by] for key, made_by in nodes.items()}
     distances: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    for row in cells.read(folder / "tables" / "ranks.csv"):
+    for row in cells.table(folder / "tables" / "ranks.csv"):
         if row["method"] not in naming.BASELINES:
             by_metric = distances.setdefault((row["scenario"], row["setting"]), {})
             by_metric.setdefault(row["metric"], {})[row["method"]] = abs(float(row["distance"]))

@@ -1,6 +1,5 @@
 """Write the dossier of ``audit report --dossier``: an audit on two pages that somebody can sign."""
 
-import csv
 import hashlib
 import math
 import platform
@@ -15,6 +14,7 @@ from unlearning_audit.report.decisions import Decisions
 from unlearning_audit.report.lookup import Numbers
 from unlearning_audit.report.tables import verdicts
 from unlearning_audit.stats import decide
+from unlearning_audit.store import cells
 from unlearning_audit.store.files import write_text
 from unlearning_audit.workflow import parameters
 from unlearning_audit.workflow.nodes import Plan
@@ -49,7 +49,9 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     numbers = Numbers(rows.read_union(str(page.with_name("metrics.csv"))), order["cases"])
     judged = decisions.read(order.get("comparisons", []))
     beside = Path(file).with_name(f"{Path(file).stem}_models")
-    roles, recomputed = (_table(beside / name) for name in ("roles.csv", "recomputed.csv"))
+    roles, recomputed = (
+        cells.table(path) if (path := beside / name).is_file() else [] for name in ("roles.csv", "recomputed.csv")
+    )
     attacks, impossible = _attacks(numbers)
     error = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
     text = templates.render(
@@ -63,14 +65,6 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     path = page.with_name("dossier.html")
     write_text(str(path), text)
     return path
-
-
-def _table(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a csv file; [] if there is no such file."""
-    if not path.is_file():
-        return []
-    with path.open(newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
 
 
 def _digest(path: Path) -> str:

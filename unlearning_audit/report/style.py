@@ -189,19 +189,6 @@ def logarithmic(axis: "Axes", subs: tuple[float, ...] = (1.0, 3.0)) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
-def without_formulas(figure: "Figure") -> None:
-    """Let matplotlib draw dollar signs in the figure's text as they are, not as formulas. Powers of ten at logarithmic
-    axes remain formulas."""
-    from matplotlib.text import Text
-    from matplotlib.ticker import LogFormatter
-
-    sides = (side for axis in figure.axes for side in (axis.xaxis, axis.yaxis))
-    logarithmic = (side for side in sides if isinstance(side.get_major_formatter(), LogFormatter))
-    powers = {label for side in logarithmic for label in side.get_ticklabels(which="both")}
-    for text in figure.findobj(Text):
-        text.set_parse_math(text in powers)
-
-
 def fit(figure: "Figure") -> None:
     """Break titles that are wider than their panel, and turn labels below an axis that would overlap."""
     if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
@@ -241,7 +228,6 @@ def save(figure: "Figure", *, svg: str | Path, png: str | Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     figure.set_dpi(DOTS)
-    without_formulas(figure)
     fit(figure)
     # Once for both files, and without savefig, which would arrange and draw the figure again for each file.
     arrange(figure)

@@ -31,28 +31,14 @@ def plain(text: str) -> str:
     return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text
 
 
-def read(path: str | Path) -> list[dict[str, str]]:
-    """Read a csv file with `inert` cells: return column → text for each row. A cell is None where its line ends too
-    early. Raises ArtifactError for a missing or damaged file."""
-
-    def load() -> list[dict[str, str]]:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            return [
-                {plain(name) if isinstance(name, str) else name: plain(cell) if isinstance(cell, str) else cell
-                 for name, cell in row.items()}
-                for row in csv.DictReader(file)
-            ]  # fmt: skip
-
-    return checked(path, load)
-
-
 def table(
-    path: str | Path, columns: tuple[str, ...] | None = None, *, text: Collection[str], whole: Collection[str] = ()
-) -> list[dict[str, Any]]:
+    path: str | Path, columns: tuple[str, ...] | None = None, *, text: Collection[str] | None = None,
+    whole: Collection[str] = (),
+) -> list[dict[str, Any]]:  # fmt: skip
     """Read csv with exactly these ``columns``, or with any columns if None: return column → value for each row.
 
-    Values of the columns in ``text`` are unchanged, those in ``whole`` become int, others float, NaN where a cell is
-    empty. Raises ArtifactError that names the file.
+    Values of the columns in ``text`` (None: of all) are unchanged, those in ``whole`` become int, others float, NaN
+    where a cell is empty. Raises ArtifactError that names the file.
     """
 
     def real(cell: str) -> float:
@@ -65,7 +51,7 @@ def table(
         names = tuple(map(plain, header))
         if columns not in (None, names):
             raise ValueError(f"the columns are not {', '.join(columns or ())}")
-        converts = [plain if name in text else int if name in whole else real for name in names]
+        converts = [plain if text is None or name in text else int if name in whole else real for name in names]
         values = [
             list(map(convert, column)) for convert, column in zip(converts, zip(*lines, strict=True), strict=False)
         ]

@@ -1,6 +1,5 @@
 """Read a study's choice of plug-ins: a name of the library, or a user's own file under another name, and options."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from unlearning_audit.plugins import registry, syntax
-from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.study import messages
@@ -86,10 +84,6 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None]) -> dict[str, Plugi
     plugins = {}
     for name, options in raw.items():
         options = {"name": name, **(options or {})}
-        if name in registry.names(kind) and options["name"] != name:
-            raise StudyError(
-                (kind, name), f"is the name of the library's own {registry.KINDS[kind].noun}; give yours another name"
-            )
         plugins[name] = choose(kind, options, kind, name)
     return plugins
 
@@ -197,10 +191,6 @@ def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tup
         raise StudyError(
             at, f"is the library's own {registry.KINDS[kind].noun}; give your file another name than {name!r}"
         )
-    if not re.fullmatch(messages.NAME, name):
-        raise StudyError(at, f"must be {messages.PATTERNS[messages.NAME]}, found {name!r}")
-    if len(name) > LONGEST:
-        raise StudyError(at, f"must be at most {LONGEST} characters long, found {messages.as_yaml(name)}")
     try:
         registry.options(kind, name, file)
     except ValueError as error:

@@ -125,16 +125,13 @@ def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
     """Return the methods or attacks (``key``) of a scenario after an override: name → options.
 
     If ``new`` is a list of names, their options are taken from ``old``. A mapping is merged into ``old`` if ``inside``,
-    and replaces it otherwise. Raises StudyError for anything else and for a name that is listed twice.
+    and replaces it otherwise. Raises StudyError for anything else.
     """
     old = old or {}
     if isinstance(new, list):
         for i, name in enumerate(new):
             if not isinstance(name, str):
                 raise StudyError((key, i), f"must be a name, found {as_yaml(name)}; use a mapping to give options")
-        twin = next((name for i, name in enumerate(new) if name in new[:i]), None)
-        if twin is not None:
-            raise StudyError((key,), f"names {twin!r} twice; keep one of the two")
         return {name: old.get(name) for name in new}
     if not isinstance(new, dict):
         raise StudyError((key,), f"must list names or map names to options, found {as_yaml(new)}")
@@ -186,10 +183,6 @@ def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Ste
             raise StudyError(at, unknown(path[1], base.get(path[0], {}), f"{path[1]!r} among the {path[0]}"))
         return [Step(path[-1], label(value), where, _nested(path, value), inside=True) for value in values]
     if isinstance(values, dict) and values and all(isinstance(value, dict) for value in values.values()):
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_]*", axis):
-            raise StudyError(at, "must be named with lower-case letters, digits and underscores only")
-        if "vary" in itertools.chain(*values.values()):
-            raise StudyError(at, "cannot set vary itself; add an axis beside it")
         return [Step(axis, text, (*at, text), overrides) for text, overrides in values.items()]
     problem = f"found {as_yaml(values)}" if not isinstance(values, dict) else "found a value that is not a mapping"
     raise StudyError(at, f"must list values of the field, or map each value's label to the fields it sets, {problem}")

@@ -45,7 +45,9 @@ def influence(
         """Let a copy of the three models unlearn, with the outer two multiplied by ``times``; return the weights of the
         one in the middle, float64 [weights]."""
         trial = before.copy()
-        trial.parameters = {name: value * _times(value, times) for name, value in trial.parameters.items()}
+        for name, value in trial.parameters.items():
+            factors = value.new_tensor([times, 1.0, times])
+            trial.parameters[name] = value * factors.view(-1, *[1] * (value.ndim - 1))
         random.seed(0)
         np.random.seed(0)
         torch.manual_seed(0)
@@ -58,12 +60,6 @@ def influence(
     if apart > ROUNDING * way and float((end(1.0) - first).norm()) > apart / 10:
         return 0.0
     return apart / way if np.isfinite(apart) else 0.0
-
-
-def _times(value: torch.Tensor, times: float) -> torch.Tensor:
-    """Return a factor for ``value`` [3, …]: 1 for the model in the middle, and ``times`` for the others."""
-    factors = torch.tensor([times, 1.0, times], dtype=value.dtype, device=value.device)
-    return factors.view(-1, *[1] * (value.ndim - 1))
 
 
 def _watched(stack: ModelStack) -> torch.Tensor:

@@ -210,17 +210,6 @@ def copies(plan: Plan) -> list[dict[str, Any]]:
     return list(places.values())
 
 
-def protocols(plan: Plan, displays: dict[str, Any], name: str) -> str:
-    """Return the names of the protocols whose results a table or figure ``name`` shows, as text, by which Snakemake's
-    report groups it.
-
-    ``displays``: name → the study's table or figure; if it lacks ``name``, the protocols of the whole study are
-    returned.
-    """
-    scenarios = [s for s in plan.study.scenarios if name not in displays or s.name in displays[name].scenarios]
-    return ", ".join(dict.fromkeys(s.protocol.name for s in scenarios))
-
-
 def described(case: CaseFiles) -> dict[str, Any]:
     """Return what identifies one method's evaluation: scenario, axis setting, protocol and method, the user's file if
     there is one, and ``facts`` (name → value) that tables may print."""

@@ -3,11 +3,9 @@
 Every check is small, so that all take a minute or two. Nothing is downloaded: images are random numbers.
 """
 
-import json
-import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -72,20 +70,6 @@ def methods() -> list[str]:
     """Return the names of the library's methods, without the adapter that runs users' functions."""
     names = registry.names("methods")
     return [name for name in names if not registry.defines("methods", name, None, "ADAPTER")]
-
-
-def record(checks: list[Check]) -> str:
-    """Return the card, the software and every check as JSON, to be sent with a report of a fault."""
-    variables = [name for name in sorted(os.environ) if name.startswith(("UNLEARNING_", "CUDA_"))]
-    facts = {
-        "card": card.describe(),
-        "free_mib": torch.cuda.mem_get_info()[0] >> 20,
-        "torch": torch.__version__,
-        "architectures": torch.cuda.get_arch_list(),
-        "variables": {name: os.environ[name] for name in variables},
-        "checks": [asdict(check) for check in checks],
-    }
-    return json.dumps(facts, indent=1) + "\n"
 
 
 def _stack(
