@@ -38,21 +38,6 @@ def test_the_weights_that_it_returns_are_kept(user):
     assert all(torch.equal(v, state(stack)[k] + 1) for k, v in state(after).items())
 
 
-@pytest.mark.parametrize("parts", ["x, y", "x, y, y"])
-def test_code_that_reads_a_batch_as_a_dict_is_told_what_it_holds(user, parts):
-    options = user(
-        "def unlearn(model, retain_loader, forget_loader):\n"
-        "    for batch in retain_loader:\n"
-        "        assert len(batch) == len([*batch])\n"
-        "        assert torch.equal(batch[0], batch[:1][0])\n"
-        "        model(batch['pixel_values'])\n",
-        batch=parts,
-    )
-    sentence = f"a batch has no field 'pixel_values': it is a list of tensors; write {parts} = batch"
-    with pytest.raises(TypeError, match=sentence):
-        unlearned(trained(seeds=SEEDS[:1]), "classic", **options)
-
-
 RECORDER = (
     "def unlearn(model, retain, forget{extra}):\n"
     "    loaders = [retain, forget{extra}]\n"

@@ -142,11 +142,8 @@ REFUSED = [
     (lambda root: of_method(root, "retrain"), "logits/mine/retrain: retrain is shared by all methods; move this"),
     (lambda root: save(root, held_out=GOOD["forget"]), "there is no array of this name, did you mean 'heldout'? "),
     # files in other formats
-    (of_other_files, "logits/retrain: 0.pt, 1.pt, 2.pt and 2 more cannot be read; models are read from .safetensors "
-     "and logits from logits.npy; for each of them safetensors.torch.save_file(torch.load('logits/retrain/0.pt', "
-     "weights_only=True), 'logits/retrain/0.safetensors')"),
-    (other_format(".npz"), "target/logits.npz: logits is read from logits.npy only; numpy.save("
-     "'logits/target/logits.npy', numpy.load('logits/target/logits.npz')['logits'])"),
+    (of_other_files, "logits/retrain: 0.pt cannot be read; models are read from .safetensors, which "),
+    (other_format(".npz"), "target/logits.npz: logits is read from logits.npy only; save the array with numpy.save"),
     (other_format(".dat"), "logits.npy: this file is missing, and there are no models either (state dicts in"),
     (of_models_with_numbers_for_masks, "forget has dtype int64, but must be a mask of bool; numbers 0 and 1 become one "
      "by forget.astype(bool), a list of indices by mask[index] = True"),

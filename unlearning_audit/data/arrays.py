@@ -68,7 +68,7 @@ def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.n
         raise ValueError(f"it lacks {' and '.join(missing)} (it has {', '.join(archive)})")
     y, part, subject = archive["y"], archive["part"], archive.get("subject")
     if y.dtype.kind not in "iu" or y.ndim != 1 or y.size == 0:
-        raise ValueError(f"y is {y.dtype} {y.shape}; it must hold whole numbers, one for each row of x{_to_numbers(y)}")
+        raise ValueError(f"y is {y.dtype} {y.shape}; it must hold whole numbers, one for each row of x")
     if part.dtype.kind not in "iub" or not np.isin(part, (0, 1)).all():
         raise ValueError("part must hold 0 (train) or 1 (test) for each row of x")
     if part.shape != y.shape:
@@ -78,19 +78,6 @@ def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.n
     if subject is not None and subject.dtype.kind not in "iu":
         raise ValueError(f"subject is {subject.dtype} {subject.shape}; it must hold whole numbers")
     return y, part, subject
-
-
-def _to_numbers(y: np.ndarray) -> str:
-    """Return how labels of another form become whole numbers, as the end of a sentence; "" if that is not known."""
-    if not y.size:
-        return ""
-    if y.ndim == 2 and y.shape[1] == 1:
-        return "; take y[:, 0]"
-    if y.ndim == 2 and y.dtype.kind in "biuf" and np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all():
-        return "; it is one-hot: take y.argmax(axis=1)"
-    if y.ndim == 1 and y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.floor(y)).all():
-        return "; take y.astype(int)"
-    return "; take numpy.unique(y, return_inverse=True)[1]" if y.ndim == 1 and y.dtype.kind in "US" else ""
 
 
 def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:

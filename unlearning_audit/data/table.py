@@ -1,10 +1,7 @@
 """Table: a CSV or Parquet file of your own, read by the names of its columns."""
 
-import csv
-import itertools
 import logging
 import re
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -75,37 +72,31 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
     """
     path = Path(root) / options.path
     try:
-        columns, rows = _head(path)
-        if absent := _absent(options, columns):
+        head = _read(path, HEAD)
+        if absent := _absent(options, head.columns):
             return absent[0], f"{path}: {absent[1]}"
-        for name, *cells in zip(columns, *rows, strict=False):
-            if name in _of_models(options, columns) and name not in options.categories:
-                _no_decimal_commas(name, cells)
+        for name in _of_models(options, head.columns):
+            if _is_category(head[name]) and name not in options.categories:
+                _no_decimal_commas(name, head[name].dropna().astype(str))
     except ValueError as error:
-        return "path", str(error) if str(path) in str(error) else f"{path}: {error}"
+        return "path", f"{path}: {error}"
     return None
 
 
-def _read(path: Path) -> "pandas.DataFrame":
-    """Read the table as a pandas DataFrame. Raises ValueError if its suffix is unknown or it cannot be read."""
+def _read(path: Path, rows: int | None = None) -> "pandas.DataFrame":
+    """Read the table as a pandas DataFrame, of a text file the first ``rows`` (None: all). Raises ValueError if its
+    suffix is unknown or it cannot be read."""
     import pandas
 
-    _check_kind(path)
-    try:
-        if path.suffix.lower() == ".parquet":
-            return pandas.read_parquet(path)
-        return pandas.read_csv(path, sep=_separator(path))
-    except (OSError, ValueError, UnicodeError) as error:  # errors of pandas and arrow are subclasses of these
-        raise _unreadable(path, error) from None
-
-
-def _check_kind(path: Path) -> None:
-    if path.suffix.lower() not in SEPARATORS:
+    kind = path.suffix.lower()
+    if kind not in SEPARATORS:
         raise ValueError(f"a file of the kind {path.suffix!r} is not read; save the table as {', '.join(SEPARATORS)}")
-
-
-def _unreadable(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"it cannot be read as {path.suffix}: {reason(error)}")
+    try:
+        return (
+            pandas.read_parquet(path) if kind == ".parquet" else pandas.read_csv(path, sep=_separator(path), nrows=rows)
+        )
+    except (OSError, ValueError, UnicodeError) as error:  # errors of pandas and arrow are subclasses of these
+        raise ValueError(f"it cannot be read as {path.suffix}: {reason(error)}") from None
 
 
 def _separator(path: Path) -> str:
@@ -116,28 +107,6 @@ def _separator(path: Path) -> str:
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         first = next((line for line in file if line.strip()), "")
     return ";" if ";" in first and "," not in first else separator
-
-
-def _head(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Return the names of columns, made unique as pandas does, and the cells of the first `HEAD` rows; no cells for
-    Parquet."""
-    _check_kind(path)
-    try:
-        if path.suffix.lower() == ".parquet":
-            from pyarrow import parquet
-
-            return parquet.read_schema(path).names, []
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = (row for row in csv.reader(file, delimiter=_separator(path)) if row)
-            first, rows = next(lines, []), list(itertools.islice(lines, HEAD))
-    except (OSError, ValueError, UnicodeError, csv.Error) as error:
-        raise _unreadable(path, error) from None
-    numbers: Counter[str] = Counter()
-    columns = []
-    for i, name in enumerate(first):
-        columns.append((f"{name}.{numbers[name]}" if numbers[name] else name) or f"Unnamed: {i}")
-        numbers[name] += 1
-    return columns, [row for row in rows if len(row) == len(first)]
 
 
 def _of_models(options: Options, columns: Iterable[str]) -> list[str]:

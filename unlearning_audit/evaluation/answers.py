@@ -61,7 +61,7 @@ class Answers:
 
         ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
         """
-        return self._once(self._whole_or_read, models, rows)
+        return self._once(self._stacked, models, rows)
 
     def _once(self, compute: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
         """Return ``compute(*of)`` from the cache, or compute it and cache it. A mask that selects everything counts as
@@ -73,16 +73,7 @@ class Answers:
             self._cache[key] = compute(*masks)
         return self._cache[key]
 
-    def _whole_or_read(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
-        """Return the logits of the selected models and samples, float32 [models, rows, classes].
-
-        They are taken from memory if all logits were read before; else only the selected ones are read from the files.
-        ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
-        """
-        whole = self._cache.get((self._whole_or_read.__name__, None, None))
-        if whole is not None:
-            selection = whole if models is None else whole[models]
-            return selection if rows is None else selection[:, rows]
+    def _stacked(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
         parts = list(self.by_model(models, rows))
         width = self._size if rows is None else len(np.arange(self._size)[rows])
         return np.stack(parts) if parts else np.zeros((0, width, self.classes), np.float32)

@@ -14,10 +14,11 @@ KINDS = {
     **dict.fromkeys(("labels", "split", "block", "pair"), "iu"),
     **dict.fromkeys(("logits", "weight"), "f"),
 }
-SAVE = {"b": "a mask of bool", "iu": "whole numbers", "f": "floating-point numbers"}
-
-#: Advice for labels that have a column for each class.
-ONE_HOT = "one-hot labels become whole numbers by labels.argmax(axis=1)"
+SAVE = {
+    "b": "a mask of bool; numbers 0 and 1 become one by {name}.astype(bool), a list of indices by mask[index] = True",
+    "iu": "whole numbers; one-hot labels become whole numbers by labels.argmax(axis=1)",
+    "f": "floating-point numbers",
+}
 
 
 def opened(name: str, path: Path) -> np.ndarray:
@@ -56,7 +57,8 @@ def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> Non
         size = shape[:2]
     for name, array in arrays.items():
         if array.dtype.kind not in KINDS[name]:
-            raise ValueError(f"{files[name]}: {name} {wrong_type(name, array)}")
+            expected = SAVE[KINDS[name]].format(name=name)
+            raise ValueError(f"{files[name]}: {name} has dtype {array.dtype}, but must be {expected}")
         if size:
             _same_size(name, files, array.shape, size)
 
@@ -68,20 +70,6 @@ def same_classes(files: Iterable[Path]) -> None:
     for path, count in classes.items():
         if first and count != classes[first]:
             raise ValueError(f"{path} has {count} classes, but {first} has {classes[first]}; all need the same classes")
-
-
-def wrong_type(name: str, array: np.ndarray) -> str:
-    """Return the second half of a sentence, "has dtype int64, but must be a mask of bool; …", with how to convert the
-    array."""
-    kinds = KINDS[name]
-    sentence = f"has dtype {array.dtype}, but must be {SAVE[kinds]}"
-    if array.dtype.kind not in "biuf":
-        return sentence
-    if name == "labels" and array.ndim == 2:
-        return f"{sentence}; {ONE_HOT}"
-    if kinds != "b":
-        return f"{sentence}; give {name}.astype({'int' if kinds == 'iu' else 'float'})"
-    return f"{sentence}; numbers 0 and 1 become one by {name}.astype(bool), a list of indices by mask[index] = True"
 
 
 def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], size: tuple[int, int]) -> None:
@@ -109,8 +97,7 @@ def refuse_shape(
             f"are labels of {shape[0]} samples; give logits.swapaxes({axes})"
         )
     shapes = " or ".join(str(list(accepted)) for accepted in expected)
-    hint = f"; {ONE_HOT}" if name == "labels" and len(shape) == 2 and shape[:1] == expected[0] else ""
     raise ValueError(
         f"{files[name]}: {name} has shape {list(shape)}, but must be {shapes}; {files['logits']} says how many models "
-        f"and samples there are{hint}"
+        "and samples there are"
     )

@@ -123,8 +123,8 @@ class Things:
         order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(subset)))
         device = self.stack.device
 
-        def collate(items: list[Any]) -> "Batch":
-            return Batch(part.to(device) for part in default_collate(items))
+        def collate(items: list[Any]) -> list[torch.Tensor]:
+            return [part.to(device) for part in default_collate(items)]
 
         return DataLoader(self.data(subset), self.options.batch_size, shuffle=True, generator=order, collate_fn=collate)
 
@@ -156,17 +156,6 @@ class Things:
     def num_classes(self) -> int:
         with torch.no_grad():
             return int(self.stack.logits(np.arange(1)).shape[-1])
-
-
-class Batch(list[Any]):
-    """The tensors of a batch, in order. Access to a field by name raises TypeError that says which tensors there
-    are."""
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, str):
-            parts = ", ".join(["x", *["y"] * (len(self) - 1)])
-            raise TypeError(f"a batch has no field {place!r}: it is a list of tensors; write {parts} = batch")
-        return super().__getitem__(place)
 
 
 class Samples(Dataset[tuple[Any, ...]]):

@@ -340,7 +340,10 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
             return matches[0], matches[0].words
     candidates = [group for group in groups if shared(model, group.samples)]
     if not candidates:
-        raise ValueError(f"{model.file}: no retrained model has its forget set{_apart(model, groups)}")
+        raise ValueError(
+            f"{model.file}: no retrained model has its forget set; name equal samples alike, or name the log of one "
+            "with --retrain FILE"
+        )
     candidates_by_name = [group for group in candidates if _fits(model, group, common)]
     fits = candidates_by_name or candidates
     # A smaller forget set may be part of a larger one. Among groups that share equally many samples, the one with the
@@ -357,18 +360,6 @@ def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[s
             f"{model.file} does not say which model it belongs to; it is taken for one of {' '.join(best[0].words)}"
         )
     return best[0], best[0].words
-
-
-def _apart(model: Model, groups: list[Group]) -> str:
-    """Return the end of a sentence on a model that shares no samples with the groups: what the user can do.
-
-    For plain tables it gives an example of both names, because the same samples may only be called differently.
-    """
-    advice = "name the log of one with --retrain FILE"
-    if subject(model) & groups[0].samples or "rows" not in model.raw:  # names derived from texts are no help
-        return f"; {advice}"
-    first, other = (min(samples, key=_natural) for samples in (subject(model), groups[0].samples))
-    return f": its first sample to forget is {first}, that of others {other}; name equal samples alike, or {advice}"
 
 
 def _method(model: Model, words: frozenset[str]) -> str:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from unlearning_audit.plugins.settings import Settings
 from unlearning_audit.readers import _arrays, _margins, _words
 from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, RETAIN, RETRAIN, UNLEARNED, Model, Reading, Unread
 
@@ -28,12 +27,8 @@ PARTS = {"retain": RETAIN, "forget": FORGET, "val": HELDOUT, "test": HELDOUT}
 ROLES = {"pretrain": NONE, "oracle": RETRAIN}
 
 
-class Options(Settings):
-    """``most``: the largest number of models of a kind that are read; ``kept``: the largest number of retained samples
-    that are read, evenly spaced."""
-
-    most: int = 200
-    kept: int = 2000
+#: The largest number of models of a kind that are read, and of retained samples of a model, evenly spaced.
+MODELS, KEPT = 200, 2000
 
 
 def files(place: Path) -> list[Path]:
@@ -46,7 +41,7 @@ def files(place: Path) -> list[Path]:
     )
 
 
-def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread]:
+def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return the models whose margins lie in ``paths``.
 
     All ``.npy`` files of one kind (``pretrain``, ``oracle`` or a method), one forget set and one model number are one
@@ -58,16 +53,16 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
     for path in paths:
         if path.suffix == ".npz":
             try:
-                models += _of_archive(path, options)
+                models += _of_archive(path)
             except ValueError as error:
                 models.append(Unread(path, str(error)))
     singles = [path for path in paths if path.suffix == ".npy"]
-    return [*models, *_of_folders(singles, options)] if singles else models
+    return [*models, *_of_folders(singles)] if singles else models
 
 
-def _of_folders(paths: list[Path], options: Options) -> list[Model]:
+def _of_folders(paths: list[Path]) -> list[Model]:
     """Read the models from single files of margins, ``margins/<data>/<kind>/…/id_<model>_….npy``; at most
-    ``options.most`` of each kind and forget set.
+    `MODELS` of each kind and forget set.
 
     A file belongs to a model by its data, architecture, kind, forget set and number. Files outside of a folder
     ``forget_<k>`` belong to the models of all forget sets. Raises ValueError if a folder is missing in a path, if two
@@ -92,19 +87,19 @@ def _of_folders(paths: list[Path], options: Options) -> list[Model]:
     models: list[Model] = []
     of_sets = sorted((key for key in margins if key[2] is not None), key=lambda key: (*map(str, key[:3]), key[3]))
     for _, keys in groupby(of_sets, key=lambda key: key[:3]):
-        for key in islice(keys, options.most):
+        for key in islice(keys, MODELS):
             shared = margins.get((*key[:2], None, key[3]), {})
             epochs = {epoch: shared.get(epoch, {}) | files for epoch, files in margins[key].items()}
             last = max(epochs, key=lambda epoch: (len(epochs[epoch]), epoch))
-            models.append(_of_one(key, epochs[last], options.kept))
+            models.append(_of_one(key, epochs[last]))
     return models
 
 
-def _of_one(key: tuple[Any, ...], paths: dict[str, Path], most_retained: int) -> Model:
+def _of_one(key: tuple[Any, ...], paths: dict[str, Path]) -> Model:
     """Read one model from its files, ``paths`` part of the data → margins.
 
-    ``key``: the words of its name, its kind (folder), the number of its forget set and its own number;
-    ``most_retained``: how many retained samples are kept at most. Raises ValueError without margins of the forget set.
+    ``key``: the words of its name, its kind (folder), the number of its forget set and its own number. Raises
+    ValueError without margins of the forget set.
     """
     words, kind, number, model_number = key
     first = next(iter(paths.values()))
@@ -116,22 +111,22 @@ def _of_one(key: tuple[Any, ...], paths: dict[str, Path], most_retained: int) ->
     if "retain" in values:
         values["retain"] = _subset(values["retain"], first, number)
     model.raw = {"number": model_number, "files": paths, "counts": _counts(values)}
-    _fill(model, values, most_retained)
+    _fill(model, values)
     return model
 
 
-def _of_archive(path: Path, options: Options) -> list[Model]:
-    """Read the models of an archive: one for each epoch and model number below ``options.most``. The folders of its
+def _of_archive(path: Path) -> list[Model]:
+    """Read the models of an archive: one for each epoch and model number below `MODELS`. The folders of its
     path may name the forget set; otherwise `joined` looks for it. Samples are named there."""
     arrays = _margins.archive(path)
     words = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
     sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]
     models = []
     epochs, count = arrays["margins_forget"].shape[:2]
-    for epoch, number in np.ndindex(epochs, min(count, options.most)):
+    for epoch, number in np.ndindex(epochs, min(count, MODELS)):
         model = Model(path, UNLEARNED, method="_".join(words.words), step=epoch + 1, task=sets[-1] if sets else "")
         values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
-        model.raw = {"epoch": epoch, "values": values, "kept": options.kept, "counts": _counts(values)}
+        model.raw = {"epoch": epoch, "values": values, "counts": _counts(values)}
         models.append(model)
     return models
 
@@ -140,15 +135,15 @@ def _counts(values: Mapping[str, np.ndarray]) -> dict[str, int]:
     return {part: len(value) for part, value in values.items()}
 
 
-def _fill(model: Model, values: Mapping[str, np.ndarray], most_retained: int) -> None:
+def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
     """Set a model's probability of the label on each part and, if there are held-out samples, its scores by confidence.
 
-    ``values``: part → margins float64 [samples]; ``most_retained``: how many retained samples are kept at most.
+    ``values``: part → margins float64 [samples]; at most `KEPT` retained samples are kept.
     """
     for part, value in values.items():
         numbers = tuple(range(len(value)))
-        if part == "retain" and len(value) > most_retained:
-            numbers = tuple(np.linspace(0, len(value) - 1, most_retained).astype(int).tolist())
+        if part == "retain" and len(value) > KEPT:
+            numbers = tuple(np.linspace(0, len(value) - 1, KEPT).astype(int).tolist())
         right = expit(value[list(numbers)])
         model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, model.task, numbers), right)
     if outside := next((part for part in ("val", "test") if part in values), None):
@@ -190,7 +185,7 @@ def joined(models: list[Model]) -> list[Unread]:
             continue
         for model in alike:
             model.task = tasks[0] if tasks else ""
-            _fill(model, model.raw.pop("values"), model.raw["kept"])
+            _fill(model, model.raw.pop("values"))
         if tasks and tasks[0] in oracles:
             lines = _margins.agreements(_margins.archive(path), oracles[tasks[0]])
             for model in alike:

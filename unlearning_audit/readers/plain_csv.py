@@ -198,21 +198,11 @@ def _architectures(table: Any, columns: dict[str, str]) -> frozenset[str]:
     return frozenset(name for name, about in words.items() if any(kinds) or (about.words and not about.role))
 
 
-def _step(text: str) -> int | None:
-    """Return the step that a cell names, such as 100 for checkpoint-100."""
-    return int(text) if text.isdigit() else _words.of_parts((text,)).step
-
-
 def _directions(values: dict[str, int]) -> list[str]:
     """Return sentences that say which columns became attacks, and whether smaller or greater values mean members."""
     names = {near: ", ".join(name for name, sign in values.items() if sign == near) for near in (-1, 1)}
     words = {-1: "smaller", 1: "greater"}
     return [f"{names[near]}: a {word} value is taken for a member's." for near, word in words.items() if names[near]]
-
-
-def _label(column: str, text: str) -> str:
-    """Return a cell as a name; a number is prefixed by its column."""
-    return f"{column}_{text}" if text.isdigit() else text
 
 
 def _method(columns: dict[str, str], first: dict[str, str]) -> str:
@@ -221,15 +211,14 @@ def _method(columns: dict[str, str], first: dict[str, str]) -> str:
     It is the cell of the method; else of the model, the kind, or, without a kind, the run, if its words say more than a
     role. A seed does not name a method. ``columns``: meaning → name in the table.
     """
-    if first.get("method"):
-        return _label(columns["method"], first["method"])
     kind = first.get("kind", "")
-    if _words.foreign(kind):
+    if _words.foreign(kind) and not first.get("method"):
         return kind
-    for meaning in ("model", "kind", *(() if kind else ("seed",))):
+    for meaning in ("method", "model", "kind", *(() if kind else ("seed",))):
         text = first.get(meaning, "")
-        if _words.of_parts((text,)).words and not (meaning == "seed" and re.fullmatch(r"\D*\d+", text)):
-            return _label(columns[meaning], text)
+        named = bool(_words.of_parts((text,)).words) and not (meaning == "seed" and re.fullmatch(r"\D*\d+", text))
+        if named or (text and meaning == "method"):
+            return f"{columns[meaning]}_{text}" if text.isdigit() else text  # a number alone is no name
     return ""
 
 
@@ -253,12 +242,11 @@ def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: f
     model.words = (first.pop("model"),) if first.get("model") in architectures else ()
     kind, *rest = (first.get(meaning, "") for meaning in KEYS)
     model.role = _words.of_parts((kind,)).role or _words.of_parts(tuple(rest)).role or model.role
-    if first.get("step"):
-        model.step = _step(first["step"])
+    if step := first.get("step"):
+        model.step = int(step) if step.isdigit() else _words.of_parts((step,)).step
         if model.step is None:
-            name = columns["step"]
             raise ValueError(
-                f"{path}: column {name!r} says {first['step']!r}; steps must be whole numbers, such as 100"
+                f"{path}: column {columns['step']!r} says {step!r}; steps must be whole numbers, such as 100"
             )
     model.method = "" if model.role in (NONE, RETRAIN) else _method(columns, first)
     model.task = first.get("task") or model.task

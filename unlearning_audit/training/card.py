@@ -42,34 +42,11 @@ def _use(choice: str) -> str:
 
 def obstacle() -> str:
     """Return the reason why torch cannot compute on the first visible GPU; "" if it can."""
-    if torch.version.cuda is None and torch.version.hip is None:
-        return "it was built for processors alone, so install a build for CUDA (or ROCm)"
     try:
-        torch.cuda.init()
-        major, minor = torch.cuda.get_device_capability()
+        torch.ones(1, device="cuda").add_(1).cpu()
     except (RuntimeError, AssertionError) as error:
-        return f"{sentence(error)} (this build is for CUDA {torch.version.cuda})"
-    if torch.version.hip is None and not supported((major, minor), torch.cuda.get_arch_list()):
-        return (
-            f"{torch.cuda.get_device_name()} has compute capability {major}.{minor}, and this build has kernels for "
-            f"{', '.join(torch.cuda.get_arch_list())}"
-        )
+        return f"{sentence(error)} (this build is for {torch.version.cuda or torch.version.hip or 'processors alone'})"
     return ""
-
-
-def supported(capability: tuple[int, int], architectures: list[str]) -> bool:
-    """Return whether a build of torch runs on a card with this compute ``capability``.
-
-    ``architectures`` of the build are such as "sm_90" or "compute_90". Kernels run on cards of the same major and at
-    least the same minor number, PTX on all later cards.
-    """
-    for architecture in architectures:
-        kind, _, digits = architecture.partition("_")
-        digits = digits.rstrip("af")
-        at = int(digits[:-1]), int(digits[-1])
-        if capability >= at and (kind == "compute" or capability[0] == at[0]):
-            return True
-    return False
 
 
 def describe() -> dict[str, object]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
 State = dict[str, Tensor]
 
@@ -232,28 +232,11 @@ class Stacked:
         return names, tuple(type(layer).__name__.lower() for _, layer in layers)
 
 
-class Fusion:
-    """The compiled forward pass of ``model`` in training, for batches of ``size`` images."""
-
-    def __init__(self, model: nn.Module, size: int) -> None:
-        self.model, self.size = model, size
-        self._run: Any = torch.compile(partial(functional_call, model), dynamic=False)
-
-    def takes(self, x: Tensor, reading: str | None) -> bool:
-        """Return whether the compiled pass is for batches such as ``x`` [b, c, h, w], in training with gradients, and
-        gives logits."""
-        return reading is None and len(x) == self.size and self.model.training and torch.is_grad_enabled()
-
-    def __call__(self, weights: State, x: Tensor) -> Tensor:
-        """Return the logits [b, classes] of one model with these ``weights``, whose buffers are updated in place."""
-        logits: Tensor = self._run(weights, (images_last(x),))
-        return logits
-
-
 class Serial:
     """An engine that computes one model at a time; a group is a single model with a leading dimension of one.
 
-    ``fusion``: the model's compiled forward pass, or None.
+    ``fusion``: the size of the batches that the model's compiled forward pass takes in training, and that pass, which
+    maps weights and (images,) to logits; or None.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -261,7 +244,7 @@ class Serial:
         self._stacked: State | None = None
         self._views: State = {}
         self._pairs: list[tuple[Tensor, Tensor]] = []
-        self.fusion: Fusion | None = None
+        self.fusion: tuple[int, Callable[..., Tensor]] | None = None
 
     @property
     def model(self) -> nn.Module:
@@ -308,8 +291,8 @@ class Serial:
             return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
         # Views: running statistics are updated in place, and gradients reach the stack without a copy.
         weights = {name: v.squeeze(0) for name, v in (*parameters.items(), *buffers.items())}
-        if self.fusion is not None and self.fusion.takes(x[0], reading):
-            return self.fusion(weights, x[0]).unsqueeze(0)
+        if self.fusion and len(x[0]) == self.fusion[0] and self.model.training and not reading:
+            return self.fusion[1](weights, (images_last(x[0]),)).unsqueeze(0)
         with placed(self.places, weights):
             return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
 

@@ -6,16 +6,16 @@ size, so that only long trainings gain.
 """
 
 import logging
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import nn
+from torch.func import functional_call
 
 from unlearning_audit.training import card
-from unlearning_audit.training.chunks import used_up
-from unlearning_audit.training.engine import Fusion, Serial
+from unlearning_audit.training.engine import Serial
 from unlearning_audit.training.fitting import Fit
 
 #: A fit is long from this number of steps of all models together.
@@ -27,11 +27,8 @@ def suitable(fit: Fit) -> bool:
     one by one and draw no random numbers."""
     stack = fit.stack
     random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in stack.model.modules())
-    plain = isinstance(stack.engine, Serial) and stack.x.ndim == 4 and stack.model.training and not random
-    if type(fit) is not Fit or not plain:
-        return False
-    steps = sum(order.steps for order, *_ in fit.orders([0]))
-    return steps * fit.epochs * len(stack) >= LONG
+    plain = type(fit) is Fit and isinstance(stack.engine, Serial) and stack.x.ndim == 4 and stack.model.training
+    return plain and not random and sum(order.steps for order, *_ in fit.orders([0])) * fit.epochs * len(stack) >= LONG
 
 
 @contextmanager
@@ -39,35 +36,23 @@ def fused(fit: Fit) -> Iterator[None]:
     """Within the context, full batches of ``fit`` go through fused layers, if that is requested and the fit is
     `suitable`.
 
-    One step is tried before, on copies of the weights. If the compiler fails, log it, and the fit continues without
-    fusion. Errors of exhausted memory are raised.
+    One step is tried before, on copies of the first model's weights. If the compiler fails, log it, and the fit
+    continues without fusion.
     """
-    engine = fit.stack.engine
+    stack, engine = fit.stack, fit.stack.engine
     if not (isinstance(engine, Serial) and card.compiled() and suitable(fit)):
         yield
         return
-    stream = fit.passes[0][0]
-    size = stream.batch_size or fit.optimisers[0].batch_size
-    start = time.monotonic()
+    size = fit.passes[0][0].batch_size or fit.optimisers[0].batch_size
     try:
-        engine.fusion = Fusion(fit.stack.model, size)
-        rehearse(fit, size)
-        print(f"layers were fused in {time.monotonic() - start:.0f} s", flush=True)
+        engine.fusion = size, torch.compile(partial(functional_call, stack.model), dynamic=False)
+        leaves, buffers = fit.copy_state([0])
+        batch = stack.read([0], torch.arange(size).remainder(len(stack.x))[None])
+        stack.forward(leaves, buffers, batch.x).sum().backward()
     except Exception as error:
-        if used_up(error):
-            raise
         engine.fusion = None
         logging.warning("layers are not fused, for torch's compiler failed: %s", card.sentence(error))
     try:
         yield
     finally:
         engine.fusion = None
-
-
-def rehearse(fit: Fit, size: int) -> None:
-    """Run one step of ``size`` samples of the first model, forward and backward, on copies of its weights."""
-    stack = fit.stack
-    group = stack.engine.groups(len(stack))[0]
-    rows = torch.arange(size).remainder(len(stack.x)).expand(len(group), -1)
-    leaves, buffers = fit.copy_state(group)
-    stack.forward(leaves, buffers, stack.read(group, rows).x).sum().backward()
