@@ -68,13 +68,3 @@ def test_no_rule_names_a_plug_in():
     text = "".join(path.read_text() for path in SCRIPTS.parent.glob("rules/*.smk"))
     quoted = set(re.findall(r"[\"'](\w+)[\"']", text))
     assert not quoted & names()
-
-
-@pytest.mark.parametrize(
-    "line",
-    ['choose(["swap", "q"])', 'f"draw them by protocol {x} or lira_selection"', "import unlearning_audit.attacks.zlib",
-     "from unlearning_audit.metrics import rouge", "from unlearning_audit.metrics.swap import lower_bound"],
-)  # fmt: skip
-def test_a_name_would_be_found(line):
-    assert matches(f'"""swap"""\n{line}\n', names())
-    assert not matches(f'"""{line.replace(chr(34), "")}"""\n', names())

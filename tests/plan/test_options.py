@@ -80,16 +80,6 @@ def test_a_count_of_a_protocol_adds_models_and_renames_none(name, field):
     assert changes["metrics"][1] == 0
 
 
-@pytest.mark.parametrize("name", ["swap", "random_splits"])
-def test_requests_train_models_once_and_let_each_method_answer_more_than_once(name):
-    study = study_of(name)
-    before, after = planned(study), planned(changed(study, {"defaults/protocol/requests": 3}))
-    changes = rebuilt(before, after)
-    assert all(changes[stage][:2] == (len(before.nodes[stage]), 0) for stage in ("splits", "train", "unlearn"))
-    assert changes["train"][2] == len(before.nodes["train"])
-    assert changes["unlearn"][2] > len(before.nodes["unlearn"])
-
-
 # ---------------------------------------------------------------- users' own files
 
 

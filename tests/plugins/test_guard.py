@@ -86,8 +86,6 @@ NOBODYS_FAULT = [
     torch.AcceleratorError("CUDA error: out of memory", 2),
     RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"),
-    RuntimeError("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"),
-    torch.AcceleratorError("CUDA error: CUDA-capable device(s) is/are busy or unavailable", 46),
     RuntimeError("CUDA driver initialization failed, you might not have a CUDA gpu."),
     RuntimeError("Found no NVIDIA driver on your system."), RuntimeError("HIP error: invalid device ordinal"),
 ]  # fmt: skip

@@ -188,18 +188,3 @@ def test_a_method_keeps_its_colour_and_references_are_ink():
     assert {name: more[name] for name in colours} == colours
     assert colours["retrain"] == colours["retrain_control"] == style.INK
     assert len({colours["scrub"], colours["ssd"], colours["none"], colours["retrain"]}) == 4
-
-
-@pytest.mark.parametrize("sight", ["normal", "protan", "deutan"])
-def test_the_palette_is_told_apart_without_red_or_green_cones(sight):
-    # Viénot, Brettel and Mollon (1999): what dichromats see of linear light
-    cones = {
-        "normal": np.eye(3),
-        "protan": np.array([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]]),
-        "deutan": np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]]),
-    }[sight]
-    colours = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in style.PALETTE[:6]])
-    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4) @ cones.T
-    lightness = np.clip(linear, 0, 1) ** (1 / 2.2)
-    distance = np.linalg.norm(lightness[:, None] - lightness[None], axis=-1)
-    assert distance[np.triu_indices(6, 1)].min() > 0.1

@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.report import failures
 from unlearning_audit.report.page import copies
 from unlearning_audit.report.tables import cost
-from unlearning_audit.stages import collect, metrics
+from unlearning_audit.stages import collect
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import write_spec
 
@@ -104,12 +104,6 @@ def test_methods_that_fail_for_one_reason_share_a_line():
         "scenarios.noisy.methods.a (and b, c): labels are shifted", "scenarios.clean.methods.a: labels are shifted",
         "scenarios.noisy.model: m.py: no head",
     ]  # fmt: skip
-
-
-def test_what_a_record_remarks_is_told_once(tmp_path):
-    for name in ("a-0", "b-1"):
-        write_spec(tmp_path / name / "spec.json", {"node": name, "remarks": ["mine.py: it reads x"]})
-    assert metrics.remarks([str(tmp_path / name / "logits.npz") for name in ("a-0", "b-1")]) == ["mine.py: it reads x"]
 
 
 # ---------------------------------------------------------------- samples that occur more than once

@@ -2,7 +2,6 @@
 
 import base64
 import gzip
-import hashlib
 import json
 import math
 import re
@@ -18,7 +17,7 @@ from unlearning_audit.report.tables import typeset
 from decision_cases import GOOD, decisions_on
 from decision_cases import rows as rows_of
 from display_cases import REASON, case
-from page_cases import NASTY, PICTURE, ROOT, render
+from page_cases import NASTY, PICTURE, render
 
 VOID = {"meta", "path", "rect", "use", "br", "img", "link", "input", "hr"}
 
@@ -134,13 +133,6 @@ def test_what_lies_behind_a_square_is_in_the_page(rendered):
          "p": "p < 10⁻⁴"}
     ]  # fmt: skip
     assert rendered[0].count(f'id="records-{square["number"]}"') == 1
-
-
-def test_vendored_libraries_are_the_published_files():
-    vendor = ROOT / "resources/page/vendor"
-    listed = dict(re.findall(r"`(\S+\.min\.js)` \|.*`([0-9a-f]{64})`", (vendor / "README.md").read_text()))
-    names = [f"{name}.min.js" for name in page.LIBRARIES]
-    assert listed == {name: hashlib.sha256((vendor / name).read_bytes()).hexdigest() for name in names}
 
 
 def test_the_first_screen_is_the_answer_above_the_matrix(rendered):

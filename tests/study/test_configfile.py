@@ -1,6 +1,5 @@
 """Files that are no study, and what YAML forgives and nobody means: one sentence with the file and the line."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -29,10 +28,3 @@ def test_a_file_that_is_no_study_is_named(tmp_path, monkeypatch, content, expect
         reading.load([path])
     assert str(caught.value).startswith(f"{path}: {expected}")
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for path, why in (("none.yaml", "No such file or directory"), (".", "Is a directory")):
-        with pytest.raises(StudyError, match=re.escape(f"{path}: cannot be read ({why})")):
-            reading.load([path])

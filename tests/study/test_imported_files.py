@@ -53,13 +53,6 @@ def test_a_bad_file_is_named_with_its_field(tmp_path, name, value, words):
     assert "\n" not in told
 
 
-def test_a_file_of_pickled_objects_is_refused(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"labels\.npy: labels cannot be read .it holds pickled objects, which may run"
-    ):
-        read(tmp_path, labels=np.array([{}] * 12))
-
-
 def test_what_is_given_is_handed_on_as_it_is(tmp_path):
     given = {"weight": np.arange(12.0), "heldout": ~GOOD["train"] & (SAMPLES != 11), "split": np.array([0, 1, 0, 1]),
              "block": np.array([3, 3, 5, 5])}  # fmt: skip

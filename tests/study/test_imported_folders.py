@@ -25,13 +25,6 @@ def kinds(path, method):
     return {part: folder.kind for part, folder in parts(path, method).items()}
 
 
-def test_nothing_is_drawn(tmp_path):
-    options = external.Options(path=str(tmp_path))
-    assert external.blocks(options) == {}
-    with pytest.raises(ValueError, match="protocol external draws no memberships; these lie beside the logits"):
-        external.draw(0, "target", None, options, 0)
-
-
 def test_every_population_plays_its_part(tmp_path):
     root = tmp_path / "logits"
     for name in ("target", "shadow", *SHARED):

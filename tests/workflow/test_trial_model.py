@@ -9,18 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from unlearning_audit.study import reading
-from unlearning_audit.workflow import plan, trial
+from unlearning_audit.workflow import trial
 
-STUDY = {
-    "study": "own",
-    "scenarios": {
-        "noisy": {
-            "data": {"name": "digits", "test_size": 100, "size": 240}, "model": {"name": "mine", "file": "mine.py"},
-            "protocol": {"name": "swap", "pairs": 2}, "methods": ["none", "retrain"], "attacks": ["random"],
-        }
-    },
-}  # fmt: skip
 FILE = """from unlearning_audit.plugins.settings import Settings
 
 
@@ -125,11 +115,3 @@ def test_what_is_wrong_with_a_model_is_said_with_file_and_expectation(tried, par
 def test_a_model_that_cannot_be_trained_is_told_before_training(tried):
     with pytest.raises(ValueError, match=r"^mine\.py[^\n]*$"):
         tried(answer="self.last(x).detach()")
-
-
-def test_a_package_that_a_file_lacks_is_named_before_a_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("mine.py").write_text(f"import nothere_a\n{FILE.format(**WHOLE)}")
-    sentence = "mine.py line 1, in module: ModuleNotFoundError: No module named 'nothere_a'"
-    with pytest.raises(ValueError, match=re.escape(sentence)):
-        plan.make(reading.read(STUDY))

@@ -1,10 +1,9 @@
 """Measure how long jobs took, and predict how long the others will take."""
 
-import json
 import os
 import re
-from pathlib import Path
 
+from unlearning_audit.store.files import record_of
 from unlearning_audit.workflow.progress import HEAVY, RATES, SHORT
 
 #: The last part of a label that names blocks of models, and what precedes it.
@@ -13,7 +12,7 @@ BLOCKS = re.compile(r"(.*)-[a-z]+\d+(?:to\d+)?(?=-|$)")
 
 def measured(specs: list[str]) -> dict[str, float]:
     """Return spec path → the seconds that its job took, for the ``specs`` of jobs that are done."""
-    return {path: _seconds(path) for path in specs if os.path.exists(path)}
+    return {path: float(record_of(path)["seconds"]["function"]) for path in specs if os.path.exists(path)}
 
 
 def tell(specs: list[str], done: dict[str, float]) -> bool:
@@ -77,11 +76,3 @@ def _groups(stage: str, label: str) -> tuple[tuple[str, ...], ...]:
     """
     alike = (stage, BLOCKS.sub(r"\1", label)), (_work(stage, label),)
     return (*alike, ()) if stage in HEAVY else alike
-
-
-def _seconds(path: str) -> float:
-    """Return the seconds in a job's spec; 0 if the file does not state them."""
-    try:
-        return max(float(json.loads(Path(path).read_text())["seconds"]["function"]), 0.0)
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0.0
