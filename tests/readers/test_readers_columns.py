@@ -74,16 +74,23 @@ def test_what_the_columns_of_models_hold_is_asked(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "text", "sentence"),
     [
-        ("TOFU_SUMMARY.json", "holds means only; the *_EVAL.json of the same run"),
-        ("scores.pkl", "a pickle may run code"),
-        ("logits.npy", "give arrays of numpy.save with --target, --retrain and --labels"),
-        ("model.pth", "save an array with numpy.save"),
+        ("TOFU_SUMMARY.json", "{}", "holds means only; the *_EVAL.json of the same run"),
+        ("aggregate_stat.csv", "Method,Forget Quality\n", "one line for each model; ask its publisher"),
+        ("trainer_state.json", "{}", "the log of a training run, step by step"),
+        ("roc.csv", "fpr,tpr\n0,0\n", "it is a curve, which has no score"),
+        ("attacks.csv", "attack,auc\nloss,0.6\n", "one line for each attack"),
+        ("log.csv", "slice,epoch,loss\n0,1,0.5\n", "the log of a training run, epoch by epoch"),
+        ("results.json", '{"results": {}, "versions": {}}', "run it with --log_samples"),
+        ("export.csv", "_step,_runtime,loss\n1,2,3\n", "the export of a logged run"),
+        ("scores.pkl", "x", "a pickle may run code"),
+        ("logits.npy", "x", "give arrays of numpy.save with --target, --retrain and --labels"),
+        ("model.pth", "x", "save an array with numpy.save"),
     ],
 )
-def test_files_that_hold_no_samples_are_told_what_to_give(tmp_path, name, sentence):
-    (tmp_path / name).touch()
+def test_files_that_hold_no_samples_are_told_what_to_give(tmp_path, name, text, sentence):
+    (tmp_path / name).write_text(text)
     for place in (tmp_path / name, tmp_path):
         with pytest.raises(ValueError, match=f"{re.escape(name)}: .*{re.escape(sentence)}"):
             readers.imported([place])

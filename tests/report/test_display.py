@@ -6,6 +6,7 @@ import re
 import pytest
 from unlearning_audit.report.lookup import Cell, Numbers
 from unlearning_audit.report.tables import formats, grid, headline, typeset
+from unlearning_audit.study.schema import Margins
 
 from decision_cases import decisions_on, rows, write_decisions
 from display_cases import REASON, case, order, q, row, study
@@ -96,12 +97,18 @@ def test_the_headline_has_one_table_per_protocol_with_the_numbers_that_it_gives(
     assert {record["note"] for record in swap.records if record["method"] == "neggrad"} == {f"model damaged; {REASON}"}
 
 
-def test_a_broken_model_has_a_footnote_at_its_name(tmp_path):
+@pytest.mark.parametrize(
+    ("margins", "loss"),
+    [({}, ("more than 10 points below that of retraining", "more than 1.25 times")),
+     ({"broken_accuracy": 0.3, "broken_perplexity": 2.0}, ("more than 30 points below", "more than 2 times"))],
+)  # fmt: skip
+def test_the_footnote_of_broken_models_says_beyond_which_loss_a_study_calls_them_so(margins, loss, tmp_path):
     place, cases = ("s", ""), [case("s", name) for name in ("none", "neggrad")]
     judged = decisions_on(place, rows("none", "distinguishable", 0.4), rows("neggrad", "broken", 0.1, gap=0.4))
-    request = {"title": "s", "comparisons": [write_decisions(tmp_path, judged, place)]}
+    request = {"title": "s", "comparisons": [write_decisions(tmp_path, judged, place)],
+               "margins": Margins(**margins).model_dump(mode="json")}  # fmt: skip
     (sheet,) = headline.sheets(Numbers([q(entry, 0.9) for entry in cases], cases), request)
-    assert {line.label: line.notes for line in sheet.lines} == {"none": (), "neggrad": (typeset.BROKEN,)}
+    assert all(words in dict(sheet.explained())[typeset.BROKEN] for words in loss)
 
 
 # ---------------------------------------------------------------- formats

@@ -61,6 +61,7 @@ def test_a_panel_for_each_method_and_a_row_for_each_fraction(kind, index, curves
 def test_without_an_axis_methods_are_rows():
     drawing = figure("efficacy", [entry for entry in CASES if entry["axes"]["fraction"] == "1"], ROWS)
     (axis,) = drawing.axes
+    assert drawing.get_label() == "In the median, efficacy goes from 7.7e−07 (retrain) to 0.0080 (none)"
     assert [text.get_text() for text in axis.get_yticklabels()] == list(METHODS)
     for positions, method in zip(ticks(axis), METHODS, strict=True):
         np.testing.assert_allclose(positions, np.sort(VALUES["1", method][0]))

@@ -72,6 +72,8 @@ def test_several_metrics_keep_their_own_decimals_and_readings():
 def test_both_attacks_stand_on_their_own_line_with_their_numbers(tmp_path):
     drawing = figure("attackers", CASES, ROWS, ["mixed"])
     accuracy, tpr = drawing.axes
+    found = "“one attack for each sample” 1 of 1, “one attack for all” 0 of 1"
+    assert drawing.get_label() == f"Above chance: {found}"
     marks = {line.get_marker(): line.get_xdata()[0] for line in accuracy.lines if line.get_marker() in "os"}
     assert marks == {"o": 0.7, "s": 0.6}
     assert sum(line.get_marker() == "o" for line in tpr.lines) == len(METHODS)
@@ -84,6 +86,7 @@ def test_a_curve_is_that_of_all_targets_by_rising_fpr_without_what_is_not_resolv
     found = [curves.points(Numbers(ROWS, CASES), entry, "efficacy_roc") for entry in (CASES[3], CASES[1])]
     assert [[(fpr, cell.value) for fpr, cell in line] for line in found] == [[(0.01, 0.1), (0.05, 0.3), (0.1, 0.4)], []]
     drawing = figure("curves", CASES, ROWS)
+    assert drawing.get_label() == "Outputs after unlearning differ: 1 of 1 from never seen, 1 of 1 from retrained"
     visible = [axis for axis in drawing.axes if axis.get_visible()]
     assert [axis.get_title(loc="left") for axis in visible] == [*METHODS] * 2
     lines = [line for line in visible[0].lines if line.get_marker() == "o"]
@@ -107,6 +110,7 @@ def test_single_samples_are_read_from_shadow_models_only(tmp_path):
     np.testing.assert_allclose(means, [1.0, 0.5, 0.0], atol=4 / np.sqrt(640))
     assert (parts[0].weight[samples.chosen_samples(parts[0])] > 0).all()
     drawing = figure("samples", [{**case("s", "scrub", protocol="ruli"), "files": files}], [])
+    assert drawing.get_label() == "0 of 16 samples stand out after scrub"
     dots = [line for line in drawing.axes[0].lines if line.get_marker() == "o"]
     assert len(dots) == 3 * samples.SAMPLES
     medians = [line.get_ydata()[0] for line in dots if line.get_color() == style.INK]

@@ -4,6 +4,7 @@ import hashlib
 import math
 import platform
 import re
+import subprocess
 from pathlib import Path
 
 from unlearning_audit.evaluation import rows
@@ -57,7 +58,7 @@ def write(file: str, plan: Plan, page: Path) -> Path:
         "dossier.html", most=MOST, study=plan.study.name, file=file, digest=_digest(Path(file)), seed=plan.study.seed,
         bootstrap=plan.study.bootstrap, error=error, verdicts=_verdicts(judged), seen=_seen(judged),
         change=_change(judged), attacks=attacks, impossible=impossible, audited=_audited(numbers, roles),
-        access=ACCESS_TO[bool(roles)],
+        access=ACCESS_TO[bool(roles)], source=_source(roles, file),
         left_out=[row["why"] for row in roles if row["role"] == "left out"],
         disputes=_disputes(numbers, roles, recomputed), versions=_versions(),
     )  # fmt: skip
@@ -163,6 +164,22 @@ def _audited(numbers: Numbers, roles: list[dict[str, str]]) -> list[tuple[str, .
         ("made by this study", "", "", naming.method(case["method"]), lookup.label(lookup.place(case)), "the study")
         for case in numbers.cases
     ]
+
+
+def _source(roles: list[dict[str, str]], file: str) -> str:
+    """Return a sentence with the commits of the git repositories in which the audited files and the study's ``file``
+    lie, or one that says they lie in none."""
+    commits = {}
+    for row in [*roles, {"file": file}]:
+        folder = Path(row["file"]).resolve().parent
+        asked = subprocess.run(["git", "-C", str(folder), "rev-parse", "--show-toplevel", "HEAD"], capture_output=True,
+                               text=True, check=False)  # fmt: skip
+        if not asked.returncode:
+            place, commit = asked.stdout.split("\n")[:2]
+            commits[Path(place).name] = commit[:12]
+    return "Commits: " + ", ".join(f"{name} {commit}" for name, commit in commits.items()) if commits else (
+        "The files are not in a repository; only their hashes identify them."
+    )  # fmt: skip
 
 
 def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[dict[str, str]]) -> list[str]:

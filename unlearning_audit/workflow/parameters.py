@@ -263,7 +263,7 @@ def _headline(plan: Plan) -> dict[str, Any]:
     return {
         "name": "headline", "title": f"Study {plan.study.name}: what is left to find", "table": None,
         "cases": _cases(plan, None), "comparisons": compared.comparisons(plan),
-        **own_metrics(plan), "caption": caption("headline"),
+        "margins": plan.study.margins.model_dump(mode="json"), **own_metrics(plan), "caption": caption("headline"),
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from unlearning_audit.report.figures import Numbers, lookup, style
+from unlearning_audit.report.figures import Numbers, lookup, naming, style
 from unlearning_audit.report.figures.quality import frame
 
 #: Quantities of the panels: end of the metric's name, label, value of chance.
@@ -29,6 +29,13 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
             frame(axis, methods, lookup.label(where) if len(places) > 1 else "", label, chance, 6)
             axis.set_xlim(left=min(axis.get_xlim()[0], chance - 0.02))
     style.legend(figure, [{"label": name, "marker": mark, "color": colour} for name, mark, colour in attacks.values()])
+    # After how many methods the accuracy of the first two attacks is above chance with its whole interval.
+    compared, counts = [case for case in numbers.cases if case["method"] not in naming.BASELINES], []
+    for (question, attack), (name, *_) in list(attacks.items())[:2]:
+        found = [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
+        if any(cell.bounded for cell in found):
+            counts.append(f"“{name}” {sum(cell.low > PANELS[0][2] for cell in found)} of {len(found)}")
+    figure.set_label(f"Above chance: {', '.join(counts)}" if counts else "")
     return figure
 
 

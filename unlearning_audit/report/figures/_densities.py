@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.report.figures import Numbers, lookup, naming, style
+from unlearning_audit.report.tables.typeset import SIGNIFICANT, number
 
 POINTS = 160
 
@@ -25,11 +26,14 @@ def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> 
         width=style.WHOLE if len(panels) > 1 else style.HALF, share_y=bool(wish["axis"]),
     )  # fmt: skip
     drawn_values: list[float] = []
+    medians: dict[str, float] = {}
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
-        for row, (_, case) in enumerate(lines):
+        for row, (name, case) in enumerate(lines):
             for metric in metrics:
                 values, dashed = numbers.models(case, metric, wish["attack"]) if case else [], metric != metrics[0]
                 drawn_values += _row(axis, row, values, colours[case["method"]] if case else "", dashed)
+                if values and not dashed and math.isfinite(middle := float(np.median(values))):
+                    medians[f"{title}, {name}" if len(panels) > 1 else name] = middle
         style.logarithmic(axis, subs=(1.0,))
         axis.set(title=title, xlabel=label)
         style.rows(axis, [name for name, _ in lines])
@@ -39,6 +43,10 @@ def draw(numbers: Numbers, order: dict[str, Any], label: str, *metrics: str) -> 
         axis.set_ylabel(naming.axis(wish["axis"]))
     for axis in axes:
         axis.set_xlim(low, high)
+    if len(medians) > 1:
+        ends = (min(medians, key=medians.__getitem__), max(medians, key=medians.__getitem__))
+        least, most = (f"{number(medians[name], SIGNIFICANT)} ({name})" for name in ends)
+        figure.set_label(f"In the median, {label} goes from {least} to {most}")
     return figure
 
 

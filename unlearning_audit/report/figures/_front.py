@@ -8,6 +8,9 @@ from unlearning_audit.report import lookup, naming, style, words
 #: The largest loss of utility, in margins, of a method on the front.
 TOLERABLE = 1.0
 
+#: In points: the height of a line of text, and the space beside a marker.
+LINE, SPACE = 6.5, 3.0
+
 
 def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the methods on the Pareto front of one scenario, from the fastest to the nearest to retraining.
@@ -36,7 +39,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
     figure, axes = style.panels(max(len(places), 1), height=2.4, columns=2, width=style.WHOLE, share_y=False)
-    fronts: list[dict[str, Any]] = []
+    fronts = []
     for axis, place in zip(axes, places, strict=False):
         methods = [row for row in rows if (row["scenario"], row["setting"]) == place]
         corners = undominated(methods)
@@ -49,15 +52,15 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
         style.logarithmic(axis)
         axis.set_ylim(bottom=0)
         axis.set_title(lookup.label(place), loc="left")
-        for row in corners:
-            axis.annotate(naming.method(row["method"]), (seconds(row["method_seconds"]), row["tuned"]), (3, 3),
-                          textcoords="offset points", fontsize=6, color=style.INK)  # fmt: skip
-        fronts += corners
+        fronts.append((axis, corners))
     figure.supxlabel("seconds of the method on a pair", fontsize=7)
     figure.supylabel("distance, margins", fontsize=7)
-    names = dict.fromkeys(naming.method(row["method"]) for row in fronts)
+    names = dict.fromkeys(naming.method(row["method"]) for _, corners in fronts for row in corners)
     if 0 < len(names) < 5:
         figure.set_label(f"No other method is nearer and as fast as {words.joined(list(names), 'or')}")
+    style.arrange(figure)  # the layout is final: data can be converted to positions on the page
+    for axis, corners in fronts:
+        name(axis, corners)
     return figure
 
 
@@ -76,3 +79,25 @@ def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
     axis.plot(
         seconds(row["published_seconds"]), row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6
     )
+
+
+def name(axis: "style.Axes", corners: list[dict[str, Any]]) -> None:
+    """Write the names of the methods on a front below and left of their points, where there are no other methods.
+
+    A name is written at the right of a point near the left edge, above one near the bottom, and lower where it would
+    overlap the name before.
+    """
+    scale = 72 / axis.figure.dpi
+    left, bottom, width, _ = (value * scale for value in axis.get_window_extent().bounds)
+    before: dict[str, float] = {}
+    for row in corners:
+        at = seconds(row["method_seconds"])
+        x, y = (value * scale for value in axis.transData.transform((at, row["tuned"])))
+        side = "left" if x - left < width / 4 else "right"
+        height = y - SPACE - LINE if y - bottom > 2 * LINE else y + SPACE
+        if y - bottom > 2 * LINE:
+            height = max(min(height, before.get(side, math.inf) - LINE), bottom + 1)
+        before[side] = height
+        shift = SPACE if side == "left" else -SPACE
+        axis.annotate(naming.method(row["method"]), (at, row["tuned"]), xytext=(shift, height - y),
+                      textcoords="offset points", ha=side, va="bottom", fontsize=6, color=style.INK)  # fmt: skip

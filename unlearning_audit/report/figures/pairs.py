@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from unlearning_audit.report.figures import Numbers, lookup, missing, style, words
 from unlearning_audit.report.figures.quality import frame
 from unlearning_audit.report.tables.typeset import number
@@ -42,6 +44,13 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 )  # fmt: skip
         axis.annotate("sd", (1.02, -0.75), xycoords=axis.get_yaxis_transform(), size=6.5, color=style.MUTED)
         frame(axis, methods, lookup.label(where), "Q of each pair", 1.0, 3 if len(axes) > 1 else 6)
+    inside = [numbers.cell(case, "q_sd", wish["attack"]).value for case in numbers.cases]
+    found = [[numbers.cell(case, "q", wish["attack"]).value for case in numbers.by_method(where).values() if case]
+             for where in places]  # fmt: skip
+    between = [np.nanstd(of_place, ddof=1) for of_place in found if np.isfinite(of_place).sum() > 1]
+    if between and np.isfinite(inside).any():
+        over_pairs, over_methods = np.nanmedian(inside), np.median(between)
+        figure.set_label(f"Q varies by {over_pairs:.2g} over pairs and by {over_methods:.2g} over methods (sd)")
     low = min(axis.get_xlim()[0] for axis in axes)
     for axis in axes:
         axis.set_xlim(low, 1.02)

@@ -19,6 +19,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     height = 1.25 if len(places) == 1 else 1.5
     figure, blocks = style.blocks(len(places), len(methods), height=height, share_y=False)
+    areas: dict[str, float] = {}
     for panels, where in zip(blocks, places, strict=True):
         found = numbers.by_method(where)
         pairs, counterpart = _against([numbers.answered(case, values) for case in found.values()], methods)
@@ -33,6 +34,9 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             if not cell.empty:
                 text = f"{naming.meaning(metric).display_name} {cell.value:.2f}"
                 style.note(axis, text, (1, 1), (0, -1), style.MUTED, ha="right", va="top")
+            if pair and all(map(len, pair)) and name not in naming.BASELINES:
+                scores, positive = np.concatenate(pair), np.arange(sum(map(len, pair))) < len(pair[0])
+                areas[lookup.named(where, name, places)] = stats.auc(score=scores, positive=positive).value
         for axis in panels:
             axis.set_ylim(0, 1.3 * max(*heights, 0.0) or 1.0)
         if len(places) > 1:
@@ -40,6 +44,12 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
             style.note(panels[0], text, (0, 1), (3, -1 - 8 * i), colour, va="top")
     figure.supxlabel("confidence in the label (φ)", fontsize=7.5)
+    if len(areas) > 1:
+        least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))
+        figure.set_label(
+            f"Confidence tells forgotten samples best after {most} (AUC {areas[most]:.2f}), "
+            f"least after {least} ({areas[least]:.2f})"
+        )
     return figure
 
 

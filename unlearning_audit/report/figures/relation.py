@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.report.figures import Numbers, _densities, naming, style
+from unlearning_audit import stats
+from unlearning_audit.report.figures import Numbers, _densities, naming, style, words
 
 #: Fields of a figure in a study that this kind reads.
 READS = ("axis", "attack")
@@ -25,7 +26,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     )
     names = list(dict.fromkeys(name for lines in panels.values() for name, _ in lines))
     colours = dict(zip(names, itertools.cycle(style.PALETTE), strict=False))
-    pairs = []
+    pairs, middles = [], []
     for axis, (title, lines) in zip(axes, panels.items(), strict=True):
         for name, case in lines:
             new = points(numbers, case, wish["attack"])
@@ -33,7 +34,9 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             if new:
                 x, y = np.array(new).T
                 axis.plot(x, y, "o", color=colours[name], ms=2.6, mew=0, alpha=0.55)
-                axis.plot(*10 ** np.median(np.log10([x, y]), axis=1), "+", color=colours[name], ms=8, mew=1.6)
+                middle = np.median(np.log10([x, y]), axis=1)
+                middles.append(middle)
+                axis.plot(*10**middle, "+", color=colours[name], ms=8, mew=1.6)
         style.logarithmic(axis, subs=(1.0,))
         axis.set(title=title, yscale="log", xlabel="efficacy")
         axis.grid(which="major")
@@ -41,6 +44,10 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         for limits, values in zip(("xlim", "ylim"), zip(*pairs, strict=True), strict=True):
             for axis in axes:
                 axis.set(**{limits: (min(values) / 1.4, max(values) * 1.4)})
+    if len(middles) > 2:
+        tau = stats.kendall(**dict(zip("xy", np.array(middles).T, strict=True))).value
+        verb = "rise together" if tau >= words.HOLDS else "do not rise together"
+        figure.set_label(f"Efficacy and the attack's success {verb} (τ {words.plain(tau, 2)}, {len(middles)} medians)")
     figure.supylabel("mean probability of membership", fontsize=7.5)
     what = f"{naming.axis(wish['axis'])} " if wish["axis"] else ""
     style.legend(figure, [{"label": what + name, "color": colours[name], "marker": "o", "ls": ""} for name in names])

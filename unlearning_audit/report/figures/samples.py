@@ -8,7 +8,7 @@ from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Data, Membership
 from unlearning_audit.evaluation.logits import StoredLogits
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.report.figures import Numbers, lookup, style
+from unlearning_audit.report.figures import Numbers, lookup, naming, style
 
 #: Files of each case that the figure reads, besides the numbers.
 DRAWN_FROM = ("data", "splits", "originals", "unlearned")
@@ -32,6 +32,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """
     places = lookup.places(numbers.cases)
     panels = [(where, *found) for where in places for found in numbers.by_method(where).items()]
+    outside: dict[str, tuple[int, int]] = {}
     figure, axes = style.panels(len(panels), height=1.45, columns=2, width=style.WHOLE)
     for axis, (where, name, case) in zip(axes, panels, strict=True):
         axis.set(title=lookup.named(where, name, places), xticks=[])
@@ -40,6 +41,14 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             style.nothing(axis, numbers.lost(case) or "no logits")
             continue
         _panel(axis, sorted(sides, key=lambda phi: np.median(phi[-1])))
+        if name not in naming.BASELINES:
+            # A sample stands out if its median lies outside the interval of the models that never saw it.
+            unseen = [(np.median(forgotten), *np.quantile(out, [0.1, 0.9])) for forgotten, out, _ in sides]
+            strange = sum(not low <= median <= high for median, low, high in unseen)
+            outside[lookup.named(where, name, places)] = strange, len(sides)
+    if outside:
+        worst = max(outside, key=outside.__getitem__)
+        figure.set_label("{} of {} samples stand out after {method}".format(*outside[worst], method=worst))
     figure.supylabel("confidence in the label (φ)", fontsize=7.5)
     figure.supxlabel("samples", fontsize=7.5)
     style.legend(figure, [{"label": side, "color": colour, "marker": "o"} for side, colour in SIDES.items()])

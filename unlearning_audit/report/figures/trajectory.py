@@ -28,6 +28,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     figure, axes = style.panels(max(len(panels), 1), height=2.0, columns=3)
     names = list(dict.fromkeys(name for lines in places.values() for name in lines))
     palette, keyed = style.colours(names), set()
+    reached: list[bool] = []
     for axis, (where, metric, role) in zip(axes, panels, strict=False):
         lines = places[where]
         for name, line in lines.items():
@@ -43,6 +44,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             if case["method"] in LEVELS and not cell.empty:
                 axis.axhline(cell.value, color=style.INK, lw=0.8, ls=LEVELS[case["method"]], zorder=0)
                 if case["method"] == "retrain" and cell.bounded:
+                    last = [numbers.cell(line[-1][1], metric, role=role) for line in lines.values()]
+                    reached += [cell.low <= end.value <= cell.high for end in last if not end.empty]
                     axis.axhspan(cell.low, cell.high, color=style.INK, alpha=0.08, lw=0, zorder=0)
         title = f"{'AUC of ' * metric.startswith('auc_')}{metric.partition('_')[2].replace('_', ' ')}"
         axis.set(title=title if len(places) == 1 else f"{lookup.label(where)}, {title}", xlabel="step of unlearning")
@@ -50,6 +53,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         if len(names) > 1 and where not in keyed:
             axis.legend()
             keyed.add(where)
+    if reached:
+        figure.set_label(f"{sum(reached)} of {len(reached)} lines end within retraining's interval")
     return figure
 
 

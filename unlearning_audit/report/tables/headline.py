@@ -16,11 +16,15 @@ NO_DECISIONS = Decisions()
 def sheets(numbers: Numbers, order: dict[str, Any]) -> list[Sheet]:
     """Return the headline tables of a study, one for each protocol, because protocols give different numbers."""
     judged, sheets_ = decisions.read(order.get("comparisons", [])), []
+    margins, flags = order.get("margins"), {}
+    if margins:
+        points, factor = 100 * margins["broken_accuracy"], margins["broken_perplexity"]
+        flags[typeset.BROKEN] = typeset.BEYOND.format(points=points, factor=factor)
     protocols = list(dict.fromkeys(case["protocol"] for case in numbers.cases))
     for i, protocol in enumerate(protocols):
         table = sheet(numbers, [case for case in numbers.cases if case["protocol"] == protocol], judged)
         title = order["title"] if len(protocols) == 1 else f"{order['title']}, by protocol {protocol.replace('_', ' ')}"
-        sheets_.append(replace(table, name="headline" if i == 0 else f"headline-{protocol}", title=title))
+        sheets_.append(replace(table, name="headline" if i == 0 else f"headline-{protocol}", title=title, flags=flags))
     return sheets_
 
 

@@ -21,9 +21,15 @@ FLAGS = {
     FAILED: "failed: the method raised an error, so there is nothing to measure.",
     DIVERGED: "model damaged: its models diverged, so there is nothing to measure.",
     UNCHANGED: "changed nothing: the logits after unlearning are identical to those before.",
-    BROKEN: "broken: accuracy or perplexity is worse than that of retraining by more than the study allows (margins), "
-    "so it forgot by breaking the model.",
+    BROKEN: "broken: it forgot by breaking the model.",
 }
+#: The sentence of the flag `BROKEN`, with the margins of a study.
+BEYOND = (
+    "broken: accuracy lies more than {points:g} points below that of retraining, or perplexity is more than {factor:g} "
+    "times that of retraining, with the whole interval, so it forgot by breaking the model."
+)
+
+
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "MiB": 1.0, "GiB": 1024.0}
 LEADING = re.compile(rf"[<×]? ?(−?(?:\d[\d,]*\.?\d*(?:e[−+]?\d+)?|∞))(?: ({'|'.join(UNITS)})\b)?")
 #: A number in a sentence.
@@ -65,7 +71,7 @@ class Sheet:
     """A whole table.
 
     ``reading``: how to read it; ``corner``: the head of the labels; ``records``: its numbers in full, one mapping each,
-    for the csv.
+    for the csv; ``flags``: sentences that replace those in `FLAGS`.
     """
 
     name: str
@@ -76,6 +82,7 @@ class Sheet:
     lines: Sequence[Line]
     records: Sequence[dict[str, Any]] = field(default=(), repr=False)
     footer: Sequence[Line] = ()
+    flags: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def footnotes(self) -> dict[str, str]:
@@ -115,7 +122,7 @@ class Sheet:
 
     def explained(self) -> list[tuple[str, str]]:
         """Return the marker and the sentence of every footnote."""
-        texts = {marker: FLAGS.get(note, self.merged.get(note, note))
+        texts = {marker: (FLAGS | self.flags).get(note, self.merged.get(note, note))
                  for note, marker in self.footnotes.items()}  # fmt: skip
         return list(texts.items())
 
