@@ -44,9 +44,9 @@ def test_more_confidence_is_more_kept():
 
 def test_a_model_that_kept_less_scores_higher_and_a_sample_that_every_shadow_model_saw_is_refused():
     rng = np.random.default_rng(3)
-    y, member = rng.integers(3, size=50), rng.random((2, 50)) < 0.5
+    y, member = np.zeros(50, int), rng.random((2, 50)) < 0.5
     after, before, unseen = rng.standard_normal((3, 2, 50))
-    signals, options = {"before": before, "reference_logp": logp(unseen)}, iam.Options(steps=7, per_class=False)
+    signals, options = {"before": before, "reference_logp": logp(unseen)}, iam.Options(steps=7)
     reference = Reference(logits_of(after, y), y, member, ~member, signals=signals)
     score, decision = iam.score(reference.logits, y, reference, options, rng, **signals)
     np.testing.assert_allclose(score, 1 - iam.share_kept(after, before, logp(unseen), 7), atol=1e-6)

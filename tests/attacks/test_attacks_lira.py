@@ -19,18 +19,17 @@ def halves(rng, models, samples):
     return rng.permuted(np.tile(np.arange(models) % 2 == 0, (samples, 1)), axis=1).T
 
 
-def gaussian(pool, mask, centre, spread):
+def gaussian(pool, mask, spread):
     """Centre and spread of each sample, by loops."""
     columns = [of_sample[at] for of_sample, at in zip(pool.T, mask.T, strict=True)]
     residual = np.concatenate([column - column.mean() for column in columns])
     width = {"per_sample": [column.std() for column in columns], "within": residual.std(), "global": pool[mask].std()}
-    return [getattr(np, centre)(column) for column in columns], width[spread]
+    return [np.median(column) for column in columns], width[spread]
 
 
 @pytest.mark.parametrize("mode", ["online", "offline", "offline_density"])
-@pytest.mark.parametrize("centre", ["median", "mean"])
 @pytest.mark.parametrize("spread", ["per_sample", "within", "global"])
-def test_score_equals_loops(rng, mode, centre, spread):
+def test_score_equals_loops(rng, mode, spread):
     y = rng.integers(3, size=9)
     member = rng.random((12, 9)) < 0.4
     member[:2], member[2:4] = True, False
@@ -38,10 +37,10 @@ def test_score_equals_loops(rng, mode, centre, spread):
     nonmember[2:4] = True
     pool = rng.normal(size=(12, 9)) * np.arange(1, 10) + member
     phi = rng.normal(size=(4, 9)) * 2
-    options = {"mode": mode, "centre": centre, "spread": spread, "false_positive_rate": 0.1}
+    options = {"mode": mode, "spread": spread, "false_positive_rate": 0.1}
     reference = Reference(logits_of(pool, y), y, member, nonmember)
     score, decision = run(lira, logits_of(phi, y), y, reference, **options)
-    inside, outside = (norm(*gaussian(pool, mask, centre, spread)) for mask in (member, nonmember))
+    inside, outside = (norm(*gaussian(pool, mask, spread)) for mask in (member, nonmember))
     z = (phi - outside.mean()) / outside.std()
     expected = {
         "online": (inside.logpdf(phi) - outside.logpdf(phi), inside.logpdf(phi) > outside.logpdf(phi)),
@@ -69,10 +68,12 @@ def test_offline_is_one_sided_and_holds_its_level(rng):
 
 def test_a_spread_of_zero_gives_finite_scores():
     member = np.array([[True], [True], [True], [False], [False], [False]])
-    phi = np.where(member, 5.0, 1.0)
-    score = lira.online(phi, phi, member, ~member, lira.Options())
+    logits = logits_of(np.where(member, 5.0, 1.0), [0])
+    score, decision = run(
+        lira, logits + np.float32(0.01), np.zeros(1, int), Reference(logits, np.zeros(1, int), member, ~member)
+    )
     assert np.isfinite(score).all()
-    np.testing.assert_array_equal(score > 0, member)
+    np.testing.assert_array_equal(decision, member)
 
 
 def test_what_the_attack_refuses(rng):

@@ -96,19 +96,6 @@ def test_equal_ratios_dominate_at_one_and_not_above():
         np.testing.assert_allclose(rmia.dominated(step * np.arange(6)[None], z, gamma=gamma), [expected])
 
 
-def test_prior_is_the_mean_of_both_sides_however_many_models_they_have():
-    p = np.array([[0.9], [0.5], [0.1], [0.3], [0.2]])
-    member = np.array([[True], [True], [False], [False], [False]])
-    prior = rmia.Prior.of(np.log(p), member, ~member, rmia.Options())
-    np.testing.assert_allclose(prior.of_all, [(0.7 + 0.2) / 2])
-    np.testing.assert_allclose(prior.without(p[0], member[0], ~member[0]), [(0.5 + 0.2) / 2])
-    np.testing.assert_allclose(prior.without(p[2], member[2], ~member[2]), [(0.7 + 0.25) / 2])
-    offline = rmia.Prior.of(np.log(p), member, ~member, rmia.Options(mode="offline", a=0.3))
-    np.testing.assert_allclose(offline.of_all, [0.65 * 0.2 + 0.35])
-    never = rmia.Prior.of(np.full(p.shape, -np.inf), member, ~member, rmia.Options())
-    assert never.of_all > 0
-
-
 def test_what_the_attack_refuses(rng):
     y = np.zeros(5, dtype=int)
     member = np.array([[1, 1, 1, 1, 0], [0, 0, 0, 0, 0]], dtype=bool)

@@ -63,21 +63,19 @@ def test_modified_entropy_is_exact_where_softmax_saturates(gap):
     assert right == pytest.approx(2 * small * np.log1p(small) / (1 + small), rel=1e-13)
 
 
-@pytest.mark.parametrize("per_class", [True, False])
-def test_confidence_decides_as_thresholds_on_the_probability_do(rng, per_class):
+def test_confidence_decides_as_thresholds_on_the_probability_do(rng):
     pool, y, member = two_gaussians(rng, 6, 120, d=1.5)
     pool[:, y == 1, 1] += 3  # class 1 is easier: thresholds must differ
     audited = logits_of(rng.normal(size=(4, 120)), y)
     p, q = (np.take_along_axis(softmax(z), np.tile(y, (len(z), 1))[..., None], -1)[..., 0] for z in (pool, audited))
     want = np.zeros(q.shape, dtype=bool)
     for c in range(3):
-        rows = (y == c) if per_class else np.ones(120, dtype=bool)
-        value, side = p[:, rows].ravel(), member[:, rows].ravel()
+        value, side = p[:, y == c].ravel(), member[:, y == c].ravel()
         gains = [(value[side] >= t).mean() - (value[~side] >= t).mean() for t in value]
         best = np.flatnonzero(np.isclose(gains, max(gains)))
         assert len(best) == 1
         want[:, y == c] = q[:, y == c] >= value[best[0]]
-    score, decision = run(confidence, audited, y, reference_of(pool, y, member), per_class=per_class)
+    score, decision = run(confidence, audited, y, reference_of(pool, y, member))
     np.testing.assert_array_equal(decision, want)
     assert same_order(score, q)
     assert not same_order(-score, q)

@@ -44,17 +44,6 @@ def test_a_pooled_spread_is_that_around_the_means_of_all_samples():
     np.testing.assert_allclose(actual[0], norm([2, 13], sd).logpdf([3, 12]), atol=1e-12)
 
 
-@pytest.mark.parametrize(("chunk", "times"), [(12 * 7, 6), (1, 40), (12 * 40, 1)])
-def test_samples_are_taken_in_chunks(chunk, times, monkeypatch):
-    phi, mask = ragged(np.random.default_rng(4))
-    at, kernels, widths = phi[:2], _reference._kernels, []
-    whole = _reference.log_density(phi, mask, at, side="in")
-    monkeypatch.setattr(_reference, "CHUNK", chunk)
-    monkeypatch.setattr(_reference, "_kernels", lambda *of: widths.append(of[1].size) or kernels(*of))
-    np.testing.assert_allclose(_reference.log_density(phi, mask, at, side="in"), whole, rtol=1e-12)
-    assert (len(widths), sum(widths)) == (2 * times, 80)
-
-
 def test_models_that_agree_have_the_smallest_bandwidth():
     """And two models have one: (4/(3·2))^⅕ of their standard deviation with divisor 1."""
     same = _reference.log_density(np.ones((3, 1)), np.ones((3, 1), bool), np.ones((1, 1)), side="in")

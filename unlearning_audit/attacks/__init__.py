@@ -11,4 +11,8 @@ from unlearning_audit.evaluation import density, per_sample, signals, thresholds
 from unlearning_audit.evaluation.reference import Reference, Score
 from unlearning_audit.plugins.settings import Settings
 
-__all__ = ["Reference", "Score", "Settings", "density", "per_sample", "signals", "thresholds"]
+__all__ = ["NoOptions", "Reference", "Score", "Settings", "density", "per_sample", "signals", "thresholds"]
+
+
+class NoOptions(Settings):
+    """No options."""

@@ -2,16 +2,11 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals, thresholds
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals, thresholds
 
 #: Tables that do not name an attack show this one.
 CLASSICAL = True
-
-
-class Options(Settings):
-    """``per_class``: one threshold for each class; false: one for all."""
-
-    per_class: bool = True
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
@@ -20,4 +15,4 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
     The score is not p_y itself, which rounds to 1 for the most confident samples and would tie them.
     """
-    return thresholds.score(signals.phi, logits, y, reference, per_class=options.per_class)
+    return thresholds.score(signals.phi, logits, y, reference)

@@ -2,19 +2,14 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals, thresholds
-
-
-class Options(Settings):
-    """``per_class``: one threshold for each class; false: one for all."""
-
-    per_class: bool = True
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals, thresholds
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score Σ_c p_c log p_c in nats, the negative entropy, which is higher for members. The decision is
-    whether it reaches the threshold learned on the reference, by class or for all classes."""
-    return thresholds.score(negative_entropy, logits, y, reference, per_class=options.per_class)
+    whether it reaches the threshold of the class, learned on the reference."""
+    return thresholds.score(negative_entropy, logits, y, reference)
 
 
 def negative_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -18,18 +18,16 @@ SMALLEST = np.finfo(np.float64).tiny
 
 class Options(Settings):
     """``members``: the side on which members lie: ``small`` norms, as after training, or ``learned`` from the reference
-    (unlearning by gradient ascent leaves them at large norms). ``per_class``: one threshold for each class; false: one
-    for all."""
+    (unlearning by gradient ascent leaves them at large norms)."""
 
     members: Literal["learned", "small"] = "learned"
-    per_class: bool = True
 
 
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, squared_norms: np.ndarray
 ) -> Score:
     """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members have the larger norms. The decision is
-    whether it reaches the threshold learned on the reference, by class or for all classes.
+    whether it reaches the threshold of the class, learned on the reference.
 
     ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the reference
     has other classes than these, or if logits and labels do not fit each other.
@@ -38,7 +36,7 @@ def score(
     value = small(squared_norms)
     if options.members == "learned" and stats.auc(score=examples.value, positive=examples.member).value < 0.5:
         examples, value = signals.FlatReference(-examples.value, examples.label, examples.member), -value
-    return value, thresholds.decide(value, examples, logits, y, per_class=options.per_class)
+    return value, thresholds.decide(value, examples, logits, y)
 
 
 def small(squared_norms: np.ndarray) -> np.ndarray:

@@ -18,10 +18,9 @@ SUREST = -1e-12
 
 
 class Options(Settings):
-    """``steps`` into which the gap is divided; ``per_class``: one threshold for each class; false: one for all."""
+    """``steps`` into which the gap is divided."""
 
     steps: int = Field(100, ge=2)
-    per_class: bool = True
 
 
 def score(
@@ -45,7 +44,7 @@ def score(
     after = signals.per_model(signals.phi, reference.logits, reference.y)
     learned = 1 - share_kept(after, reference.before, reference.reference_logp, options.steps)
     examples = signals.known_values(learned, reference, classes=logits.shape[-1])
-    return value, thresholds.decide(value, examples, logits, y, per_class=options.per_class)
+    return value, thresholds.decide(value, examples, logits, y)
 
 
 def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, steps: int) -> np.ndarray:

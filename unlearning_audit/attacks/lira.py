@@ -19,13 +19,12 @@ NEEDS = "same_samples"
 class Options(Settings):
     """``mode``: ``online`` compares in with out; ``offline`` tests against out alone, one-sided as in the paper, and
     ``offline_density`` takes how unlikely phi is under out, on either side, as TensorFlow Privacy and LeakPro do;
-    ``centre`` of the Gaussians; ``spread``: of each sample, pooled ``within`` samples, or ``global`` over all values
+    ``spread`` of the Gaussians: of each sample, pooled ``within`` samples, or ``global`` over all values
     of a side (the published "fixed variance"), always in from in and out from out; ``minimum``: reference models that
     a sample needs on a side; ``false_positive_rate``: the level of the offline decision.
     """
 
     mode: Literal["online", "offline", "offline_density"] = "online"
-    centre: Literal["median", "mean"] = "median"
     spread: Literal["per_sample", "within", "global"] = "per_sample"
     minimum: int = Field(default=2, ge=1)
     false_positive_rate: float = Field(default=0.05, gt=0, lt=1)
@@ -43,43 +42,21 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     phi = signals.per_model(signals.phi, logits, y)
     pool = signals.per_model(signals.phi, reference.logits, reference.y)
     per_sample.require(reference.nonmember, minimum=options.minimum, side="non-member")
-    if options.mode != "online":
-        z = offline(phi, pool, reference.nonmember, options)
-        if options.mode == "offline":
-            return z, z > NormalDist().inv_cdf(1.0 - options.false_positive_rate)
-        outside = _gaussian(pool, reference.nonmember, options)
-        limit = NormalDist().inv_cdf(1.0 - options.false_positive_rate / 2)
-        return -density.gaussian(phi, *outside), np.abs(z) > limit
-    per_sample.require(reference.member, minimum=options.minimum, side="member")
-    value = online(phi, pool, reference.member, reference.nonmember, options)
-    return value, value > 0
-
-
-def online(
-    phi: np.ndarray, pool: np.ndarray, member: np.ndarray, nonmember: np.ndarray, options: Options
-) -> np.ndarray:
-    """Return log N(phi; in) − log N(phi; out), float64 [audited models, samples] (Carlini et al. 2022, algorithm 1).
-
-    ``phi`` float64 [audited models, samples]; ``pool`` float64, ``member`` and ``nonmember`` bool, all [reference
-    models, samples]. ``options`` say which centre and spread Gaussians have. Densities have the floor of
-    ``density.gaussian``.
-    """
-    inside, outside = (_gaussian(pool, mask, options) for mask in (member, nonmember))
-    return np.asarray(density.gaussian(phi, *inside) - density.gaussian(phi, *outside))
-
-
-def offline(phi: np.ndarray, pool: np.ndarray, nonmember: np.ndarray, options: Options) -> np.ndarray:
-    """Return the z-value (phi − centre)/spread under the Gaussian of out models, float64 [audited models, samples].
-
-    ``phi`` float64 [audited models, samples]; ``pool`` float64 and ``nonmember`` bool [reference models, samples]. The
-    paper's one-sided score is Φ of this z-value (1 minus the p-value), which rounds to 1 beyond 8.
-    """
-    middle, width = _gaussian(pool, nonmember, options)
-    return np.asarray((phi - middle) / np.maximum(width, density.SMALLEST_SPREAD))
+    centre, spread = _gaussian(pool, reference.nonmember, options)
+    if options.mode == "online":
+        per_sample.require(reference.member, minimum=options.minimum, side="member")
+        inside = density.gaussian(phi, *_gaussian(pool, reference.member, options))
+        value = inside - density.gaussian(phi, centre, spread)
+        return value, value > 0
+    # The paper's one-sided score is Φ of this z-value (1 minus the p-value), which rounds to 1 beyond 8.
+    z = (phi - centre) / np.maximum(spread, density.SMALLEST_SPREAD)
+    if options.mode == "offline":
+        return z, z > NormalDist().inv_cdf(1.0 - options.false_positive_rate)
+    limit = NormalDist().inv_cdf(1.0 - options.false_positive_rate / 2)
+    return -density.gaussian(phi, centre, spread), np.abs(z) > limit
 
 
 def _gaussian(pool: np.ndarray, mask: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
-    """Return centre and spread of each sample's φ over the reference models in ``mask``, float64 [samples] each.
-    ``pool`` float64 and ``mask`` bool [reference models, samples]."""
-    middle = per_sample.median if options.centre == "median" else per_sample.mean
-    return middle(pool, mask), per_sample.spread(pool, mask, kind=options.spread)
+    """Return centre (median) and spread of each sample's φ over the reference models in ``mask``, float64 [samples]
+    each. ``pool`` float64 and ``mask`` bool [reference models, samples]."""
+    return per_sample.median(pool, mask), per_sample.spread(pool, mask, kind=options.spread)

@@ -1,17 +1,11 @@
 """A logistic regression on the cross-entropy: the attack of the unlearning challenge's starting kit."""
 
 import numpy as np
-from pydantic import Field
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals
 from unlearning_audit.evaluation import logistic
 from unlearning_audit.evaluation.reference import LOGP
-
-
-class Options(Settings):
-    """``ridge``: the penalty on the slope for standardised losses, 1/C of scikit-learn."""
-
-    ridge: float = Field(1.0, ge=0)
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
@@ -22,7 +16,7 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     forget and test samples.
     """
     rows = signals.statistics(cross_entropy, reference, classes=logits.shape[-1])
-    model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)
+    model = logistic.fit(rows.value[:, None], rows.member)
     value = model.log_odds(signals.per_model(cross_entropy, logits, y)[..., None])
     return value, value > 0
 

@@ -5,16 +5,10 @@ label alone does not show whether it can still distinguish them (Ebrahimpour-Bor
 """
 
 import numpy as np
-from pydantic import Field
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals
 from unlearning_audit.evaluation import logistic
-
-
-class Options(Settings):
-    """``ridge``: the penalty on the slopes for standardised features, 1/C of scikit-learn."""
-
-    ridge: float = Field(1.0, ge=0)
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
@@ -26,12 +20,12 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     non-members.
     """
     rows = signals.statistics(features, reference, classes=logits.shape[-1])
-    of_all = logistic.fit(rows.value[:, :1], rows.member, ridge=options.ridge)
+    of_all = logistic.fit(rows.value[:, :1], rows.member)
     of_class = {}
     for label in np.unique(rows.label):
         at = rows.label == label
         if rows.member[at].any() and not rows.member[at].all():
-            of_class[label] = logistic.fit(rows.value[at], rows.member[at], ridge=options.ridge)
+            of_class[label] = logistic.fit(rows.value[at], rows.member[at])
 
     def log_odds(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
         x = features(logits, y)

@@ -1,16 +1,16 @@
-"""Neighbourhood: a text against others that differ from it in a few tokens (Mattern et al. 2023)."""
+"""Neighbourhood: a text against others that differ from it in a few tokens (Mattern et al. 2023).
+
+The option ``neighbours`` of the data says how they are made.
+"""
 
 import numpy as np
 from numpy.random import Generator
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals
 from unlearning_audit.evaluation import tokens as of_tokens
 
 NEEDS = "neighbours"
-
-
-class Options(Settings):
-    """No options; ``neighbours`` of the data says how neighbours are made."""
 
 
 def score(

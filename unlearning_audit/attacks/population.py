@@ -1,22 +1,16 @@
 """One logistic regression on the pooled phi: the "average-case" attack that RULI is compared with (2025)."""
 
 import numpy as np
-from pydantic import Field
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals
 from unlearning_audit.evaluation import logistic
-
-
-class Options(Settings):
-    """``ridge``: the penalty on the slope for standardised phi, 1/C of scikit-learn."""
-
-    ridge: float = Field(1.0, ge=0)
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on φ; the decision is
     whether it exceeds 0."""
     rows = signals.statistics(signals.phi, reference, classes=logits.shape[-1])
-    model = logistic.fit(rows.value[:, None], rows.member, ridge=options.ridge)
+    model = logistic.fit(rows.value[:, None], rows.member)
     value = model.log_odds(signals.per_model(signals.phi, logits, y)[..., None])
     return value, value > 0

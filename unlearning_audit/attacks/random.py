@@ -2,14 +2,11 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import Reference, Score, Settings
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score
 
 #: The attack does not learn from shadow models.
 LEARNS = False
-
-
-class Options(Settings):
-    """No options."""
 
 
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:

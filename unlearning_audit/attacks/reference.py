@@ -7,14 +7,11 @@ Mireshghallah et al. 2022.
 import numpy as np
 from numpy.random import Generator
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals
 from unlearning_audit.evaluation import tokens as of_tokens
 
 NEEDS = "reference_logp"
-
-
-class Options(Settings):
-    """No options."""
 
 
 def score(

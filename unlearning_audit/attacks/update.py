@@ -7,15 +7,10 @@ unlearning was retrained. To see how much of this is due to the method, compare 
 import numpy as np
 from numpy.random import Generator
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals, thresholds
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals, thresholds
 
 NEEDS = "before"
-
-
-class Options(Settings):
-    """``per_class``: one threshold for each class; false: one for all."""
-
-    per_class: bool = True
 
 
 def score(
@@ -24,8 +19,8 @@ def score(
     """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes a
     sample hard for every model cancels.
 
-    The decision is whether it reaches the threshold learned on the reference, by class or for all classes; without
-    shadow models, whether it exceeds 0. ``before`` float64 [models, samples] is the signal φ of the audited models
+    The decision is whether it reaches the threshold of the class, learned on the reference; without shadow
+    models, whether it exceeds 0. ``before`` float64 [models, samples] is the signal φ of the audited models
     before unlearning.
     """
     value = before - signals.per_model(signals.phi, logits, y)
@@ -33,4 +28,4 @@ def score(
         return value, value > 0
     fall = reference.before - signals.per_model(signals.phi, reference.logits, reference.y)
     examples = signals.known_values(fall, reference, classes=logits.shape[-1])
-    return value, thresholds.decide(value, examples, logits, y, per_class=options.per_class)
+    return value, thresholds.decide(value, examples, logits, y)

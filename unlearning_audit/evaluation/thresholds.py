@@ -24,7 +24,7 @@ def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
 
 
 def score(
-    statistic: signals.Statistic, logits: np.ndarray, y: np.ndarray, reference: Reference, *, per_class: bool
+    statistic: signals.Statistic, logits: np.ndarray, y: np.ndarray, reference: Reference
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return score and decision of an attack that thresholds ``statistic(logits [n, classes], y [n])``.
 
@@ -34,11 +34,11 @@ def score(
     """
     rows = signals.statistics(statistic, reference, classes=logits.shape[-1])
     value = signals.per_model(statistic, logits, y)
-    return value, decide(value, rows, logits, y, per_class=per_class)
+    return value, decide(value, rows, logits, y)
 
 
 def decide(
-    value: np.ndarray, rows: signals.FlatReference, logits: np.ndarray, y: np.ndarray, *, per_class: bool
+    value: np.ndarray, rows: signals.FlatReference, logits: np.ndarray, y: np.ndarray, *, per_class: bool = True
 ) -> np.ndarray:
     """Return whether ``value`` float64 [models, samples] reaches the threshold that `fit` learns on ``rows``, bool
     [models, samples].
