@@ -108,8 +108,8 @@ def test_bounds_are_those_of_perfect_separation_on_the_other_halves(rows):
 
 
 def test_options_reach_the_numbers():
-    rows = rows_of(models(9, 1.0), models(10, 0.0), cap=8.0, splits=3, groups=5, confidence=0.5, rule="grid")
-    assert limits(rows["epsilon_mean"]) == pytest.approx((4, 8 * (0.5 - HALF), 8 * (0.5 + HALF)))
+    rows = rows_of(models(9, 1.0), models(10, 0.0), splits=3, groups=5, confidence=0.5, rule="grid")
+    assert limits(rows["epsilon_mean"]) == pytest.approx((25, 50 * (0.5 - HALF), 50 * (0.5 + HALF)))
     assert rows["epsilon_at_cap_share"].value == 0.5
     note = "random halves, 4 models on each side, mean of 3 splits"
     assert told(rows["forgetting_quality_null"]) == ("rule=grid;models=4", 8, note)
@@ -460,7 +460,7 @@ LEFT, RIGHT = np.r_[np.arange(49.0), 49.6], np.r_[48.5, np.arange(1, 50) + 49.5]
         (RIGHT, LEFT, {}, math.log((1 - DELTA - 0.02) / 0.02)),
         # 1 of 100 is no less than a hundredth; scores of 1 or more are 2 of the 3 and 1 of the 2
         ([0, 1], [0, 50, 100], {}, math.log((1 - DELTA - 1 / 2) / (1 / 3))),
-        ([0, 0.99], [0, 50, 100], {}, 50), ([0, 0.99], [0, 50, 100], {"cap": 7.0}, 7),
+        ([0, 0.99], [0, 50, 100], {}, 50),
         # two of the three positives need one false positive, or equation (1) discards them: it is the next one below,
         # if the set is no wider than the range by more than the buffer
         *(

@@ -437,7 +437,7 @@ def test_a_selection_finds_what_was_planted_in_the_models_before_unlearning(tmp_
     folder = halves(tmp_path)
     original = folder.add("original", lambda member: np.where(member.train & planted, 10.0, 0.0))
     case = folder.case(original, folder.add("unlearned", lambda member: np.zeros(member.train.shape)))
-    options = vulnerability.Options(density="gaussian", fpr=0.01, band=0.1)
+    options = vulnerability.Options(bandwidth=1.0, fpr=0.01, band=0.1)
     selection = vulnerability.select(case, options)
     pool = data().part == 0
     np.testing.assert_array_equal(selection.vulnerable & planted, planted & pool)

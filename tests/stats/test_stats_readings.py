@@ -151,9 +151,11 @@ def test_one_threshold_for_all_targets_by_hand():
     assert tpr.optimism == optimism
     assert tpr.note.startswith("one threshold for 3 targets: 20 negatives in one are too few; reads about")
     assert tpr.note.endswith("because 60 negatives set the threshold")
-    estimate = readings.mean_tpr(**test, fpr=0.04, n=30)
+    asked = Question(
+        *(test[name].astype(of) for name, of in (("score", float), ("positive", bool), ("negative", bool)))
+    )
+    estimate, empty = readings.tprs(asked, fpr=(0.04, 0.01)).values()
     assert (estimate.value, estimate.n, estimate.note) == (pytest.approx(whole.value[0]), 30, tpr.note)
-    empty = readings.mean_tpr(**test, fpr=0.01, n=30)
     assert np.isnan(empty.value)
     assert (empty.n, empty.note) == (30, "60 negatives cannot resolve a false positive rate of 0.01")
 

@@ -10,6 +10,9 @@ from unlearning_audit import stats
 
 Rule = Literal["exact", "grid"]
 
+#: The published box: how far thresholds may lie from the ends of phi, how many of the grid there are per unit of phi,
+#: and the ε that stands for separated ranges.
+BUFFER, PER_UNIT, CAP = 2.0, 100, 50.0
 SPREAD_RATIO = 0.01  # ranges that differ by more than this factor count as separated (published rule)
 ROUNDING = 1e-9  # tolerance of the box, so that rounding excludes no interval of the grid
 
@@ -39,25 +42,16 @@ def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
     return value.ravel()
 
 
-def epsilons(
-    *,
-    unlearned: np.ndarray,
-    retrained: np.ndarray,
-    rule: Rule = "exact",
-    delta: float = 1e-5,
-    buffer: float = 2.0,
-    per_unit: int = 100,
-    cap: float = 50.0,
-) -> np.ndarray:
+def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exact", delta: float = 1e-5) -> np.ndarray:
     """Return ε of each forget sample, the strongest of all single- and double-threshold attacks: float64 [samples].
 
     ``unlearned`` float [models, samples] and ``retrained`` float [other models, samples] hold phi. The two numbers of
     models may differ; each rate is taken over its own. A single threshold calls phi ≥ t "positive", the population of
-    larger median. A double threshold calls l ≤ phi ≤ r "positive", the population of smaller range w, with r in [max −
-    buffer, max + buffer] of that population and r − l in [w − buffer, w + buffer].
+    larger median. A double threshold calls l ≤ phi ≤ r "positive", the population of smaller range w, with r within
+    `BUFFER` of the maximum of that population and r − l within `BUFFER` of w.
 
-    ``rule="grid"`` takes the published thresholds, ``per_unit`` of them per unit of phi. ``"exact"`` takes every set of
-    scores that any thresholds of the same box select; it is never below the grid and costs less. Both give ``cap``
+    ``rule="grid"`` takes the published thresholds, `PER_UNIT` of them per unit of phi. ``"exact"`` takes every set of
+    scores that any thresholds of the same box select; it is never below the grid and costs less. Both give `CAP`
     where one range is below a hundredth of the other, and 0 where every attack is discarded.
 
     Raises ValueError for fewer than two models on a side, or phi that is not finite.
@@ -66,17 +60,17 @@ def epsilons(
     u, r = (np.asarray(x, np.float64).T for x in (unlearned, retrained))
     spread_u, spread_r = np.ptp(u, axis=1), np.ptp(r, axis=1)
     narrow, wide = np.minimum(spread_u, spread_r), np.maximum(spread_u, spread_r)
-    result = np.where(np.ptp(np.hstack([u, r]), axis=1) == 0, 0.0, cap)
+    result = np.where(np.ptp(np.hstack([u, r]), axis=1) == 0, 0.0, CAP)
     searched = (wide > 0) & (narrow >= SPREAD_RATIO * wide)
     above = np.median(u, axis=1) >= np.median(r, axis=1)
     inside = np.where(above, spread_u < spread_r, spread_u <= spread_r)  # whether u is the population of smaller range
     for inner, outer, rows in ((u, r, searched & inside), (r, u, searched & ~inside)):
         sides = inner[rows], outer[rows], above[rows] == inside[rows]
         if rule == "exact":
-            epsilon = _exact(*sides, delta, buffer)
+            epsilon = _exact(*sides, delta)
         else:
-            epsilon = np.array([_grid(*sample, delta, buffer, per_unit) for sample in zip(*sides, strict=True)])
-        result[rows] = np.minimum(epsilon, cap)
+            epsilon = np.array([_grid(*sample, delta) for sample in zip(*sides, strict=True)])
+        result[rows] = np.minimum(epsilon, CAP)
     return result
 
 
@@ -88,14 +82,14 @@ def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
         raise ValueError("phi has NaN or infinite values; look at the logits of these models first")
 
 
-def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: float, buffer: float) -> np.ndarray:
+def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: float) -> np.ndarray:
     """Return ε of each sample, float64 [samples], over all sets of scores that the thresholds of the box can select.
 
     ``inner`` and ``outer`` float64 [samples, models]: phi of the population of smaller range and of the other;
     ``higher`` bool [samples]: whether the former has the larger median. A double threshold (l, r) selects exactly the
-    consecutive scores t_i … t_j if l lies in (t_{i−1}, t_i] and r in [max(t_j, top − buffer), min(t_{j+1}, top +
-    buffer)]. Over this rectangle r − l takes every value between its two ends, so only the ends have to meet [width −
-    buffer, width + buffer].
+    consecutive scores t_i … t_j if l lies in (t_{i−1}, t_i] and r in [max(t_j, top − b), min(t_{j+1}, top + b)]
+    with b = `BUFFER`. Over this rectangle r − l takes every value between its two ends, so only the ends have to meet
+    [width − b, width + b].
     """
     both = np.hstack([inner, outer])
     order = np.argsort(both, axis=1, kind="stable")
@@ -111,9 +105,9 @@ def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: floa
     top, width = inner.max(1, keepdims=True), np.ptp(inner, axis=1)[:, None]
     slack = ROUNDING * np.abs(t).max(1, keepdims=True)
     before, after = np.hstack([-np.inf * edge, t[:, :-1]]), np.hstack([t[:, 1:], np.inf * edge])
-    least, most = np.maximum(t, top - buffer), np.minimum(after, top + buffer)
+    least, most = np.maximum(t, top - BUFFER), np.minimum(after, top + BUFFER)
     ends &= least <= most + slack
-    low, high = before + width - buffer - slack, t + width + buffer + slack
+    low, high = before + width - BUFFER - slack, t + width + BUFFER + slack
     last = np.flatnonzero(ends.any(axis=0))  # of large populations, few scores may end a set
     ends, least, most, beyond = ends[:, last], least[:, last], most[:, last], code[:, last + 1]
     for i in range(last.max(initial=-1) + 1):
@@ -123,8 +117,8 @@ def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: floa
     return best
 
 
-def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float, buffer: float, per_unit: int) -> float:
-    """Return ε of one sample over the published grid of thresholds, ``per_unit`` of them per unit of phi.
+def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> float:
+    """Return ε of one sample over the published grid of thresholds, `PER_UNIT` of them per unit of phi.
 
     ``inner`` and ``outer`` float64 [models]; the arguments are those of `_exact`.
     """
@@ -132,7 +126,7 @@ def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float, buff
 
     def grid(low: float, high: float) -> np.ndarray:
         """Return the thresholds from ``low`` to ``high``."""
-        return np.linspace(low, high, int(np.ceil((high - low) * per_unit)))
+        return np.linspace(low, high, int(np.ceil((high - low) * PER_UNIT)))
 
     def largest(count: Callable[[np.ndarray], np.ndarray]) -> float:
         """Return the largest ε of attacks; ``count`` of sorted scores returns how many each attack accepts."""
@@ -142,8 +136,8 @@ def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float, buff
     t = grid(min(inner.min(), outer.min()), max(inner.max(), outer.max()))
     single = largest(lambda x: len(x) - np.searchsorted(x, t) if higher else np.searchsorted(x, t))
     width = np.ptp(inner)
-    right = grid(inner.min() + width - buffer, inner.max() + buffer)[:, None]
-    left = right - width + grid(-buffer, buffer)
+    right = grid(inner.min() + width - BUFFER, inner.max() + BUFFER)[:, None]
+    left = right - width + grid(-BUFFER, BUFFER)
     double = largest(lambda x: np.maximum(np.searchsorted(x, right, "right") - np.searchsorted(x, left), 0))
     return max(single, double, 0.0)
 

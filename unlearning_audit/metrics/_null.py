@@ -16,16 +16,12 @@ Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Options(Settings):
-    """``rule``: ``exact`` thresholds or the published ``grid``; ``delta`` of equation (1); ``buffer``, ``per_unit`` and
-    ``cap`` of the published box; ``groups`` of models for the intervals; ``splits`` of the retrained models into
-    halves for the null; ``confidence`` of the lower bounds.
+    """``rule``: ``exact`` thresholds or the published ``grid``; ``delta`` of equation (1); ``groups`` of models for the
+    intervals; ``splits`` of the retrained models into halves for the null; ``confidence`` of the lower bounds.
     """
 
     rule: Literal["exact", "grid"] = "exact"
     delta: float = Field(default=1e-5, ge=0, lt=1)
-    buffer: float = Field(default=2.0, gt=0)
-    per_unit: int = Field(default=100, ge=1)
-    cap: float = Field(default=50.0, gt=0)
     groups: int = Field(default=16, ge=2)
     splits: int = Field(default=2, ge=1)
     confidence: float = Field(default=0.95, gt=0, lt=1)
@@ -59,8 +55,7 @@ def with_null(
 def epsilons_of(options: Options) -> Statistic:
     """Return the function that computes ε of each sample from phi of unlearned and of retrained models, by these
     options."""
-    terms = options.model_dump(include={"rule", "delta", "buffer", "per_unit", "cap"})
-    return lambda u, r: epsilons(unlearned=u, retrained=r, **terms)
+    return lambda u, r: epsilons(unlearned=u, retrained=r, rule=options.rule, delta=options.delta)
 
 
 def replicated(statistic: Statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np.ndarray:

@@ -3,16 +3,16 @@
 It follows appendix A.3.1 of RULI.
 """
 
-from dataclasses import replace
-from typing import Literal
-
 import numpy as np
 from pydantic import Field
 
 from unlearning_audit.evaluation import logistic
-from unlearning_audit.metrics import Evaluation, Quantity, Row, Settings, _text, generator, or_reason, stats, table
+from unlearning_audit.metrics import Evaluation, Quantity, Row, Settings, _text, generator, noted, or_reason, table
 from unlearning_audit.stats import Estimate, crossed, separation
 from unlearning_audit.stats.readings import balanced_accuracy
+
+#: The folds of the cross-validation.
+FOLDS = 5
 
 LEAKY = "below the range of random divisions: labels tell the sides apart"
 
@@ -27,16 +27,11 @@ QUANTITIES = (
 
 
 class Options(Settings):
-    """``folds`` of the cross-validation; ``ridge``: the penalty of the linear classifier on standardised features;
-    ``shuffles``: random divisions of the same samples, for the chance level of label overlap;
-    ``features``: what the classifier sees, nothing or pixels (of text, how often each token occurs); ``components``:
-    principal components kept if there are more features.
+    """``shuffles``: random divisions of the same samples, for the chance level of label overlap; ``components``:
+    principal components that the classifier sees if there are more features.
     """
 
-    features: Literal["pixels", "none"] = "pixels"
     components: int = Field(default=64, ge=1)
-    folds: int = Field(default=5, ge=2)
-    ridge: float = Field(default=1.0, gt=0)
     shuffles: int = Field(default=1000, ge=40)
 
 
@@ -50,12 +45,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     range of random divisions. Imported samples may be known by numbers only. Then only their labels are compared, and
     there are no rows if all labels are equal.
     """
-    if case.data.x.size:
-        return or_reason(case, lambda: _rows(case, options), "blind_accuracy", "blind")
-    if not np.ptp(case.labels):
+    visible = bool(case.data.x.size)
+    if not visible and not np.ptp(case.labels):
         return []
-    table = or_reason(case, lambda: _rows(case, options), "label_overlap", "blind")
-    return [line for line in table if line.metric.startswith("label_overlap")]
+    return or_reason(case, lambda: _rows(case, options), "blind_accuracy" if visible else "label_overlap", "blind")
 
 
 def _rows(case: Evaluation, options: Options) -> list[Row]:
@@ -66,18 +59,17 @@ def _rows(case: Evaluation, options: Options) -> list[Row]:
     forget, heldout = member.forget & columns, member.heldout & columns
     used = (forget | heldout).any(axis=0)
     features = None
-    if options.features == "pixels" and case.data.x.size:
+    if case.data.x.size:
         x = case.data.x[used]
         features = principal(bags(x) if x.dtype.kind == "i" else x.reshape(len(x), -1), options.components)
-    tables = [
+    of_models = [
         evaluate(case.data.y[used], *sides, features, options, generator(case.seed, "blind", model))
         for model, sides in enumerate(zip(forget[:, used], heldout[:, used], strict=True))
     ]
-    means = {same[0].metric: _mean(same) for same in zip(*tables, strict=True)}
-    by_label = means["label_overlap"]
-    if by_label.value < means["label_overlap_random"].ci_low:
-        means["label_overlap"] = replace(by_label, note="; ".join(filter(None, [by_label.note, LEAKY])))
-    return list(means.values())
+    means = {name: _mean([estimates[name] for estimates in of_models]) for name in of_models[0]}
+    if means["label_overlap"].value < means["label_overlap_random"].low:
+        means["label_overlap"] = noted(means["label_overlap"], after=LEAKY)
+    return table(means, attack="blind")
 
 
 def bags(x: np.ndarray) -> np.ndarray:
@@ -107,16 +99,13 @@ def principal(x: np.ndarray, components: int) -> np.ndarray:
     return scores
 
 
-def _mean(same: tuple[Row, ...]) -> Row:
-    """Return the mean over several models of rows of the same number."""
+def _mean(same: list[Estimate]) -> Estimate:
+    """Return the mean over several models of the same number."""
     if len(same) == 1:
         return same[0]
-    notes = dict.fromkeys(filter(None, (row.note for row in same)))
-    fields = ("value", "ci_low", "ci_high")
-    value, low, high = (float(np.mean([getattr(row, name) for row in same])) for name in fields)
-    return replace(
-        same[0], value=value, ci_low=low, ci_high=high, note="; ".join([f"mean of {len(same)} models", *notes])
-    )
+    notes = dict.fromkeys(of.note for of in same if of.note)
+    value, low, high = np.mean([[of.value, of.low, of.high] for of in same], axis=0).tolist()
+    return Estimate(value, low, high, same[0].n, "; ".join([f"mean of {len(same)} models", *notes]))
 
 
 def evaluate(
@@ -126,17 +115,17 @@ def evaluate(
     features: np.ndarray | None,
     options: Options,
     rng: np.random.Generator,
-) -> list[Row]:
-    """Return rows of table 11 for one target model: label overlap, its chance level (the overlap of random divisions of
-    the same samples), and a linear classifier.
+) -> dict[str, Estimate]:
+    """Return the numbers of table 11 for one target model, by name: label overlap, its chance level (the overlap of
+    random divisions of the same samples), and accuracy and AUC of a linear classifier.
 
     ``y`` int [samples]; ``forget`` and ``heldout`` bool [samples]; ``features`` float [samples, features]: anything
     that does not come from an audited model (embeddings of another network, or the pixels; None: the classifier is left
     out). Raises ValueError when there are fewer forgotten or held-out samples than folds.
     """
     sizes = int(forget.sum()), int(heldout.sum())
-    if min(sizes) < options.folds:
-        raise ValueError(f"the blind check needs at least {options.folds} samples on each side, not {sizes}")
+    if min(sizes) < FOLDS:
+        raise ValueError(f"the blind check needs at least {FOLDS} samples on each side, not {sizes}")
     either, n = forget | heldout, sum(sizes)
     divisions = (rng.permutation(y[either]) for _ in range(options.shuffles))
     chance = np.array([label_overlap(labels[: sizes[0]], labels[sizes[0] :]) for labels in divisions])
@@ -146,11 +135,7 @@ def evaluate(
         "label_overlap": Estimate(overlap, overlap, overlap, n),
         "label_overlap_random": Estimate(float(chance.mean()), low, high, n, how),
     }
-    if features is None:
-        estimates |= dict.fromkeys(("blind_accuracy", "blind_auc"), stats.empty(n=n, note="no features were given"))
-    else:
-        estimates |= _classifier(features[either], forget[either], options, rng)
-    return table(estimates, attack="blind")
+    return estimates if features is None else estimates | _classifier(features[either], forget[either], rng)
 
 
 def label_overlap(a: np.ndarray, b: np.ndarray) -> float:
@@ -164,20 +149,20 @@ def label_overlap(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.minimum(*(np.bincount(side, minlength=classes) / len(side) for side in (a, b))).sum())
 
 
-def _classifier(x: np.ndarray, positive: np.ndarray, options: Options, rng: np.random.Generator) -> dict[str, Estimate]:
+def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -> dict[str, Estimate]:
     """Return out-of-fold accuracy and AUC of a ridge logistic regression, computed for each fold, then averaged."""
     fold = np.empty(len(positive), np.int64)
     for side in (positive, ~positive):
-        fold[side] = rng.permutation(np.arange(side.sum()) % options.folds)
-    tested = fold == np.arange(options.folds)[:, None]
+        fold[side] = rng.permutation(np.arange(side.sum()) % FOLDS)
+    tested = fold == np.arange(FOLDS)[:, None]
     score = np.zeros(tested.shape)
     for k, test in enumerate(tested):
-        score[k, test] = logistic.fit(x[~test], positive[~test], ridge=options.ridge).log_odds(x[test])
+        score[k, test] = logistic.fit(x[~test], positive[~test]).log_odds(x[test])
     first_side, second_side = (tested & positive).astype(np.float64), (tested & ~positive).astype(np.float64)
     parts = [
         balanced_accuracy(score > 0, first_side, second_side),
         separation.auc(score=score, positive=first_side, negative=second_side),
     ]
     # folds take the role of models in the interval
-    estimates = crossed.estimates(crossed.mean(parts, split=np.zeros(options.folds, np.int64)), n=len(positive))
+    estimates = crossed.estimates(crossed.mean(parts, split=np.zeros(FOLDS, np.int64)), n=len(positive))
     return dict(zip(("blind_accuracy", "blind_auc"), estimates, strict=True))

@@ -8,7 +8,7 @@ import numpy as np
 from unlearning_audit.evaluation.effects import Effect, single
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.metrics import Group, Row, _klom, _null, generator, or_nothing, or_reason, row, stats, table
-from unlearning_audit.metrics._epsilon import epsilon_bounds, points
+from unlearning_audit.metrics._epsilon import CAP, epsilon_bounds, points
 from unlearning_audit.metrics._null import Options as Options
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.stats import Estimate, jackknife
@@ -193,8 +193,8 @@ def evaluate(
     eps = _null.replicated(_null.epsilons_of(options), u, r, options)
     h = points(eps, models=models)
     estimates = {
-        "epsilon_mean": _klom.mean(eps, counts, high=options.cap),
-        "epsilon_at_cap_share": _share(eps >= options.cap),
+        "epsilon_mean": _klom.mean(eps, counts, high=CAP),
+        "epsilon_at_cap_share": _share(eps >= CAP),
         "forgetting_quality": _klom.mean(h, counts, high=1.0),
     }
     sides = u, r, None if independent is None else np.asarray(independent.phi, np.float64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -45,7 +44,7 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     score, positive, negative, unit = sides
     accuracy = balanced_accuracy(score > 0, positive, negative)
     auc = separation.auc(score=score, positive=positive, negative=negative)
-    return dict(zip(("accuracy", "auc"), over_models([accuracy, auc], n=n, unit=unit), strict=True)) | tpr
+    return dict(zip(("accuracy", "auc"), _over_models([accuracy, auc], n, unit), strict=True)) | tpr
 
 
 def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimate]:
@@ -57,7 +56,15 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
     sides = _sides(test)
     if isinstance(sides, str):
         return dict.fromkeys(fpr, stats.empty(n=_count(test), note=sides))
-    return {level: mean_tpr(*sides, fpr=level, n=_count(test)) for level in fpr}
+    *arrays, unit = sides
+    estimates, n = {}, _count(test)
+    for level in fpr:
+        rate = tpr_at(*arrays, fpr=level)
+        if isinstance(rate, str):
+            estimates[level] = stats.empty(n=n, note=rate)
+        else:
+            estimates[level] = rate.estimate(_over_models([rate.part], n, unit)[0])
+    return estimates
 
 
 def _count(test: Question) -> int:
@@ -83,15 +90,9 @@ def tpr_name(fpr: float) -> str:
     return f"tpr_at_{100 * fpr:g}pct_fpr"
 
 
-def over_models(
-    statistics: Sequence[crossed.PerModel], *, n: int, unit: Int[np.ndarray, "models"] | None = None
-) -> list[stats.Estimate]:
-    """Return the mean over models of each statistic, with an interval over samples and over models.
-
-    ``statistics``: each with one value per model, all on the same models and samples; ``n``: the number of samples,
-    which goes into the results; ``unit`` int [models]: the pair that each model belongs to, if the intervals are to
-    hold for other pairs too.
-    """
+def _over_models(statistics: list[crossed.PerModel], n: int, unit: np.ndarray | None) -> list[stats.Estimate]:
+    """Return the mean over models of each statistic, with an interval over samples and over models, which are no
+    repeats of one another; ``n`` and ``unit`` as for `Question`."""
     return crossed.estimates(crossed.mean(statistics, split=np.arange(len(statistics[0].value)), unit=unit), n=n)
 
 
@@ -118,41 +119,6 @@ def balanced_accuracy(
         crossed.per_model(value=decision.astype(np.float64), weight=negative),
     )
     return crossed.PerModel((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
-
-
-def mean_tpr(
-    score: Float[np.ndarray, "models samples"],
-    positive: Float[np.ndarray, "models samples"],
-    negative: Float[np.ndarray, "models samples"],
-    unit: Int[np.ndarray, "models"] | None = None,
-    *,
-    fpr: float,
-    n: int,
-) -> stats.Estimate:
-    """Return the mean over models of the TPR at ``fpr``, as `tpr_at` computes it; models are repeats of one another.
-
-    Parameters
-    ----------
-    score : float64 [models, samples]
-        Scores, larger for positives, without NaN.
-    positive, negative : float64 [models, samples]
-        The weights of positive and of negative samples, 0 elsewhere.
-    unit : int [models], optional
-        The pair that each model belongs to, if the interval is to hold for other pairs too.
-    fpr : float
-        The false positive rate.
-    n : int
-        The number of samples, which goes into the result.
-
-    Returns
-    -------
-    Estimate
-        NaN with the reason when all negatives together are too few.
-    """
-    rate = tpr_at(score, positive, negative, fpr=fpr)
-    if isinstance(rate, str):
-        return stats.empty(n=n, note=rate)
-    return rate.estimate(over_models([rate.part], n=n, unit=unit)[0])
 
 
 #: From this optimism on, a note says how much too high a TPR is.
