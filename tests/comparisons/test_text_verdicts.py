@@ -3,13 +3,10 @@
 from types import SimpleNamespace
 
 import numpy as np
-from unlearning_audit.comparisons import distances
-from unlearning_audit.metrics import memorisation, privleak, truth_ratio
+from unlearning_audit.metrics import truth_ratio
 
 import metric_calls as call
-from comparison_cases import membership
 from passage_cases import member, two
-from stat_cases import at_least, at_most
 
 SETTINGS = {"metrics": {"privleak": {"share": 0.4}}}
 
@@ -45,28 +42,3 @@ def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
         near.append(np.nanmean(truth_ratio.closeness(truth_ratio.log_ratio(case.unlearned, wrong, wrong[:, :0]))))
     assert abs(near[0] - near[1]) < 0.1
     assert read[0] > 0.99 > 0.75 > read[1] > 0.25
-
-
-def world(rng, samples, more: float):
-    """Effects of models whose tokens are guessed with a chance of their sample and model, ``more`` of what was
-    forgotten."""
-    masks = membership(np.random.default_rng(0), pairs=2, models=3, samples=80, k=40)
-    chance = np.clip(samples + rng.normal(0, 0.03, (12, 1)) + more * masks.forget, 0, 1)[..., None]
-    hit = rng.random((12, 80, 6)) < chance
-    logp = np.log(np.clip(chance + 0.1 * rng.standard_normal((12, 80, 6)), 0.01, 1))
-    case = of(masks, np.stack([logp, 0 * logp, 0 * logp, np.where(hit, 0.0, 1.0)], -1))
-    return call.parts(memorisation, case, SETTINGS) | call.parts(privleak, case, SETTINGS)
-
-
-def test_retraining_is_told_as_seldom_as_promised_and_doing_nothing_always():
-    """Studies of a method that retrains and one that remembers, against retrained models, on common samples."""
-    hits, studies = {name: np.zeros(2) for name in ("none", "method")}, 100
-    for study in range(studies):
-        rng = np.random.default_rng(study)
-        samples = rng.uniform(0.2, 0.5, (1, 80))
-        parts = {name: world(rng, samples, 0.2 * (name == "none")) for name in ("none", "retrain", "method")}
-        for name, count in hits.items():
-            sides = [distances.against(name, metric, parts) for metric in parts[name]]
-            count += [distances.distances_of(side).p_values()[0] <= 0.05 for side in sides]
-    assert (hits["method"] / studies <= at_most(0.05, studies)).all()
-    assert (hits["none"] / studies >= at_least(0.95, studies)).all()

@@ -261,6 +261,7 @@ def case(*, control=True, test=True, method="own"):
     return SimpleNamespace(
         membership=member, labels=y, unlearned_files=[method], retrained_files=["retrain"],
         control_files=["control"] if control else None, arrays=arrays, answers=lambda files: Held(arrays[files[0]]),
+        labels_of=lambda models: y,
         data=SimpleNamespace(part=(np.arange(samples) >= (10 if test else 99)) * 1, y_clean=y),
     )  # fmt: skip
 
@@ -271,8 +272,8 @@ def read(example: SimpleNamespace, split: int = 0) -> Split:
 
 def test_accuracies_are_those_of_a_split_and_of_models_retrained_for_it():
     result = read(case())
-    assert (result.block, result.retain, result.test) == (0, (0.5, 1), (0.5, 0.75))
-    assert read(case(), 1).retain == (1, 1)
+    assert (result.block, result.retain, result.test) == (0, [0.5, 1], [0.5, 0.75])
+    assert read(case(), 1).retain == [1, 1]
     assert math.isnan(read(case(test=False)).test[0])
     assert result.h.tolist() == [0, 0, 0, 0], "two models on a side have no bins: ⌈ln 1⌉ = 0"
 

@@ -83,7 +83,6 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
             "options.shaft",
             "mine.py line 15, in rows: AttributeError: 'Options' object has no attribut",
         ),
-        ("estimate=draw", "estimate=0.5", "mine.py line 17, in rows: ValueError: row: estimate must be an Estimate of"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_no_number(tmp_path, old, new, sentence):

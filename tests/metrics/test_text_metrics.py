@@ -346,41 +346,6 @@ def test_choices_by_hand():
     np.testing.assert_allclose(uniform[:3], [1 / 3, 1 / 2, 1 / 2])
 
 
-def choices(rng, chance, models=4, samples=60, number=4):
-    """A case of ``number`` choices: models know a sample with the chance ``chance`` and guess otherwise."""
-    rows = samples * number
-    wrong = np.full((rows, number - 1), -1)
-    wrong[:samples] = np.arange(samples, rows).reshape(samples, -1)
-    forget, zeros = np.tile(np.arange(rows) < samples, (models, 1)), np.zeros(models, int)
-    memberships = Membership(forget, forget, forget & False, zeros, split=zeros, block=zeros, shadow=zeros > 0)
-
-    def logits():
-        logp = -1 - rng.random((models, rows))
-        logp[:, :samples] += 5 * (rng.random((models, samples)) < chance)
-        return two(np.minimum(logp, -1e-3)).astype(np.float32)
-
-    unlearned, compared = logits(), logits()
-    data = SimpleNamespace(part=np.zeros(rows, np.uint8), views=lambda kind: wrong, y=np.zeros(rows, int))
-    return SimpleNamespace(
-        data=data, membership=memberships, target=zeros == 0, unlearned=unlearned, unlearned_files=["own"],
-        compared_files=["other"], answers=lambda files: SimpleNamespace(logits=compared),
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("chance", [0.0, 0.6])
-def test_guessing_has_the_accuracy_of_chance_and_knowing_that_of_what_is_known(chance):
-    """chance + (1 − chance)/4, in 200 simulated studies; as often within the intervals as these promise."""
-    rng, studies, truth = np.random.default_rng(1), 200, chance + (1 - chance) / 4
-    tables = [by_name(call.rows(multiple_choice, choices(rng, chance), {})) for _ in range(studies)]
-    assert {rows["choice_chance", "forget"].value for rows in tables} == {0.25}
-    for name, right in (("choice_accuracy", truth), ("choice_gap", 0)):
-        found = [rows[name, "forget"] for rows in tables]
-        # Four standard errors of a binomial with .95 are .062.
-        assert np.mean([row.ci_low <= right <= row.ci_high for row in found]) >= 0.95 - 0.062
-    values = [rows["choice_accuracy", "forget"].value for rows in tables]  # means of 240 answers
-    assert np.mean(values) == pytest.approx(truth, abs=4 * np.sqrt(truth * (1 - truth) / 240 / studies))
-
-
 def test_choices_come_from_a_column_and_the_number_of_the_right_one():
     options = question_answer.Options(path="x", choices="choices")
     row = {"question": "Which?", "choices": ["a", "b", "c"], "answer": 1}

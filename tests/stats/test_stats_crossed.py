@@ -171,7 +171,7 @@ def test_estimates_of_rates_stay_between_their_ends():
     assert [three(e) for e in estimates] == [[0.9, 0, 1], [0.1, 0, 1], [1, 0, 1], [0, 0, 1]]
     assert {(e.n, e.note) for e in estimates} == {(7, "")}
     narrow, wide = (
-        crossed.estimates(reading([v], influence), n=7, low=-1.0)[0]
+        crossed.estimates(reading([v], influence), n=7, bounds=(-1.0, 1.0))[0]
         for v, influence in ((0.5, [[0.01, 0.01]]), (-0.4, [[0.5]]))
     )
     half = special.stdtrit(4.0, 0.975) * 0.01 * np.sqrt(2)

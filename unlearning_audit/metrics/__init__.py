@@ -48,17 +48,7 @@ def row(*, estimate: Estimate, metric: str = "", attack: str = "", **place: Any)
         The attack that the number is of, if any.
     **place
         Other fields of `Row` that say what the number is about, such as ``role``, ``pair`` or ``model``.
-
-    Raises
-    ------
-    ValueError
-        ``estimate`` is not an `Estimate`.
     """
-    if not isinstance(estimate, Estimate):
-        raise ValueError(
-            "row: estimate must be an Estimate of unlearning_audit.stats, such as stats.mean_interval(values=…), or "
-            f"stats.Estimate(value, low, high, n) with nan for limits that are not known; found {estimate!r:.60}"
-        )
     return Row(metric, estimate.value, estimate.low, estimate.high, estimate.n, estimate.note, attack, **place)
 
 

@@ -1,7 +1,6 @@
 """Q with cross-fitting: the adversary is chosen on one half of the samples and models, and evaluated on the other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,18 +10,6 @@ NOTE = "unbiased, so it may exceed 1"
 SHARED_MODELS = "unbiased over samples only (a split has one model), may exceed 1"
 
 
-@dataclass(frozen=True)
-class Crossfit:
-    """The ``estimate`` of 1 − Σ weight·advantage, and ``weight`` float64 [adversaries].
-
-    A weight says how often the adversary was chosen, signed by the direction chosen with it (the absolute values sum to
-    at most 1).
-    """
-
-    estimate: stats.Estimate
-    weight: np.ndarray
-
-
 def quality(
     rules: _game.Game,
     decisions: Sequence[np.ndarray],
@@ -30,14 +17,17 @@ def quality(
     *,
     rng: np.random.Generator,
     halvings: int = 20,
-) -> Crossfit:
+) -> tuple[stats.Estimate, np.ndarray]:
     """Choose the adversary and its sign on a random half of the forgotten and held-out samples and of each split's
     models, and evaluate it on the rest.
 
     ``decisions``: bool [models, samples] per adversary; ``reading``: their advantages on all samples and models. A
     sample lies in the same half in all models. Where a split has one model, only samples are halved. The result is the
     average over ``halvings`` halvings, with four directions in each. The maximum in Q is chosen and evaluated on the
-    same samples; this estimate is unbiased for the chosen adversaries.
+    same samples; this estimate, 1 − Σ weight·advantage, is unbiased for the chosen adversaries.
+
+    The weights, float64 [adversaries], follow the estimate. A weight says how often the adversary was chosen, signed by
+    the direction chosen with it (the absolute values sum to at most 1).
     """
     samples = len(rules.columns)
     first = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2
@@ -50,7 +40,7 @@ def quality(
     usable = np.isfinite(chosen_on).all(axis=0) & np.isfinite(read_on).all(axis=0)
     if not usable.any():
         reason = "forget and heldout are too small to be halved"
-        return Crossfit(stats.empty(n=samples, note=reason), np.zeros(len(decisions)))
+        return stats.empty(n=samples, note=reason), np.zeros(len(decisions))
     chosen_on, read_on = chosen_on[:, usable], read_on[:, usable]
     best = np.abs(chosen_on).argmax(axis=0)
     columns = np.arange(len(best))
@@ -60,7 +50,7 @@ def quality(
     # Upper bound of the standard error: directions perfectly correlated.
     half = float(np.sqrt(np.abs(picked).mean(axis=1) @ crossed.half_widths(reading) ** 2))
     note = crossed.annotated(reading, SHARED_MODELS if whole else NOTE)
-    return Crossfit(stats.Estimate(value, value - half, value + half, samples, note), picked.mean(axis=1))
+    return stats.Estimate(value, value - half, value + half, samples, note), picked.mean(axis=1)
 
 
 def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> np.ndarray:

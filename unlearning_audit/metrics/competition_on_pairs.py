@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from unlearning_audit.metrics import Evaluation, Row, Settings, _pairs, competition, noted, stats, table
+from unlearning_audit.metrics import Evaluation, Group, Row, Settings, _pairs, competition, noted, stats, table
 from unlearning_audit.metrics._epsilon import epsilons, points
 from unlearning_audit.stats import Estimate, jackknife
 
@@ -49,8 +49,8 @@ class Split:
     block: int
     h: np.ndarray
     null: np.ndarray
-    retain: tuple[float, float]
-    test: tuple[float, float]
+    retain: list[float]
+    test: list[float]
 
 
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -81,35 +81,27 @@ def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "gr
     its control, or else with the other split; then the points of retrained against retrained models are NaN.
     """
     assert case.retrained_files is not None  # else no group has twins
-    side, twins = (case.unlearned_files, group.models), (case.retrained_files, group.twins)
-    reference = case.retrained_files, group.models
-    independent: tuple[list[str], np.ndarray] | None = twins
-    if case.unlearned_files == case.retrained_files and case.control_files:
-        reference = case.control_files, group.models
-    elif case.unlearned_files == case.retrained_files:
-        reference, independent = twins, None
-    y = np.broadcast_to(case.labels, case.membership.train.shape)[group.models[0]]
+    numbers = np.arange(len(case.membership.seed))
+    same, other = np.isin(numbers, group.models), np.isin(numbers, group.twins)
+    audited, twins = Group(case, case.unlearned_files, same), Group(case, case.retrained_files, other)
+    reference, independent = Group(case, case.retrained_files, same), [twins]
+    if case.unlearned_files == case.retrained_files:
+        reference = Group(case, case.control_files, same) if case.control_files else twins
+        independent = [twins] if case.control_files else []
 
-    def compared(*populations: tuple[list[str], np.ndarray]) -> np.ndarray:
-        """Return the points of ε between two populations, each given by files and numbers of models: float64 [forget
-        samples]."""
-        phi = []
-        for files, models in populations:
-            mask = np.isin(np.arange(len(case.membership.seed)), models)
-            phi.append(case.answers(files).phi(y[group.forget], mask, group.forget))
-        return points(epsilons(unlearned=phi[0], retrained=phi[1], rule=rule), models=len(group.models))
+    def compared(one: Group, another: Group) -> np.ndarray:
+        """Return the points of ε between two populations, float64 [forget samples]."""
+        phi, retrained_phi = one.phi(group.forget), another.phi(group.forget)
+        return points(epsilons(unlearned=phi, retrained=retrained_phi, rule=rule), models=len(group.models))
 
-    def accuracies(rows: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    def accuracies(rows: np.ndarray, truth: np.ndarray) -> list[float]:
         """Return the accuracy of the audited and of the retrained models on ``rows``; NaN without rows."""
-        audited, retrained = (
-            (case.answers(files).predicted()[models][:, rows] == truth[rows]).mean() if rows.any() else math.nan
-            for files, models in (side, reference)
-        )
-        return float(audited), float(retrained)
+        guesses = [models.answers.predicted(models.models)[:, rows] for models in (audited, reference)]
+        return [float((guess == truth[rows]).mean()) if rows.any() else math.nan for guess in guesses]
 
-    h = compared(side, reference)
-    null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
-    retain = accuracies(case.membership.retain[group.models[0]], y)
+    h = compared(audited, reference)
+    null = compared(reference, independent[0]) if independent else np.full(h.shape, np.nan)
+    retain = accuracies(case.membership.retain[group.models[0]], np.atleast_2d(audited.labels)[0])
     return Split(group.block, h, null, retain, accuracies(case.data.part == 1, case.data.y_clean))
 
 

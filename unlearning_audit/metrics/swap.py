@@ -344,8 +344,8 @@ def evaluate(
         table += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in qualities.items()]
         spread = stats.sd_interval(values=np.array([qualities[pair].value for pair in pairs]))
         table.append(row(attack=name, metric="q_sd", estimate=spread))
-        fair = _crossfit.quality(rules, [decisions[i] for i in numbers], whole.only(numbers), rng=rng)
-        table.append(row(attack=name, metric="q_crossfit", estimate=fair.estimate))
+        fair, _ = _crossfit.quality(rules, [decisions[i] for i in numbers], whole.only(numbers), rng=rng)
+        table.append(row(attack=name, metric="q_crossfit", estimate=fair))
     for name, (score, _) in zip(names, scores.values(), strict=True):
         table += separate(rules, score[:, rules.columns], name, fprs)
     return table

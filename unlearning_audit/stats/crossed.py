@@ -340,15 +340,17 @@ def joint_half_widths(
     return half_widths(reading, p=float(stats.normal_probability(critical)))
 
 
-def estimates(reading: Reading, *, n: int, note: str = "", low: float = 0.0) -> list[stats.Estimate]:
-    """Return each statistic of ``reading``, a rate, with its own interval, all cut at [``low``, 1].
+def estimates(
+    reading: Reading, *, n: int, note: str = "", bounds: tuple[float, float] = (0.0, 1.0)
+) -> list[stats.Estimate]:
+    """Return each statistic of ``reading`` with its own interval, all cut at ``bounds``; by default those of a rate.
 
     ``n``, the number of samples, and ``note`` go into each result. The note also says if there is only one model.
     """
-    note = annotated(reading, note)
+    note, (low, high) = annotated(reading, note), bounds
     return [
-        stats.Estimate(min(max(float(v), low), 1.0), max(float(v - h), low), min(float(v + h), 1.0), n, note)
-        for v, h in zip(reading.value, half_widths(reading), strict=True)
+        stats.Estimate(min(max(v, low), high), max(v - h, low), min(v + h, high), n, note)
+        for v, h in zip(reading.value.tolist(), half_widths(reading).tolist(), strict=True)
     ]
 
 

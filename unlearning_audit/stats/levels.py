@@ -88,6 +88,4 @@ def of(
     """
     places, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reading = crossed.mean([statistic], split=group.ravel(), unit=places[0] if units else None)
-    value, half = float(reading.value[0]), float(crossed.half_widths(reading)[0])
-    low, high = max(value - half, bounds[0]), min(value + half, bounds[1])
-    return Estimate(min(max(value, bounds[0]), bounds[1]), low, high, n, crossed.annotated(reading, note))
+    return crossed.estimates(reading, n=n, note=note, bounds=bounds)[0]
