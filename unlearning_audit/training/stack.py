@@ -22,9 +22,11 @@ from unlearning_audit.store.files import (
     same_node,
 )
 from unlearning_audit.training import lanes
+from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.engine import State, aliases
-from unlearning_audit.training.fitting import Fit
+from unlearning_audit.training.fitting import Fit, Penalty
 from unlearning_audit.training.models import Models, mismatch
+from unlearning_audit.training.optim import Optimiser
 from unlearning_audit.training.streams import Batch, Rows, Stream, balanced_labels
 
 #: Prefix of the names of recorded updates in models.safetensors.
@@ -100,7 +102,21 @@ class ModelStack(Models):
         )  # fmt: skip
         return self.updates
 
-    def fit(self, *passes: Stream | tuple[Stream, ...], training: bool = True, **settings: Any) -> State | None:
+    def fit(
+        self,
+        *passes: Stream | tuple[Stream, ...],
+        optimiser: Optimiser | tuple[Optimiser, ...],
+        epochs: int,
+        purpose: str,
+        training: bool = True,
+        only: Collection[str] | None = None,
+        mask: State | None = None,
+        scale: State | None = None,
+        penalty: Penalty | None = None,
+        record: np.ndarray | None = None,
+        steps: int | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> State | None:
         """Train every model by an optimiser on streams of batches.
 
         An epoch runs the ``passes`` in order. All passes share one ``optimiser``, or have one each. If a pass has
@@ -146,7 +162,7 @@ class ModelStack(Models):
         """
         self.model.train(training)
         streams = tuple((p,) if isinstance(p, Stream) else tuple(p) for p in passes)
-        fit = Fit(self, streams, **settings)
+        fit = Fit(self, streams, optimiser, epochs, purpose, only, mask, scale, penalty, record, steps, checkpoints)
         return lanes.run(fit) if torch.device(self.device).type == "cuda" else fit.run()
 
     # ------------------------------------------------------------------ editing
