@@ -325,15 +325,6 @@ def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
     assert all((first >= 0).all() and (second >= 0).all() for first, second in compared[1::2])
 
 
-@pytest.mark.parametrize(("unlearned", "retrained", "groups"), [(8, 8, 2), (8, 100, 16), (40, 8, 3)])
-def test_halves_keep_two_models_whatever_group_is_left_out(unlearned, retrained, groups):
-    rng, options = np.random.default_rng(9), competition.Options(groups=groups)
-    u, r = rng.normal(size=(unlearned, 3)), rng.normal(size=(retrained, 3))
-    for seed in range(30):
-        h, null = _null._halves(u, r, options, np.random.default_rng(seed))
-        assert h.shape == null.shape == (1 + min(groups, unlearned, retrained), 3)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(4, 16, 16), (16, 16, 4), (12, 16, 16)])
 def test_perfect_unlearning_scores_its_null_whatever_population_is_smaller(sizes):

@@ -233,19 +233,6 @@ def test_a_ratio_of_steps_holds_about_as_often_as_the_page_says(chance, models, 
     assert low < np.mean(held) < high
 
 
-def test_a_ratio_of_steps_covers_splits_that_differ():
-    """Eight splits of six models, of which some are learned again more easily than others."""
-    rng, ratios = np.random.default_rng(8), []
-    split, block = np.tile(np.repeat([0, 1], 6), 4), np.repeat(np.arange(4), 12)
-    for _ in range(300):
-        easy, noise = np.repeat(rng.normal(0, 0.9, 8), 6), rng.normal(0, 0.4, (2, 48))
-        places = (3 + easy + noise[0], 4 + noise[1])
-        back = (POWERS[np.clip(np.round(place), 1, 6).astype(int)] for place in places)
-        ratios.append(steps_of(*back, POWERS, 1.0, split, block))
-    values, halves = (np.array(x) for x in zip(*((r.value, (r.high - r.low) / 2) for r in ratios), strict=True))
-    assert np.mean(np.abs(values - values.mean()) < halves) > 0.88
-
-
 BITS = np.array([8, 4])
 
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.evaluation.selection import Selection
-from unlearning_audit.metrics import _reference, accuracy, blind, ruli, vulnerability
+from unlearning_audit.metrics import _reference, blind, ruli, vulnerability
 from unlearning_audit.protocols import lira_selection
 from unlearning_audit.protocols import ruli as protocol
 from unlearning_audit.stats import paired
@@ -343,20 +343,6 @@ def test_effects_add_up_to_aucs_and_say_on_which_side_of_retraining_a_method_lie
         "privacy_auc"
     ]
     assert mean < 0.1 < 0.9 < value
-
-
-def test_accuracies_add_up_and_models_that_keep_the_same_are_one_unit(plain):
-    folder, files = plain
-    case = folder.case(files["original"], files["original"])
-    parts = call.parts(accuracy, case, {})
-    for role in ("retain", "test"):
-        part, (row,) = (
-            parts[f"accuracy_{role}"],
-            [row for row in call.rows(accuracy, case, {}) if (row.metric, row.role) == ("accuracy", role)],
-        )
-        assert part.value.mean() == pytest.approx(row.value, abs=1e-12)
-        assert not part.rule.deciding
-        assert len(np.unique(part.unit)) == 12, "thirds keep different samples"
 
 
 def test_only_target_samples_are_asked_about(plain, tmp_path):

@@ -66,14 +66,3 @@ def test_two_samples_are_two_halves_and_one_is_none():
     assert lira_selection.draw(0, "pairs", data, lira_selection.Options(), 0).train.sum(1).tolist() == [1, 1]
     with pytest.raises(ValueError, match="random halves need two training samples, the data have 1; use more data"):
         lira_selection.draw(0, "pairs", samples(n=1), lira_selection.Options(), 0)
-
-
-# ---------------------------------------------------------------- what a protocol says of itself
-
-
-def test_what_is_done_with_the_models_of_a_protocol():
-    """Games are attacked; each model may be attacked with its rows; random halves forget nothing."""
-    records = {name: registry.protocol(name) for name in registry.names("protocols")}
-    assert {name for name, record in records.items() if record.attacked} == {"external", "random_splits", "swap"}
-    assert {name for name, record in records.items() if record.own_rows} == {"efficacy"}
-    assert {name for name, record in records.items() if not record.forgets} == {"lira_selection"}

@@ -64,19 +64,6 @@ def test_random_splits_are_independent_of_each_other():
     assert abs(np.var(overlap) / law.var() - 1) < 4 * np.sqrt(2 / draws)
 
 
-@pytest.mark.parametrize("name", ["swap", "random_splits"])
-def test_every_sample_is_forgotten_equally_often(name):
-    blocks = 500
-    draws = [block_of(name, block, models_per_split=1, alpha=0.25) for block in range(blocks)]
-    for side in (False, True):
-        counts = sum(m.forget[m.shadow == side][0].astype(int) for m in draws)
-        positive = counts[counts > 0]
-        assert len(positive) == 100
-        # Counts are binomial(500, 1/5), negatively correlated by the fixed k: (n − 1)/n of the chi-square.
-        chi = ((positive - blocks / 5) ** 2).sum() / (blocks * 0.2 * 0.8)
-        assert stats.chi2(99).ppf(1e-4) < chi < stats.chi2(99).ppf(1 - 1e-4)
-
-
 def test_the_weight_of_a_sample_is_that_of_its_class():
     data = samples()
     assert block_of("swap", data=data).weight is None

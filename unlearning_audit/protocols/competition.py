@@ -12,9 +12,7 @@ from pydantic import Field, model_validator
 from unlearning_audit.protocols import Data, Membership, Protocol, Settings, generator, members, seed_of
 
 PROTOCOL = Protocol(
-    offers=("one_forget_set", "forgotten", "weights"),
-    references=("retrain", "retrain_control"),
-    counts=("blocks",),
+    offers=("one_forget_set", "forgotten", "weights"), references=("retrain", "retrain_control"), counts=("blocks",)
 )
 
 
