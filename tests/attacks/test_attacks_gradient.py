@@ -19,12 +19,12 @@ def population(rng, shift, models=4, samples=600):
     return np.zeros((models, samples, CLASSES), np.float32), y, member, np.exp(-2 * small)
 
 
-def attacked(shift, seed=0, **options):
-    rng = np.random.default_rng(seed)
+def attacked(shift):
+    rng = np.random.default_rng(0)
     logits, y, member, norms = population(rng, shift)
     reference = Reference(logits, y, member, ~member, signals={"squared_norms": norms})
     logits, y, member, norms = population(rng, shift)
-    result = gradient_norm.score(logits, y, reference, gradient_norm.Options(**options), rng, norms)
+    result = gradient_norm.score(logits, y, reference, gradient_norm.Options(), rng, norms)
     return *result, member, norms
 
 
@@ -38,9 +38,3 @@ def test_members_are_found_on_whichever_side_the_reference_shows_them(shift):
     assert advantage(decision, member) == pytest.approx(2 * ndtr(0.75) - 1, abs=0.08)
     np.testing.assert_allclose(score, -np.sign(shift) * 0.5 * np.log(norms))
     assert np.inf > gradient_norm.small(np.zeros(1))[0] > score.max(), "no gradient is the strongest sign of a member"
-
-
-def test_small_norms_alone_miss_what_ascent_leaves():
-    score, decision, member, _ = attacked(-1.5, members="small")
-    assert stats.auc(score=score.ravel(), positive=member.ravel()).value < 0.2
-    assert abs(advantage(decision, member)) < 0.05

@@ -47,7 +47,7 @@ CASES = {
     "method": (BASE, "methods/salun/lr", 0.3, "salun"),
     "function": (of_swap("methods/mine", {"file": "own.py", "options": {"lr": 0.1}}), "methods/mine/options/lr", 0.2,
                  "mine"),
-    "attack": (of_swap("attacks", {"gradient_norm": {}}), "attacks/gradient_norm/members", "small", "metrics"),
+    "attack": (of_swap("attacks", {"kde": {}}), "attacks/kde/bandwidth", 1.0, "metrics"),
     "metric": (of_swap("metrics/records", {"rate": 0.1}), "metrics/records/rate", 0.2, "metrics"),
     "metric that models are asked for": (of_swap("metrics/relearn", {"steps": 8}), "metrics/relearn/steps", 9,
                                          "signals"),

@@ -3,30 +3,23 @@
 Training brings members close to a minimum of the loss, where their gradients are small.
 """
 
-from typing import Literal
-
 import numpy as np
 from numpy.random import Generator
 
 from unlearning_audit import stats
-from unlearning_audit.attacks import Reference, Score, Settings, signals, thresholds
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals, thresholds
 
 NEEDS = "squared_norms"
 
 SMALLEST = np.finfo(np.float64).tiny
 
 
-class Options(Settings):
-    """``members``: the side on which members lie: ``small`` norms, as after training, or ``learned`` from the reference
-    (unlearning by gradient ascent leaves them at large norms)."""
-
-    members: Literal["learned", "small"] = "learned"
-
-
 def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, squared_norms: np.ndarray
 ) -> Score:
-    """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members have the larger norms. The decision is
+    """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members of the reference have the larger norms
+    (unlearning by gradient ascent leaves them there). The decision is
     whether it reaches the threshold of the class, learned on the reference.
 
     ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the reference
@@ -34,7 +27,7 @@ def score(
     """
     examples = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
     value = small(squared_norms)
-    if options.members == "learned" and stats.auc(score=examples.value, positive=examples.member).value < 0.5:
+    if stats.auc(score=examples.value, positive=examples.member).value < 0.5:
         examples, value = signals.FlatReference(-examples.value, examples.label, examples.member), -value
     return value, thresholds.decide(value, examples, logits, y)
 

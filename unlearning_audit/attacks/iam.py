@@ -6,21 +6,17 @@ over-unlearned.
 """
 
 import numpy as np
-from pydantic import Field
 from scipy import special
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals, thresholds
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score, signals, thresholds
 
 NEEDS = ("before", "reference_logp")
 
 #: The largest log p of a sample under models that never saw it; larger ones are cut.
 SUREST = -1e-12
-
-
-class Options(Settings):
-    """``steps`` into which the gap is divided."""
-
-    steps: int = Field(100, ge=2)
+#: The steps into which the gap is divided.
+STEPS = 100
 
 
 def score(
@@ -40,14 +36,14 @@ def score(
     """
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")
-    value = 1 - share_kept(signals.per_model(signals.phi, logits, y), before, reference_logp, options.steps)
+    value = 1 - share_kept(signals.per_model(signals.phi, logits, y), before, reference_logp)
     after = signals.per_model(signals.phi, reference.logits, reference.y)
-    learned = 1 - share_kept(after, reference.before, reference.reference_logp, options.steps)
+    learned = 1 - share_kept(after, reference.before, reference.reference_logp)
     examples = signals.known_values(learned, reference, classes=logits.shape[-1])
     return value, thresholds.decide(value, examples, logits, y)
 
 
-def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, steps: int) -> np.ndarray:
+def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, steps: int = STEPS) -> np.ndarray:
     """Return how much of each sample a model kept, float64 [models, samples] from 0 to 1; NaN where ``unseen_logp`` is
     NaN.
 

@@ -1,21 +1,13 @@
 """zlib: how much less surprising a text is to the model than to a compressor (Carlini et al. 2021)."""
 
-from typing import Literal
-
 import numpy as np
 
-from unlearning_audit.attacks import Reference, Score, Settings
+from unlearning_audit.attacks import NoOptions as Options
+from unlearning_audit.attacks import Reference, Score
 from unlearning_audit.evaluation import tokens as of_tokens
 from unlearning_audit.evaluation.reference import LOGP
 
 NEEDS = ("tokens", "compressed")
-
-
-class Options(Settings):
-    """``logp``: of the scored tokens the ``sum`` (Carlini et al. 2021) or the ``mean``, as the code of mimir, of
-    Min-K%++ and of open-unlearning has it; the two rank texts of different lengths differently."""
-
-    logp: Literal["sum", "mean"] = "sum"
 
 
 def score(
@@ -27,11 +19,9 @@ def score(
     tokens: np.ndarray,
     compressed: np.ndarray,
 ) -> Score:
-    """Return as the score the sum, or the mean, of log p over the scored tokens, divided by the bytes of the text after
+    """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after
     zlib. The decision is whether it reaches the threshold learned on the reference."""
-    mean = options.logp == "mean"
-    value = ratio(tokens, compressed, mean=mean)
-    reference_value = ratio(reference.tokens, reference.compressed, mean=mean)
+    value, reference_value = ratio(tokens, compressed), ratio(reference.tokens, reference.compressed)
     return of_tokens.thresholded(value, reference_value, logits, y, reference)
 
 
