@@ -11,7 +11,7 @@ from unlearning_audit.evaluation import rows as rows_of
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.evaluation.reference import Reference
 from unlearning_audit.metrics import efficacy
-from unlearning_audit.metrics.efficacy import evaluate, median_interval
+from unlearning_audit.metrics.efficacy import evaluate
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store import tables
 from unlearning_audit.study import reading
@@ -61,28 +61,6 @@ def test_rounding_puts_no_bound_below_efficacy_and_gradients_that_cannot_be_are_
     for wrong in (-norms, norms * np.nan):
         with pytest.raises(ValueError, match="negative or NaN"):
             evaluate(wrong, np.zeros(3))
-
-
-@pytest.mark.parametrize(
-    ("values", "level", "expected"),
-    [
-        ([3.0], 0.95, (3, np.nan, np.nan)), ([3.0, 1.0], 0.5, (2, 1, 3)),  # they hold it half of the time
-        (range(5), 0.95, (2, np.nan, np.nan)),
-        # six values: the smallest and the largest miss the median with 2/64, no other pair is allowed at 95 %
-        ([9, 1, 5, 7, 2, 3], 0.95, (4, 1, 9)), (range(6), 1 - 2 / 64, (2.5, 0, 5)),
-        # eight values: the second and the seventh miss with 2·9/256 = 7 %
-        (range(8), 0.9, (3.5, 1, 6)),
-        # 2·P(Bin(20, ½) ≤ 5) = 4.14 %; fewer than 40 of 100 tosses are heads with probability .018, than 41 with .028
-        (range(1, 21), 0.95, (10.5, 6, 15)), (range(1, 101), 0.95, (50.5, 40, 61)),
-        ([1, 1, np.inf, np.inf], 0.95, (np.inf, np.nan, np.nan)),
-    ],
-)  # fmt: skip
-def test_the_interval_of_a_median_is_that_of_order_statistics(values, level, expected):
-    values = np.random.default_rng(3).permutation(np.array(values, float))
-    found = median_interval(values=values, level=level)
-    np.testing.assert_array_equal([found.value, found.low, found.high], expected)
-    few = f"{len(values)} values are too few for an interval of the median"
-    assert (found.n, found.note) == (len(values), few if np.isnan(expected[1]) else "")
 
 
 def case(norms=NORMS, scores=None):

@@ -35,12 +35,6 @@ def test_holm_by_hand():
     np.testing.assert_allclose(holm(p=np.array([0.02, 0.001, 0.03]), weight=7 * weight), [0.04, 0.005 / 3, 0.04])
 
 
-@pytest.mark.parametrize("p", [1.5, -0.1])
-def test_holm_refuses_what_is_no_probability(p):
-    with pytest.raises(ValueError, match="must lie in"):
-        holm(p=np.array([0.1, p]))
-
-
 def correlated(audits, false):
     """Two-sided p-values of twelve correlated tests, of which the first ``false`` ones are of what is not true."""
     rng = np.random.default_rng(1)
@@ -84,9 +78,6 @@ def test_an_interval_that_touches_the_margin_is_not_within():
     assert within(inner=(-0.049, 0.039), margin=MARGIN)
     for inner in ((-0.05, 0.0), (0.0, 0.04), (-0.06, 0.0), (0.0, 0.05), (np.nan, 0.0), (0.0, np.nan)):
         assert not within(inner=inner, margin=MARGIN)
-    for margin in ((-0.1, 0.0), (0.0, 0.1), (0.1, 0.2), (-0.2, -0.1)):
-        with pytest.raises(ValueError, match=f"both sides of 0, not from {margin[0]:g} to {margin[1]:g}"):
-            within(inner=(0.0, 0.0), margin=margin)
 
 
 def test_a_model_is_broken_only_if_its_whole_loss_lies_above_the_bound():

@@ -20,15 +20,6 @@ def test_predictions_are_the_first_of_the_largest_and_none_of_nan():
     np.testing.assert_array_equal(rates.predicted(logits), [[1, 0, -1, 0]])
 
 
-def test_labels_are_of_samples_or_of_each_model_s():
-    labels, of_models = np.array([4, 5, 6]), np.array([[1, 2, 3], [4, 5, 6]])
-    np.testing.assert_array_equal(rates.per_model(labels, (2, 3), "y"), [labels, labels])
-    np.testing.assert_array_equal(rates.per_model(of_models, (2, 3), "y"), of_models)
-    for wrong in (np.zeros(2), np.zeros((1, 3)), np.zeros((3, 2))):
-        with pytest.raises(ValueError, match="test_y must be"):
-            rates.per_model(wrong, (2, 3), "test_y")
-
-
 def test_a_rate_of_one_model_has_the_interval_of_agresti_and_caffo_and_ends_at_0_and_1():
     """Three of four, and two imaginary ones: variance p(1 − p)/6 at p = 4/6."""
     hit, rows = np.array([[1, 1, 0, 1, 0]], bool), np.array([[1, 1, 1, 1, 0]], bool)

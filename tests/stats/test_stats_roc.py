@@ -81,8 +81,6 @@ TWO = np.array([True, False])
         ([0.0, 1], [True, True], None, "both sides"),
         ([0.0, 1], TWO, np.array([0.0, 1.0]), "both sides"),
         ([np.nan, 1], TWO, None, "NaN"),
-        ([0.0, 1, 2], TWO, None, "two lists of one length"),
-        ([0.0, 1], [1, 0], None, "two lists of one length"),
     ],
 )
 def test_two_sides_that_are_none_are_refused(score, positive, weight, words):

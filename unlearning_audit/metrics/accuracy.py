@@ -76,7 +76,7 @@ def sides(case: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndarray, n
     These are the labels that the models were trained with, and for the test part the clean ones.
     """
     member = case.membership[models]
-    taught = rates.per_model(case.labels_of(models), member.forget.shape, "y")
+    taught = np.broadcast_to(case.labels_of(models), member.forget.shape)
     test, clean = (np.broadcast_to(each, member.forget.shape) for each in (case.data.part == 1, case.data.y_clean))
     masks = {"retain": member.retain, "forget": member.forget, "heldout": member.heldout}
     return {role: (rows, taught) for role, rows in masks.items()} | {"test": (test, clean)}

@@ -1,5 +1,7 @@
 """Efficacy by epistemic uncertainty: 1 / mean squared gradient norm of the target set (Becker and Liebig 2022)."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from unlearning_audit.metrics import DecisionRule, Effect, Estimate, Evaluation, Row, accuracy, single, stats, table
@@ -169,24 +171,14 @@ def summary(values: np.ndarray, name: str) -> dict[str, Estimate]:
         mean = sd = stats.empty(n=len(values), note=f"{name} is infinite in {infinite} of {len(values)} models")
     else:
         mean, sd = stats.mean_interval(values=values), stats.sd_interval(values=values)
-    return {"": mean, "_sd": sd, "_median": median_interval(values=values)}
+    return {"": mean, "_sd": sd, "_median": median_interval(values)}
 
 
-def median_interval(*, values: np.ndarray, level: float = stats.LEVEL) -> Estimate:
-    """Return the median with its distribution-free interval between order statistics, at least ``level`` (Thompson
-    1936).
+def median_interval(values: np.ndarray) -> Estimate:
+    """Return the median with its distribution-free interval between order statistics (Thompson 1936).
 
-    Below six values (at 95 %) no pair of order statistics reaches the level: the limits are NaN.
+    Below six values no pair of order statistics reaches 95 %: the limits are NaN.
     """
-    from scipy.special import bdtr
-
-    values = np.sort(values)
-    n = len(values)
-    # P(fewer than k of n lie below the median) = bdtr(k − 1); the interval [k-th, (n + 1 − k)-th] misses twice that
-    ranks = np.arange(1, n // 2 + 1)
-    allowed = ranks[2 * bdtr(ranks - 1.0, n, 0.5) <= 1 - level]
-    middle = float((values[(n - 1) // 2] + values[n // 2]) / 2)
-    if not len(allowed):
-        return Estimate(middle, np.nan, np.nan, n, f"{n} values are too few for an interval of the median")
-    k = allowed[-1]
-    return Estimate(middle, float(values[k - 1]), float(values[n - k]), n)
+    interval = stats.quantile_interval(values=values, share=0.5)
+    few = f"{len(values)} values are too few for an interval of the median" * bool(np.isnan(interval.low))
+    return replace(interval, value=float(np.median(values)), note=few)

@@ -70,7 +70,7 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     member = case.membership[case.target]
     assert member.request is not None  # NEEDS asks for requests
     guess, lines = case.answers(case.unlearned_files).predicted(case.target), []
-    right = guess == rates.per_model(case.labels_of(case.target), guess.shape, "y")
+    right = guess == case.labels_of(case.target)
     for request in range(1, int(member.request.max()) + 1):
         part = member.part(request)
         if member.pair is None:

@@ -141,7 +141,8 @@ def quantile_interval(*, values: Float[np.ndarray, "n"], share: float, level: fl
     low, high = int(np.searchsorted(below, tail, "right")) - 1, int(np.searchsorted(below, 1 - tail))
     ends = [float(ordered[at]) if 0 <= at < n else np.nan for at in (low, high)]
     note = "" if not np.isnan(ends).any() else f"{n} values are too few for a limit on one side"
-    return Estimate(float(np.quantile(ordered, share)), ends[0], ends[1], n, note)
+    with np.errstate(invalid="ignore"):  # of infinite values
+        return Estimate(float(np.quantile(ordered, share)), ends[0], ends[1], n, note)
 
 
 def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate:

@@ -32,35 +32,6 @@ def predicted(logits: Float[np.ndarray, "... classes"]) -> Int[np.ndarray, "..."
     return np.where(np.isnan(logits).any(axis=-1), NEVER, logits.argmax(axis=-1))
 
 
-def per_model(
-    labels: Int[np.ndarray, "... samples"], shape: tuple[int, int], name: str
-) -> Int[np.ndarray, "models samples"]:
-    """Return labels of samples for each model, of the given ``shape`` (models, samples).
-
-    Parameters
-    ----------
-    labels : int [samples] or [models, samples]
-        Labels that all models share, or one row for each model.
-    shape : (int, int)
-        The numbers of models and samples.
-    name : str
-        What the error message calls the labels.
-
-    Returns
-    -------
-    int [models, samples]
-        A view, not a copy.
-
-    Raises
-    ------
-    ValueError
-        The labels have another shape.
-    """
-    if labels.shape not in (shape, shape[1:]):
-        raise ValueError(f"{name} must be [samples] or [models, samples] = {shape}, not {labels.shape}")
-    return np.broadcast_to(labels, shape)
-
-
 def rate(
     *,
     hit: Bool[np.ndarray, "models samples"],

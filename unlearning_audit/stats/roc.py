@@ -179,14 +179,9 @@ def _two_sides(
     """Return the arguments as float64 scores, bool labels and float64 weights, [n] each; weights of None become equal
     ones.
 
-    Raises ValueError for shapes that do not match, NaN scores, and if positives or negatives have no
-    weight.
+    Raises ValueError for NaN scores, and if positives or negatives have no weight.
     """
     score, positive = np.asarray(score, dtype=np.float64), np.asarray(positive)
-    if score.ndim != 1 or positive.shape != score.shape or positive.dtype != bool:
-        raise ValueError(
-            f"scores and bool labels must be two lists of one length, not {score.shape} and {positive.shape}"
-        )
     if np.isnan(score).any():
         raise ValueError("scores hold NaN and cannot be ordered")
     weight = np.ones(len(score)) if weight is None else np.asarray(weight, dtype=np.float64)
