@@ -63,15 +63,3 @@ def test_samples_are_spread_over_all():
     assert (len(sample), sample[0], sample[-1]) == (256, 10, 1009)
     np.testing.assert_array_equal(likeness.evenly(rows[:5]), rows[:5])
     assert len(likeness.evenly(rows[:0])) == 0
-
-
-@pytest.mark.parametrize(("number", "noise"), [(2, 0.0), (3, 1e-5), (5, 1e-3)])
-def test_some_models_that_became_another_are_found_among_sound_ones(number, noise):
-    """The first ``number`` models become the last one, but for so much ``noise``; the others are as they were."""
-    before = world(7, models=8, noise=0.5)
-    after = before + 0.1 * np.random.default_rng(1).normal(size=before.shape)
-    sound = set(pairs(before, after, "alike"))
-    after[:number] = after[7] + noise * np.random.default_rng(2).normal(size=after[:number].shape)
-    mixed = [*range(number), 7]
-    assert sound == set()
-    assert set(pairs(before, after, "alike")) == {(i, j) for i in mixed for j in mixed if i < j}

@@ -14,7 +14,6 @@ from unlearning_audit.evaluation.selection import Selection
 from unlearning_audit.metrics import _reference, blind, ruli, vulnerability
 from unlearning_audit.protocols import lira_selection
 from unlearning_audit.protocols import ruli as protocol
-from unlearning_audit.stats import paired
 from unlearning_audit.stats.readings import Question, readings
 
 import metric_calls as call
@@ -300,7 +299,11 @@ def plain(tmp_path_factory):
 
 def test_every_question_is_asked_of_its_own_models(plain):
     folder, files = plain
-    table = rows(folder.case(files["original"], files["leaky"], files["retrain"], files["control"]), density="gaussian")
+    case = folder.case(files["original"], files["leaky"], files["retrain"], files["control"])
+    table = rows(case, density="gaussian")
+    for metric, part in ruli.effects(case, ruli.Options(density="gaussian")).items():
+        assert part.value.mean() == pytest.approx(table["ruli", metric, ""].value, abs=1e-12)
+        assert set(part.index) == set(np.flatnonzero(folder.parts[0].weight))
     distances = {"privacy": LEAK, "efficacy": LEAK, "trained": SEEN, "remained": SEEN}
     places = {("ruli", name): distance for name, distance in distances.items()}
     for (attack, name), distance in {**places, ("u_lira", "privacy"): LEAK, ("population", "privacy"): LEAK}.items():
@@ -311,38 +314,6 @@ def test_every_question_is_asked_of_its_own_models(plain):
     curve = [setting for _, metric, setting in table if metric == "efficacy_roc"]
     assert curve == [f"rate={rate:g}" for rate in ruli.CURVE]
     assert table["ruli", "privacy_roc", "rate=0.05"].value == table["ruli", "privacy_tpr_at_5pct_fpr", ""].value
-
-
-def effects(folder, case):
-    """metric → the numbers that its effects add up to, and its row."""
-    parts, table = ruli.effects(case, ruli.Options(fpr=())), rows(case, fpr=())
-    fields = ("value", "influence", "imagined", "unit", "split")
-    return {
-        metric: (
-            part,
-            paired.distances(**{n: getattr(part, n) for n in fields}).value[0],
-            table["ruli", metric, ""].value,
-        )
-        for metric, part in parts.items()
-    }
-
-
-def test_effects_add_up_to_aucs_and_say_on_which_side_of_retraining_a_method_lies(plain):
-    folder, files = plain
-
-    def of(method):
-        return effects(folder, folder.case(files["original"], method, files["retrain"], files["control"]))
-
-    found = of(files["leaky"])
-    assert list(found) == ["privacy_auc", "efficacy_auc"]
-    for part, mean, value in found.values():
-        assert mean == pytest.approx(value, abs=1e-12)
-        assert len(np.unique(part.unit)) == 12
-        assert set(part.index) == set(np.flatnonzero(folder.parts[0].weight))
-    _, mean, value = of(folder.add("over", lambda member: np.where(member.forget, -4.0, retrained(member))))[
-        "privacy_auc"
-    ]
-    assert mean < 0.1 < 0.9 < value
 
 
 def test_only_target_samples_are_asked_about(plain, tmp_path):

@@ -49,20 +49,6 @@ def test_truth_ratio_by_hand():
 ONE = {"split": np.zeros(1), "block": np.zeros(1)}
 
 
-def small(pairs):
-    """How often forget quality falls below .05 for pairs of log R [1, questions]."""
-    of_pairs = [truth_ratio.compared(*both, np.ones(both[0].shape, bool), **ONE) for both in pairs]
-    return np.mean([numbers["forget_quality"].value < 0.05 for numbers in of_pairs])
-
-
-@pytest.mark.parametrize(("spread", "least", "most"), [(0.0, 0.0, 0.02), (0.2, 0.22, 0.4)])
-def test_forget_quality_takes_retrained_models_that_differ_for_unlearned_ones(spread, least, most):
-    """As docs/metrics.md says: the published test knows of questions alone."""
-    rng, shape = np.random.default_rng(5), (300, 2, 1, 400)
-    question, level = 1.5 * rng.normal(size=(300, 1, 1, 400)), spread * rng.normal(size=(300, 2, 1, 1))
-    assert least <= small(question + level + rng.normal(size=shape)) <= most
-
-
 def test_a_model_without_a_question_has_no_forget_quality():
     value, mask = np.arange(8.0).reshape(2, 4), np.array([[1, 1, 0, 0], [0, 0, 0, 0]], bool)
     for estimate in truth_ratio.compared(value, value, mask, split=np.arange(2), block=np.zeros(2, int)).values():
@@ -159,16 +145,6 @@ def test_leaks_by_hand():
         assert np.ravel(leak_at_k.leaks(logp, answers)) == pytest.approx([share, whole])
     ends = np.array([[[0.0, 0.0, NO], [-np.inf, 0.0, NO], [NO] * 3]])  # certain, impossible, without a scored token
     np.testing.assert_array_equal(leak_at_k.leaks(ends, 128), [[[1, 0, NO]]] * 2)
-
-
-def test_the_expected_leak_is_that_of_sampled_answers():
-    """20,000 times three answers, each token right with its probability until the first that is wrong."""
-    p = np.array([0.9, 0.3, 0.8, 0.6])
-    right = np.random.default_rng(3).random((20_000, 3, 4)) < p
-    best = np.cumprod(right, axis=-1).sum(-1).max(-1) / 4
-    share, whole = leak_at_k.leaks(np.log(p)[None, None], 3)
-    for values, expected in ((best, share.item()), (best == 1, whole.item())):
-        assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(len(values))
 
 
 # ---------------------------------------------------------------- privleak

@@ -46,20 +46,6 @@ def test_components_by_hand(models, units, design, expected):
     np.testing.assert_allclose(of.events, 2 * 0.25**2 / (0.3**4 + 0.4**4))
 
 
-def test_components_are_those_of_the_world():
-    """Units of a world have two splits, so half of what a model adds to a split is left in a pair; 60 numbers."""
-    spreads = {"sample": 0.6, "crossed": 0.4, "noise": 0.5, "model": 0.1, "pair": 0.1}
-    world = World(truth=(0.1,) * 60, common=0.0, pairs=20, models=4, samples=80, asked=20, **spreads)
-    found = resolution.components(distances=world.read(np.random.default_rng(0)))
-    anew = 0.6**2 * (1 / 40 - 1 / 80)
-    expected = [0.1**2, (0.4**2 / 40 + anew) * 80, 0.1**2 / 2, 0.5**2 / 2 / 40 * 80, 0.6**2]
-    means = [np.mean([getattr(of, name) for of in found]) for name in PARTS]
-    np.testing.assert_allclose(means, expected, rtol=0.15)
-    read = world.read(np.random.default_rng(1))
-    of = resolution.components(distances=read)[0]
-    np.testing.assert_allclose(resolution.error(of=of, design=of.design), read.errors[0], rtol=1e-9)
-
-
 def test_the_error_of_a_larger_study_by_hand():
     of = only(Design(2, 1.0, 2.0, 10), pair=2.0, pair_noise=3.0, model=5.0, model_noise=7.0, sample=11.0)
     squares = [resolution.error(of=of, design=Design(4, 1.0, 3.0, samples)) ** 2 for samples in (20, 0)]

@@ -141,11 +141,6 @@ def explanation(
             "and check that the labels belong to these samples"
         )
     forgotten, unseen = shares.get("forget"), shares.get("heldout")
-    if forgotten and forgotten.n == 1:
-        return (
-            "only one sample is to be forgotten, which cannot show whether models memorise samples, nor whether a "
-            "method makes them forget, so let them forget several"
-        )
     if forgotten and unseen and forgotten.low <= unseen.high:
         if max(forgotten.high - forgotten.low, unseen.high - unseen.low) > WIDE:
             intervals = [f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]" for share in (forgotten, unseen)]

@@ -1,6 +1,7 @@
 """Numbers from result files of other tools: attacks by their scores, and means of the values of each sample."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -79,9 +80,7 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
     lines = []
     if published.step >= 0:
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
-    for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
-        forget, heldout = _sides(published, score)
-        part = _auc(score, forget, heldout)
+    for name, score, forget, heldout, part in _attacks(published):
         if part is None:
             lines.append(nothing(f"auc_{name}", "some model has no score on one of the two sides"))
             continue
@@ -96,21 +95,20 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
             weight = mask & np.isfinite(value)
             if weight.any(axis=1).all():
                 lines += table({f"reading_{name}": _mean(value, weight, bool(share))}, role=role)
-    return [*lines, *_aggregates(published), *_agreements(published)]
+    for one in json.loads(published.aggregates):
+        lines.append(row(metric=f"aggregate_{one['name']}", estimate=stats.Estimate(*map(one.get, ESTIMATE))))
+    return lines + _agreements(published)
 
 
-def _sides(published: Published, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return which samples of each model are forgotten, and which held out, among those with a finite ``score``: bool
-    [models, samples] each."""
-    finite = np.isfinite(score)
-    return published.forget & finite, published.heldout & finite
-
-
-def _auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> crossed.PerModel | None:
-    """Return the AUC of each model, forgotten against held-out samples; None if a model has none on one of the two
-    sides."""
-    sided = forget.any(axis=1).all() and heldout.any(axis=1).all()
-    return _game.auc(score, forget, heldout) if sided else None
+def _attacks(
+    published: Published,
+) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, crossed.PerModel | None]]:
+    """Yield the name of each attack, its scores, which samples with a finite score are forgotten and which held out,
+    and the AUC of each model; None in its place if a model has no such sample on one of the two sides."""
+    for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
+        forget, heldout = (side & np.isfinite(score) for side in (published.forget, published.heldout))
+        sided = forget.any(axis=1).all() and heldout.any(axis=1).all()
+        yield name, score, forget, heldout, _game.auc(score, forget, heldout) if sided else None
 
 
 def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float) -> stats.Estimate:
@@ -135,14 +133,6 @@ def _mean(value: np.ndarray, weight: np.ndarray, share: bool) -> stats.Estimate:
         return crossed.estimates(reading, n=n)[0]
     means = np.array([values[mask].mean() for values, mask in zip(value, weight, strict=True)])
     return stats.Estimate(float(means.mean()), np.nan, np.nan, n, "no interval: values are not between 0 and 1")
-
-
-def _aggregates(published: Published) -> list[Row]:
-    """Return the rows of the aggregates that the reader of the result files computed."""
-    return [
-        row(metric=f"aggregate_{one['name']}", estimate=stats.Estimate(*map(one.get, ESTIMATE)))
-        for one in json.loads(published.aggregates)
-    ]
 
 
 def _agreements(published: Published) -> list[Row]:
@@ -202,14 +192,8 @@ def parts(published: Published) -> dict[str, Effect]:
 def _of_attacks(published: Published, comparable: set[str]) -> dict[str, crossed.PerModel]:
     """Return the AUC of each attack for each model, forgotten against held-out samples; {} if an attack has no score of
     forgotten or of held-out samples of some model. ``comparable``: names of the attacks that all populations have."""
-    parts = {}
-    for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
-        if name in comparable:
-            part = _auc(score, *_sides(published, score))
-            if part is None:
-                return {}
-            parts[name] = part
-    return parts
+    parts = {name: part for name, *_, part in _attacks(published) if name in comparable}
+    return {name: part for name, part in parts.items() if part is not None and None not in parts.values()}
 
 
 def _of_readings(published: Published, comparable: set[str], mask: np.ndarray) -> dict[str, crossed.PerModel]:

@@ -245,8 +245,7 @@ def summary(lines: list[Line], rate: float) -> list[Row]:
     each pair if there are several; [] without lines."""
     if not lines:
         return []
-    pairs = sorted({line["pair"] for line in lines})
-    table = _rows(lines, rate)
+    table, pairs = _rows(lines, rate), sorted({line["pair"] for line in lines})
     for pair in pairs if len(pairs) > 1 else ():
         table += _rows([line for line in lines if line["pair"] == pair], rate, pair=pair)
     return table

@@ -110,15 +110,13 @@ class Population:
         return Population(**arrays)
 
 
-def check(name: str, population: Population) -> None:
-    """Raise ValueError if a population holds phi that is not finite; ``name`` is for the message."""
-    for field, value in vars(population).items():
-        if value is not None and not np.isfinite(value).all():
-            raise ValueError(f"{name}.{field} holds NaN or infinite phi: the models that made them cannot be scored")
-
-
-def never_its_own_reference(targets: Population, shadows: Population) -> None:
-    """Raise ValueError if a target has the same phi as a shadow model, which must not be its own reference."""
+def check(targets: Population, shadows: Population) -> None:
+    """Raise ValueError if a population holds phi that is not finite, and if a target has the same phi as a shadow
+    model, which must not be its own reference."""
+    for name, population in (("targets", targets), ("shadows", shadows)):
+        for field, value in vars(population).items():
+            if value is not None and not np.isfinite(value).all():
+                raise ValueError(f"{name}.{field} holds NaN or infinite phi: these models cannot be scored")
     for name in ("original", "unlearned"):
         audited, pool = getattr(targets, name), getattr(shadows, name)
         for m, values in enumerate(audited):
@@ -290,9 +288,7 @@ def score(targets: Population, shadows: Population, options: Options) -> dict[tu
     U-LiRA is the privacy test with Gaussians of Q_u and Q_R, of one spread if RULI's have. Raises ValueError for phi
     that is not finite, a target that is also a shadow model, and samples with too few shadow models in a distribution.
     """
-    for name, population in (("targets", targets), ("shadows", shadows)):
-        check(name, population)
-    never_its_own_reference(targets, shadows)
+    check(targets, shadows)
     keep = (targets.forget | targets.heldout).any(axis=0)
     if not keep.any():
         raise ValueError("no audited sample is forgotten or held out by any target")
