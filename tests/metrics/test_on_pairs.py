@@ -117,17 +117,13 @@ def test_what_was_never_learned_reads_half_however_few_the_models(pairs, shared)
 
 
 def test_a_known_shift_gives_the_auc_of_two_gaussians():
-    """Per sample Φ(d/√2), whatever samples differ by; for one threshold on all samples Φ(d/√(2(1 + s²))). Three models
-    a side place each sample's threshold badly: a lower bound of the leak, which is how it is read."""
+    """Per sample Φ(d/√2), whatever samples differ by; for one threshold on all samples Φ(d/√(2(1 + s²)))."""
     d, s = 1.0, 2.0
     truth, pooled = ndtr(d / math.sqrt(2)), ndtr(d / math.sqrt(2 * (1 + s**2)))
     read = simulated(np.random.default_rng(1), pairs=2, models=20, shift=d, spread=s)
     for attack, name in (("ruli", "privacy"), ("ruli", "efficacy"), ("u_lira", "privacy")):
         assert read[attack, name].value == pytest.approx(truth, abs=0.02)
     assert read["population", "privacy"].low <= pooled <= read["population", "privacy"].high
-    rng = np.random.default_rng(2)
-    values = [simulated(rng, pairs=4, models=3, shift=d)["ruli", "privacy"].value for _ in range(10)]
-    assert 0.6 < np.mean(values) < truth - 0.03
 
 
 def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):

@@ -304,16 +304,6 @@ def test_samples_of_a_block_are_those_that_any_of_its_models_forgot_or_held_out(
     assert [_game.samples(rules, block) for block in (0, 1)] == [7, 39]
 
 
-def test_adversary_that_reads_only_the_sample_gains_nothing_from_a_swap():
-    rng = np.random.default_rng(1)
-    decision = np.tile(rng.random(200) < 0.3, (12, 1))
-    for seed in range(5):
-        membership = layout(np.random.default_rng(seed), samples=200, pairs=3, k=30, models=2)
-        rules = _game.game(**membership, weight=rng.random(200))
-        gains = [read(rules, [decision], block).value[0] for block in (None, 0, 1, 2)]
-        np.testing.assert_allclose(gains, 0, atol=1e-15)
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 0.3, 0.9, 1.09, 600.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 0.01])
 def test_bounds_are_the_papers_formulas(epsilon, delta):

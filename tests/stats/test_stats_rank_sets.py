@@ -114,13 +114,6 @@ def test_the_largest_deviation_is_that_of_the_family(distances):
     np.testing.assert_array_equal(gaps.Deviations(drawn.T).largest(family), expected)
 
 
-def test_two_numbers_that_are_one_deviate_by_nothing():
-    pairs = gaps.between(normal([1, 1, 0], [0.1, 0.1, 0.1]).of([[1, 0, 0], [1, 0, 0], [0, 1, 0]]))
-    sample = pairs.draw_by_number(rng=np.random.default_rng(7), draws=20)
-    assert not pairs.beyond(0.1)[:, 0].any()
-    assert np.isfinite(sample.largest(np.ones((2, 3), dtype=bool))).all()
-
-
 def ranks(distances, **more):
     best, worst = rank_sets.rank_sets(distances=distances, rng=np.random.default_rng(0), **more)
     return best.tolist(), worst.tolist()
