@@ -6,7 +6,6 @@ was not. An audited model is never in its own reference.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -47,74 +46,35 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     pool = signals.per_model(signals.label_logp, reference.logits, reference.y)
     member, nonmember = reference.member, reference.nonmember
     z = np.logical_or(nonmember.all(axis=0), options.z == "others")
-    prior = Prior.of(pool, member, nonmember, options)
-    value = dominated(log_p - np.log(prior.of_all), z, gamma=options.gamma)
+    value = dominated(log_p - np.log(prior(np.exp(pool), member, nonmember, options)), z, gamma=options.gamma)
     if options.beta != "learned":
         return value, value >= options.beta
-    prior.require(member, nonmember, options.minimum, leave_out=True)
-    counts = (
-        _dominated(row - np.log(prior.without(np.exp(row), *sides)), z, options.gamma)
-        for row, *sides in zip(pool, member, nonmember, strict=True)
-    )
+    log_ratio = pool - np.log(prior(np.exp(pool), member, nonmember, options, leave_out=True))
+    counts = (_dominated(row, z, options.gamma) for row in log_ratio)
     return value, value >= learned(counts, z, member, nonmember)
 
 
-@dataclass(frozen=True)
-class Prior:
-    """The prior p(x): the mean confidence over models with and without x. Online it is ½ (mean in + mean out), offline
-    the paper's ½ (1 + ``a``) mean out + ½ (1 − ``a``).
+def prior(
+    p: np.ndarray, member: np.ndarray, nonmember: np.ndarray, options: Options, *, leave_out: bool = False
+) -> np.ndarray:
+    """Return p(x), the mean confidence over models with and without x: float64 [1, samples], or with ``leave_out``
+    [models, samples], where row m leaves out model m, so that it is not compared with itself.
 
-    ``out`` and ``inside``: the means over out and in models; ``inside`` is None offline. ``member_models`` bool
-    [samples]: which samples have in models. For the others, p(x) is the mean over out models online too.
+    Online it is ½ (mean in + mean out), offline the paper's ½ (1 + ``a``) mean out + ½ (1 − ``a``). With ``z:
+    population``, samples that no reference model was trained on have the mean over out models online too. ``p``
+    float64, ``member`` and ``nonmember`` bool [models, samples]. Raises ValueError for samples with fewer than
+    ``minimum`` models on a needed side.
     """
-
-    out: per_sample.Centre
-    inside: per_sample.Centre | None
-    member_models: np.ndarray
-    a: float
-
-    @classmethod
-    def of(cls, log_p: np.ndarray, member: np.ndarray, nonmember: np.ndarray, options: Options) -> "Prior":
-        """Compute the prior from ``log_p`` float64, ``member`` and ``nonmember`` bool, all [reference models, samples].
-
-        With ``z: population``, samples that no reference model was trained on need no in models. Raises ValueError for
-        samples with fewer than ``minimum`` models on a needed side.
-        """
-        member_models = np.logical_or(~nonmember.all(axis=0), options.z == "others")
-        out = per_sample.Centre.of(map(np.exp, log_p), nonmember)
-        inside = per_sample.Centre.of(map(np.exp, log_p), member) if options.mode == "online" else None
-        prior = cls(out, inside, member_models, options.a)
-        prior.require(member, nonmember, options.minimum, leave_out=False)
-        return prior
-
-    def require(self, member: np.ndarray, nonmember: np.ndarray, minimum: int, *, leave_out: bool) -> None:
-        """Raise ValueError for samples with fewer than ``minimum`` models on a needed side. With ``leave_out``, the
-        model itself does not count."""
-        per_sample.require(nonmember, minimum=minimum, side="non-member", leave_out=leave_out)
-        if self.inside is not None:
-            per_sample.require(member[:, self.member_models], minimum=minimum, side="member", leave_out=leave_out)
-
-    @property
-    def of_all(self) -> np.ndarray:
-        """p(x) over all reference models, float64 [samples]."""
-        return self._joined(self.out.value, None if self.inside is None else self.inside.value)
-
-    def without(self, p: np.ndarray, member: np.ndarray, nonmember: np.ndarray) -> np.ndarray:
-        """Return p(x) over all reference models but one, float64 [samples]; so a model is not compared with itself.
-
-        ``p`` float64, ``member`` and ``nonmember`` bool, each [samples], are the confidence and the membership of the
-        one that is left out.
-        """
-        inside = None if self.inside is None else self.inside.without(p, member)
-        return self._joined(self.out.without(p, nonmember), inside)
-
-    def _joined(self, out: np.ndarray, inside: np.ndarray | None) -> np.ndarray:
-        """Combine the means over out and in models to p(x), float64 [samples]; ``inside`` None: offline."""
-        if inside is None:
-            prior = 0.5 * (1 + self.a) * out + 0.5 * (1 - self.a)
-        else:
-            prior = np.where(self.member_models, 0.5 * (out + inside), out)
-        return np.maximum(prior, np.finfo(np.float64).tiny)  # keeps the ratio finite where every p rounds to 0
+    per_sample.require(nonmember, minimum=options.minimum, side="non-member", leave_out=leave_out)
+    out = per_sample.mean(p, nonmember, leave_out=leave_out)
+    if options.mode == "offline":
+        value = 0.5 * (1 + options.a) * out + 0.5 * (1 - options.a)
+    else:
+        seen = np.logical_or(~nonmember.all(axis=0), options.z == "others")
+        per_sample.require(member[:, seen], minimum=options.minimum, side="member", leave_out=leave_out)
+        with np.errstate(invalid="ignore"):  # of samples that nobody saw
+            value = np.where(seen, 0.5 * (out + per_sample.mean(p, member, leave_out=leave_out)), out)
+    return np.maximum(value, np.finfo(np.float64).tiny)  # keeps the ratio finite where every p rounds to 0
 
 
 def learned(counts: Iterable[np.ndarray], z: np.ndarray, member: np.ndarray, nonmember: np.ndarray) -> float:

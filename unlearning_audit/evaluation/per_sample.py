@@ -1,34 +1,6 @@
 """Mean, median and spread of each sample over the members or non-members, with or without the audited model itself."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 import numpy as np
-
-
-@dataclass(frozen=True)
-class Centre:
-    """Means per sample over a group of models, computed one model at a time for large populations: ``value`` float64
-    [samples], ``count`` int [samples], the number of models. Equal to `mean` bit for bit."""
-
-    value: np.ndarray
-    count: np.ndarray
-
-    @classmethod
-    def of(cls, rows: Iterable[np.ndarray], mask: np.ndarray) -> "Centre":
-        """Return the means over the models that ``mask`` bool [models, samples] selects; NaN where it selects none.
-        ``rows``: float64 [samples] of each model."""
-        total, count = np.zeros(mask.shape[1]), mask.sum(axis=0)
-        for row, side in zip(rows, mask, strict=True):
-            total += np.where(side, row, 0.0)
-        with np.errstate(invalid="ignore"):
-            return cls(total / count, count)
-
-    def without(self, row: np.ndarray, side: np.ndarray) -> np.ndarray:
-        """Return the means without one model, float64 [samples]. ``row`` float64 [samples]: its values; ``side`` bool
-        [samples]: where it counts."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.value - np.where(side, row - self.value, 0.0) / (self.count - side))
 
 
 def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:

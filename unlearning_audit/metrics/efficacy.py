@@ -136,11 +136,17 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
     """Return rows of each quantity, name → float64 [models].
 
     They are the mean, standard deviation ("_sd") and median ("_median") over models with intervals, then the value of
-    every model (field ``model``) without one.
+    every model (field ``model``) without one. The intervals are Student's t, chi-square, and order statistics. Infinite
+    values leave the first two empty, with the reason.
     """
     lines = []
     for name, values in quantities.items():
-        lines += table({name + suffix: of for suffix, of in summary(values, name).items()}, attack=attack)
+        if infinite := int(np.isinf(values).sum()):
+            mean = sd = stats.empty(n=len(values), note=f"{name} is infinite in {infinite} of {len(values)} models")
+        else:
+            mean, sd = stats.mean_interval(values=values), stats.sd_interval(values=values)
+        numbers = {name: mean, f"{name}_sd": sd, f"{name}_median": median_interval(values)}
+        lines += table(numbers, attack=attack)
         for model, value in enumerate(values.tolist()):
             lines += table({name: Estimate(value, np.nan, np.nan, 1)}, attack=attack, model=model)
     return lines
@@ -158,20 +164,6 @@ def _accuracy_spread(case: Evaluation) -> list[Row]:
             share = ((guess == labels) & mask).sum(axis=1) / mask.sum(axis=1)
             lines += table({"accuracy_sd": stats.sd_interval(values=share)}, role=role)
     return lines
-
-
-def summary(values: np.ndarray, name: str) -> dict[str, Estimate]:
-    """Return mean, standard deviation and median of ``values`` float64 [models] with intervals: "", "_sd", "_median".
-
-    The intervals are Student's t for the mean, chi-square for the standard deviation, and order statistics for the
-    median. Infinite values leave the first two empty, with a reason that names the quantity ``name``.
-    """
-    infinite = int(np.isinf(values).sum())
-    if infinite:
-        mean = sd = stats.empty(n=len(values), note=f"{name} is infinite in {infinite} of {len(values)} models")
-    else:
-        mean, sd = stats.mean_interval(values=values), stats.sd_interval(values=values)
-    return {"": mean, "_sd": sd, "_median": median_interval(values)}
 
 
 def median_interval(values: np.ndarray) -> Estimate:

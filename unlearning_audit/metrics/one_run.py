@@ -70,7 +70,14 @@ class Options(Settings):
 def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return how often the target models' forgotten samples are guessed right, with p-values and lower bounds on ε. If
     there are no coins to guess, imported models get one row with this reason; others raise ValueError."""
-    return or_reason(case, lambda: evaluate(case, options), "one_run_p", "phi")
+
+    def audited() -> list[Row]:
+        """Return the rows of the audit. Raises ValueError where no coin decided which of two samples is forgotten."""
+        if case.membership.pair is None and case.unpaired:
+            raise ValueError("there is no pair.npy that says which canaries a coin chose from")
+        return audit(case, case.membership[case.target], options.delta)
+
+    return or_reason(case, audited, "one_run_p", "phi")
 
 
 #: Coins are fair, so theory gives the value of retraining.
@@ -81,8 +88,8 @@ DECIDES = {
 
 
 def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return the share of right guesses on the canaries, with the exact p of `evaluate`, and the tail advantage of
-    attacks.
+    """Return the share of right guesses on the canaries, with the exact p of `_one_run.effect`, and the tail
+    advantage of attacks.
 
     {} for models of another protocol, which has metrics of its own.
     """
@@ -103,18 +110,6 @@ def guessed(case: Evaluation, member: Membership) -> dict[str, Effect]:
     ``member``: the memberships of these models."""
     tosses, rule = _one_run.tossed(member, case.seed), DECIDES["right_guesses"]
     return {"right_guesses": _one_run.effect(scores=_one_run.scores_of(case), tosses=tosses, rule=rule)}
-
-
-def evaluate(case: Evaluation, options: Options) -> list[Row]:
-    """Return rows of how often the target models' forgotten samples are guessed right, with p-values and lower bounds
-    on ε.
-
-    Guesses are on their canaries, or on pairs of forgotten and held-out samples if they have none. Raises ValueError
-    where no coin decided which of two samples is forgotten.
-    """
-    if case.membership.pair is None and case.unpaired:
-        raise ValueError("there is no pair.npy that says which canaries a coin chose from")
-    return audit(case, case.membership[case.target], options.delta)
 
 
 def audit(case: Evaluation, member: Membership, delta: float) -> list[Row]:
