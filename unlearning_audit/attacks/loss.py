@@ -15,10 +15,7 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     The starting kit of the NeurIPS 2023 unlearning challenge fits the same classifier within one model, on some of its
     forget and test samples.
     """
-    rows = signals.statistics(cross_entropy, reference, classes=logits.shape[-1])
-    model = logistic.fit(rows.value[:, None], rows.member)
-    value = model.log_odds(signals.per_model(cross_entropy, logits, y)[..., None])
-    return value, value > 0
+    return logistic.score(lambda z, label: cross_entropy(z, label)[:, None], logits, y, reference)
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:

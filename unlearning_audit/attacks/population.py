@@ -10,7 +10,4 @@ from unlearning_audit.evaluation import logistic
 def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on φ; the decision is
     whether it exceeds 0."""
-    rows = signals.statistics(signals.phi, reference, classes=logits.shape[-1])
-    model = logistic.fit(rows.value[:, None], rows.member)
-    value = model.log_odds(signals.per_model(signals.phi, logits, y)[..., None])
-    return value, value > 0
+    return logistic.score(lambda z, label: signals.phi(z, label)[:, None], logits, y, reference)

@@ -16,10 +16,7 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
     Members and non-members weigh the same in the fit.
     """
-    rows = signals.statistics(features, reference, classes=logits.shape[-1])
-    model = logistic.fit(rows.value, rows.member)
-    value = signals.per_model(lambda z, label: model.log_odds(features(z, label)), logits, y)
-    return value, value > 0
+    return logistic.score(features, logits, y, reference)
 
 
 def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:

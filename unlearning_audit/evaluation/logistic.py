@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unlearning_audit.evaluation import signals
+from unlearning_audit.evaluation.reference import Reference
+
 #: Up to this number of features, Newton's method is used, whose Hessian has its square of entries; above it, L-BFGS.
 NEWTON = 200
 #: A standard deviation is due to rounding if it is at most this share of 1 plus the largest value.
@@ -22,6 +25,21 @@ class Logistic:
     def log_odds(self, x: np.ndarray) -> np.ndarray:
         """Return log P(member | x) / P(non-member | x) at equal priors, float64 [rows], for ``x`` [rows, features]."""
         return np.asarray(x @ self.weight + self.intercept)
+
+
+def score(
+    features: signals.Statistic, logits: np.ndarray, y: np.ndarray, reference: Reference
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return score and decision of an attack that learns membership from ``features(logits [n, classes], y [n])``,
+    float64 [n, features].
+
+    The score is the log-odds of membership at equal priors, float64 [models, samples]; the decision is whether it
+    exceeds 0. Raises ValueError if logits, labels or the reference have a wrong shape or values.
+    """
+    rows = signals.statistics(features, reference, classes=logits.shape[-1])
+    model = fit(rows.value, rows.member)
+    value = signals.per_model(lambda z, label: model.log_odds(features(z, label)), logits, y)
+    return value, value > 0
 
 
 def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
