@@ -1,4 +1,6 @@
-"""Gradient norms: known distributions of them."""
+"""Gradient norms: known distributions of them, and how they are read."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from scipy.special import ndtr
 from unlearning_audit import stats
 from unlearning_audit.attacks import gradient_norm
 from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.signals import ArtifactError, squared_norms
 
 from attack_cases import advantage
 
@@ -38,3 +41,15 @@ def test_members_are_found_on_whichever_side_the_reference_shows_them(shift):
     assert advantage(decision, member) == pytest.approx(2 * ndtr(0.75) - 1, abs=0.08)
     np.testing.assert_allclose(score, -np.sign(shift) * 0.5 * np.log(norms))
     assert np.inf > gradient_norm.small(np.zeros(1))[0] > score.max(), "no gradient is the strongest sign of a member"
+
+
+def test_norms_are_those_of_the_asked_models_and_samples_and_must_be_of_all_samples():
+    norms, models, rows = np.arange(12.0).reshape(3, 4), np.array([True, False, True]), np.array([1, 3])
+    gradients = SimpleNamespace(gradients=SimpleNamespace(squared_norms=norms))
+    for samples in (4, 5):
+        case = SimpleNamespace(data=SimpleNamespace(y=np.zeros(samples)), answers=lambda files: gradients)
+        if samples == 4:
+            assert squared_norms.values(case, ["own"], models, rows).tolist() == [[1, 3], [9, 11]]
+        else:
+            with pytest.raises(ArtifactError, match="own: no squared_norms of all samples were read"):
+                squared_norms.values(case, ["own"], models, rows)

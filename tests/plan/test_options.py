@@ -36,6 +36,11 @@ def of_swap(place, options):
     return changed(BASE, {f"defaults/{place}": options})
 
 
+def test_an_attack_with_a_model_for_each_sample_is_refused_where_shadow_models_have_other_samples():
+    with pytest.raises(ValueError, match=r"attacks\.lira: needs same_samples \(.*\), which the protocol swap"):
+        planned(of_swap("attacks", {"lira": {}}))
+
+
 #: A study, the path of an option, another value, and the first stage that is rebuilt or what is.
 CASES = {
     "data": (BASE, "data/test_size", 150, "data"),
