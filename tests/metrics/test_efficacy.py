@@ -42,6 +42,7 @@ def test_rows_are_means_deviations_and_medians_over_models():
     row = rows["information"]
     assert (row.value, row.ci_low, row.ci_high) == pytest.approx(truth.mean() + half * np.array([0, -1, 1]))
     assert {row.n for row in rows.values()} == {5}
+    assert rows["efficacy_median"].note == "5 values are too few for an interval of the median"
 
 
 def test_no_information_is_infinite_efficacy_and_is_named():

@@ -105,6 +105,15 @@ def deviations(pairs, sample):
     return sum((draws[pairs.first] - draws[pairs.second]) * scale[:, None] for draws, scale in parts)
 
 
+def test_draws_of_numbers_have_the_correlation_of_their_differences(distances):
+    pairs, draws = gaps.between(distances), 20_000
+    drawn = deviations(pairs, pairs.draw_by_number(rng=np.random.default_rng(2), draws=draws))
+    correlation = by_matrix(distances).correlation
+    few = pairs.draw(rng=np.random.default_rng(9), draws=draws).values
+    for sample in (drawn.T, few):
+        np.testing.assert_allclose(sample.T @ sample / draws, correlation, atol=5 * np.sqrt(2 / draws))
+
+
 def test_the_largest_deviation_is_that_of_the_family(distances):
     pairs = gaps.between(distances)
     sample = pairs.draw_by_number(rng=np.random.default_rng(4), draws=600)
