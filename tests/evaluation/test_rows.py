@@ -56,8 +56,8 @@ def test_some_records_are_those_of_the_whole_with_their_axes(tmp_path, scenarios
         ("metric,value", "metrics,value", "column 'metric' is missing"),
         ("0.30000000000000004", "0.3.0", "'0.3.0'"),
         (",12,", ",12.5,", "'12.5'"),
-        ("q,,,inf,0", "q,,,inf", "got 21"),
-        ("q,,,inf,0", "q,,,inf,0,", "got 23"),
+        ("q,,,inf,0", "q,,,inf", "a line has 21 cells, and the header 22"),
+        ("q,,,inf,0", "q,,,inf,0,", "a line has 23 cells, and the header 22"),
         (",mine.py,3,", ",mine.py,x,", "'x'"),
     ],
 )

@@ -2,17 +2,17 @@
 
 import csv
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from unlearning_audit.store.cells import inert, plain
 from unlearning_audit.store.files import checked
-from unlearning_audit.store.tables import cell_of, light_arrow, write_lines
+from unlearning_audit.store.tables import cell_of, write_lines
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def write(path: str | Path, rows: Iterable[Row | Failure]) -> None:
 
 def read(path: str | Path) -> list[Row | Failure]:
     """Read ``metrics.csv``. Raises ArtifactError that names the file."""
-    return [row for _, _, row in _read(path, (), {})]
+    return _read(path, (), {}, lambda header, cells, row: row)
 
 
 def write_union(path: str | Path, study: str, records: Collection[Record]) -> None:
@@ -209,15 +209,13 @@ def read_union(
     """Read the rows of a study, or only those of some ``scenarios`` and ``metrics``. Raises ArtifactError that names
     the file."""
     filters = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
-    records: list[Record] = []
-    places: dict[str, int] = {}
-    for header, cells, row in _read(path, OWNER, filters):
-        if not records:  # the header is the same for all lines
-            places = {name[len(AXIS) :]: at for name, at in header.items() if name.startswith(AXIS)}
-        axes = {name: plain(cells[at]) for name, at in places.items() if cells[at]}
+
+    def record(header: dict[str, int], cells: Sequence[str], row: Row | Failure) -> Record:
+        axes = {name.removeprefix(AXIS): plain(cells[at]) for name, at in header.items() if name.startswith(AXIS)}
         scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])
-        records.append(Record(scenario, protocol, method, axes, row))
-    return records
+        return Record(scenario, protocol, method, {name: label for name, label in axes.items() if label}, row)
+
+    return _read(path, OWNER, filters, record)
 
 
 def _cells(row: Row | Failure) -> list[str]:
@@ -230,46 +228,28 @@ def _cells(row: Row | Failure) -> list[str]:
 
 
 def _read(
-    path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]]
-) -> list[tuple[dict[str, int], Sequence[str], Row | Failure]]:
-    """Return, for each line of a csv file, its header (column → position), its cells and its row. ``filters``: column →
-    accepted values; ``owner``: further columns that must exist."""
+    path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]], made: Callable[..., T]
+) -> list[T]:
+    """Return ``made(header, cells, row)`` for each line of a csv file: its header (column → position), its cells and
+    its row. ``filters``: column → accepted values; ``owner``: further columns that must exist."""
 
-    def load() -> list[tuple[dict[str, int], Sequence[str], Row | Failure]]:
-        names, lines = _lines(path, filters)
-        header = {name: at for at, name in enumerate(names)}
-        if missing := {*owner, *COLUMNS, *FAILED} - header.keys():
-            raise ValueError(f"column {min(missing)!r} is missing")
-        meanings: dict[str, dict[str, Any]] = {name: {} for name in COLUMNS}
-        return [(header, cells, _row(header, cells, meanings)) for cells in lines]
+    def load() -> list[T]:
+        with open(path, newline="", encoding="utf-8") as file:
+            lines = csv.reader(file)
+            header = {name: at for at, name in enumerate(next(lines, []))}
+            if missing := {*owner, *COLUMNS, *FAILED} - header.keys():
+                raise ValueError(f"column {min(missing)!r} is missing")
+            accepted = [(header[name], frozenset(values)) for name, values in filters.items()]
+            meanings: dict[str, dict[str, Any]] = {name: {} for name in COLUMNS}
+            made_of = []
+            for cells in lines:
+                if len(cells) != len(header):
+                    raise ValueError(f"a line has {len(cells)} cells, and the header {len(header)}")
+                if all(cells[at] in values for at, values in accepted):
+                    made_of.append(made(header, cells, _row(header, cells, meanings)))
+            return made_of
 
     return checked(path, load)
-
-
-def _lines(path: str | Path, filters: dict[str, Collection[str]]) -> tuple[list[str], Iterable[Sequence[str]]]:
-    """Read the header, and the cells of every line that passes the ``filters``."""
-    with light_arrow() as arrow, Path(path).open("rb") as file:
-        from pyarrow import compute
-        from pyarrow import csv as fast
-
-        names = next(csv.reader([file.readline().decode()]), [])
-        file.seek(0)
-        text = fast.ConvertOptions(column_types=dict.fromkeys(names, arrow.string()), strings_can_be_null=False)
-        reading = fast.ReadOptions(use_threads=False, block_size=1 << 24)
-        table = fast.read_csv(file, reading, fast.ParseOptions(newlines_in_values=True), text)
-        mask = np.ones(len(table), dtype=bool)
-        for name, values in filters.items():
-            accepted = arrow.array(list(values), arrow.string())
-            mask &= compute.is_in(table[name], accepted).to_numpy(zero_copy_only=False)
-        columns = [_shared(column) for column in table.take(np.flatnonzero(mask)).columns]
-    return names, zip(*columns, strict=True)
-
-
-def _shared(column: Any) -> list[str]:
-    """Return the texts of an Arrow column. Equal texts are one object, because most cells are empty or names."""
-    encoded = column.combine_chunks().dictionary_encode()
-    texts = encoded.dictionary.to_pylist()
-    return [texts[code] for code in encoded.indices.to_numpy()]
 
 
 def _row(header: dict[str, int], cells: Sequence[str], meanings: dict[str, dict[str, Any]]) -> Row | Failure:
