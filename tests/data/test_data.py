@@ -25,6 +25,7 @@ from unlearning_audit.data import Source, arrays, breast_cancer, digits
         ({"part": np.ones(6, np.uint8)}, "no training sample"),
         ({"classes": 1}, "at least 2"),
         ({"group": np.zeros(6)}, "group is float64"),
+        ({"parent": np.full(6, -1)}, "belong together"),
     ],
 )
 def test_a_source_says_which_field_is_wrong(change, field):

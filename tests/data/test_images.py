@@ -182,12 +182,7 @@ def test_tiny_imagenet_is_read_as_it_is_published(tiny, tmp_path):
 
 
 def test_a_tiny_imagenet_that_is_not_whole_is_refused_with_the_name_of_what_lacks(tiny, tmp_path):
-    def refuses(message):
-        with pytest.raises(ValueError, match=message):
-            tinyimagenet.load(tinyimagenet.Options(), tmp_path)
-
-    table = tiny / "val/val_annotations.txt"
-    table.write_text(table.read_text() + "val_2.JPEG\tn03\t0\t0\t1\t1\n")
-    refuses(r"val_annotations\.txt line 3: wnids\.txt has no class 'n03'")
-    table.unlink()
-    refuses(r"val_annotations\.txt cannot be read .*data_dir must hold tiny-imagenet-200/ as it is published")
+    (tiny / "val/val_annotations.txt").unlink()
+    message = r"val_annotations\.txt cannot be read .*data_dir must hold tiny-imagenet-200/ as it is published"
+    with pytest.raises(ValueError, match=message):
+        tinyimagenet.load(tinyimagenet.Options(), tmp_path)

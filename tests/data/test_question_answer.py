@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from datasets import Dataset, DatasetDict
 from tokenizers import Tokenizer
-from unlearning_audit.data import Source, _tokens, prepare, question_answer
+from unlearning_audit.data import _tokens, prepare, question_answer
 from unlearning_audit.evaluation import views
 from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.protocols import swap
@@ -141,21 +141,3 @@ def test_results_depend_on_the_content_of_files_that_are_there(tofu):
 def test_what_cannot_be_used_is_named(tofu, change, message):
     with pytest.raises(ValueError, match=message):
         load(tofu, **change)
-
-
-PART, PARENT = np.uint8([0, 0, 1, 2, 2]), np.array([-1, -1, -1, 0, 2])
-
-
-@pytest.mark.parametrize(
-    ("parent", "view", "message"),
-    [
-        (None, np.uint8([0, 0, 0, 1, 1]), "belong together"),
-        (np.array([-1, -1, 0, 0, 2]), np.uint8([0, 0, 1, 1, 1]), "exactly where part is 2"),
-        (np.array([-1, -1, -1, 4, 2]), np.uint8([0, 0, 0, 1, 1]), "no views themselves"),
-        (PARENT, np.uint8([0, 0, 0, 9, 1]), "above 5"),
-    ],
-)
-def test_views_must_have_parents_that_are_none(parent, view, message):
-    assert views.wrong(PART, PARENT, np.uint8([0, 0, 0, 1, 1])) == ""
-    with pytest.raises(ValueError, match=message):
-        Source(np.zeros((5, 3), np.int32), np.zeros(5, np.int64), PART, 2, parent=parent, view=view)

@@ -10,7 +10,7 @@ from unlearning_audit.methods.classic import Options
 from unlearning_audit.plugins.guard import PluginError
 from unlearning_audit.randomness.keyed import seed_of
 
-from stack_cases import SEEDS, conv, masks, mlp, part, same, state, trained, unlearned
+from stack_cases import SEEDS, masks, mlp, part, same, trained, unlearned
 
 
 @pytest.fixture
@@ -23,19 +23,6 @@ def user(tmp_path):
         return {"file": str(path), **options}
 
     return write
-
-
-def test_the_weights_that_it_returns_are_kept(user):
-    stack = trained(conv, SEEDS[:3])
-    options = user(
-        "def unlearn(model, retain_loader, forget_loader):\n"
-        "    with torch.no_grad():\n"
-        "        for value in model.state_dict().values():\n"
-        "            value.add_(1)\n"
-        "    return model\n"
-    )
-    after = unlearned(stack, "classic", **options)
-    assert all(torch.equal(v, state(stack)[k] + 1) for k, v in state(after).items())
 
 
 RECORDER = (

@@ -84,16 +84,6 @@ def test_the_record_is_the_sum_of_the_steps_that_touched_a_recorded_sample():
         assert not v[1].any()
 
 
-@pytest.mark.parametrize("build", [mlp, conv])
-def test_the_record_of_all_steps_is_the_whole_way(build):
-    stack = fresh(build, SEEDS[:3], dtype=torch.float64)
-    start, everything = stack.copy(), np.logical_or(*masks(stack.seeds))
-    way = stack.train(Rows.where(everything), record=everything)
-    assert way is stack.updates
-    for k, v in stack.parameters.items():
-        assert (v - start.parameters[k] - way[k]).abs().max() < 1e-12
-
-
 @pytest.mark.parametrize("run", [Fit.run, lanes.run])
 def test_a_last_batch_of_one_sample_that_cannot_be_normalised_is_said(monkeypatch, run):
     monkeypatch.setattr(Fit, "run", run)

@@ -10,9 +10,8 @@ from scipy.stats import chi2
 from transformers import GPT2LMHeadModel
 from unlearning_audit import ROOT
 from unlearning_audit.data import _tokens
-from unlearning_audit.evaluation.arrays import ArtifactError, Data
+from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.generations import Generations, Sampled, queried
-from unlearning_audit.store.files import FailedError, write_failure
 from unlearning_audit.training import generation
 
 from passage_cases import member
@@ -116,17 +115,3 @@ def test_who_is_asked_depends_on_the_model_alone():
         assert len(samples & set(range(8, 16))) == len(samples & set(range(16, 20))) == 3
     assert np.array_equal(queried(whole[np.array([2])], part, 3), index[[2]])
     assert len({tuple(row) for row in index}) > 1, "other models, other retained samples"
-
-
-def test_files_are_written_read_and_refused(tmp_path):
-    tokens, index, path = np.array([[[3, 4], [5, -1]]], np.int32), np.array([[2, 9]]), tmp_path / "a.npz"
-    for written in (Sampled(tokens[:, :, None], index), Generations(tokens, index)):
-        written.write(path)
-        read = type(written).read(path)
-        assert np.array_equal(read.tokens, written.tokens)
-        assert np.array_equal(read.index, index)
-    with pytest.raises(ArtifactError, match=r"'tokens' has shape \(1, 2, 2\), expected \(1, 2, any, any\)"):
-        Sampled.read(path)
-    write_failure(path, "method", "no models")
-    with pytest.raises(FailedError, match="no models"):
-        Generations.read(path)

@@ -45,9 +45,6 @@ LARGE, HUGE = 1e4, 1e30
 #: A model diverged if more than this share of its samples have values that are NaN or infinite.
 DIVERGED = 0.5
 
-#: Weights above this value overflow when their squares are summed.
-HEAVY = 1e100
-
 
 def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits | Published]:
     """Read the files of one population of models; return its data, its memberships and its logits.
@@ -97,8 +94,6 @@ def _membership(
     weight = source.load("weight").astype(np.float64) if "weight" in source else None
     if weight is not None and ((weight < 0).any() or not np.isfinite(weight).all() or weight.sum() == 0):
         source.fail("weight", "must be finite, at least 0 and not all 0")
-    if weight is not None and weight.max() > HEAVY:
-        source.fail("weight", f"has values above {HEAVY:g}, whose sums overflow; divide all by the largest")
     pair = source.load("pair").astype(np.int64) if "pair" in source else None
     if pair is not None and (problem := unpaired(pair, masks["forget"], masks["heldout"])):
         if population not in RETRAINED:

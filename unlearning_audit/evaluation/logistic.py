@@ -7,12 +7,8 @@ import numpy as np
 from unlearning_audit.evaluation import signals
 from unlearning_audit.evaluation.reference import Reference
 
-#: Up to this number of features, Newton's method is used, whose Hessian has its square of entries; above it, L-BFGS.
-NEWTON = 200
 #: A standard deviation is due to rounding if it is at most this share of 1 plus the largest value.
 ROUNDING = 1e-12
-#: Rows per feature from which the scaling of L-BFGS is computed.
-ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ def score(
 
 
 def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
-    """Fit f(x) = w·x + b by minimising Σ s_i log(1 + exp(−t_i f(x_i))) + ½ ridge |w|², to machine accuracy.
+    """Fit f(x) = w·x + b by minimising Σ s_i log(1 + exp(−t_i f(x_i))) + ½ ridge |w|² by Newton's method.
 
     ``x`` float64 [rows, features] is standardised first; ``member`` is bool [rows]; t is 1 for members, else −1. The
     weights s give members and non-members n/2 each, as ``class_weight="balanced"`` of scikit-learn, whose C is 1/ridge.
@@ -53,9 +49,9 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
     if members in (0, n):
         raise ValueError("a logistic regression needs members and non-members")
     weight = np.where(member, n / (2 * members), n / (2 * (n - members)))
-    if x.shape[1] > NEWTON:
-        return _fit_many(x, member, weight, ridge)
-    centre, scale = x.mean(axis=0), _scale(x, x.std(axis=0))
+    centre, deviation = x.mean(axis=0), x.std(axis=0)
+    largest = np.maximum(x.max(axis=0), -x.min(axis=0))
+    scale = np.where(deviation > ROUNDING * (1 + largest), deviation, 1.0)
     design = np.column_stack([(x - centre) / scale, np.ones(n)])
     penalty = np.append(np.full(x.shape[1], ridge), 0.0)
     sign = np.where(member, 1.0, -1.0)
@@ -80,49 +76,3 @@ def fit(x: np.ndarray, member: np.ndarray, *, ridge: float = 1.0) -> Logistic:
             break
         beta, value = beta - shrink * step, candidate
     return Logistic(weight=beta[:-1] / scale, intercept=float(beta[-1] - beta[:-1] @ (centre / scale)))
-
-
-def _scale(x: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """Return the standard ``deviation`` of each feature, float64 [features]; 1 for a feature that varies by rounding
-    only."""
-    largest = np.maximum(x.max(axis=0), -x.min(axis=0))
-    return np.where(deviation > ROUNDING * (1 + largest), deviation, 1.0)
-
-
-def _fit_many(x: np.ndarray, member: np.ndarray, weight: np.ndarray, ridge: float) -> Logistic:
-    """Minimise the loss of `fit` for many features, by L-BFGS (Liu and Nocedal 1989), without a copy of ``x``.
-
-    It first changes coordinates so that an upper bound of the Hessian (Böhning and Lindsay 1988), estimated from some
-    of the rows, becomes the identity. Without this it would take hundreds of steps, because sorted probabilities are
-    highly correlated.
-    """
-    from scipy.linalg import cholesky, solve_triangular  # slow to import, and seldom needed
-    from scipy.optimize import fmin_l_bfgs_b
-
-    n, features = x.shape
-    centre = x.mean(axis=0)
-    scale = np.sqrt(sum(((part - centre) ** 2).sum(axis=0) for part in np.array_split(x, -(-n // 1000))) / n)
-    scale = _scale(x, scale)
-    penalty = np.append(np.full(features, ridge), 0.0)
-    subset = slice(None, None, max(1, n // (ROWS * features)))
-    design = np.column_stack([(x[subset] - centre) / scale, np.ones(len(weight[subset]))])
-    bound = (design.T * (weight[subset] * n / (4 * len(design)))) @ design
-    root = cholesky(bound + np.diag(penalty + 1e-12 * n), lower=True)
-    sign = np.where(member, 1.0, -1.0)
-
-    def original(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        beta = solve_triangular(root, point, lower=True, trans="T")
-        slope = beta[:-1] / scale
-        return beta, slope, float(beta[-1] - centre @ slope)
-
-    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
-        beta, slope, intercept = original(point)
-        f = x @ slope + intercept
-        pull = weight * (0.5 * (1.0 + np.tanh(0.5 * f)) - member)
-        gradient = np.append((pull @ x - pull.sum() * centre) / scale, pull.sum()) + penalty * beta
-        value = weight @ np.logaddexp(0.0, -sign * f) + 0.5 * penalty @ beta**2
-        return value, solve_triangular(root, gradient, lower=True)
-
-    point, *_ = fmin_l_bfgs_b(loss, np.zeros(features + 1), m=20, factr=1.0, pgtol=1e-8 * np.sqrt(n), maxiter=10_000)
-    _, slope, intercept = original(point)
-    return Logistic(weight=slope, intercept=intercept)

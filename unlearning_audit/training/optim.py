@@ -67,12 +67,7 @@ class Optimiser(Settings):
         """
         from unlearning_audit.training import updates
 
-        kinds = {
-            "sgd": updates.SGD if rate is None else updates.RecordedSGD,
-            "adam": updates.Adam,
-            "adamw": updates.AdamW,
-            "rmsprop": updates.RMSprop,
-        }
+        kinds = {"sgd": updates.SGD, "adam": updates.Adam, "adamw": updates.AdamW, "rmsprop": updates.RMSprop}
         return kinds[self.optimiser](
             parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay, rate=rate
         )
