@@ -78,6 +78,14 @@ def test_the_sets_of_adversaries():
     assert (list(sets), [row.attack for row in lost]) == (["paper"], ["adaptive", "extended"])
 
 
+def test_limits_lie_around_values_within_the_unit_interval_and_leave_some_doubt(rows):
+    known = [row for row in rows if not np.isnan(row.value) and row.metric not in ("q_crossfit", "q_sd")]
+    assert len(known) > 30
+    for row in known:
+        assert 0 <= row.ci_low <= row.value <= row.ci_high <= 1, row
+        assert row.ci_low < row.ci_high - 0.01, "30 samples leave some doubt even where all agree"
+
+
 def test_q_is_one_minus_the_largest_advantage(rows):
     for setting in ("", "pair=0", "pair=1"):
         bars = [value_of(rows, "advantage", a, setting).value for a in ("strong/trained", "weak/unlearned")]
