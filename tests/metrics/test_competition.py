@@ -325,6 +325,13 @@ def test_halves_are_of_one_size_and_share_no_model(monkeypatch):
     assert all((first >= 0).all() and (second >= 0).all() for first, second in compared[1::2])
 
 
+def test_halves_keep_two_models_whatever_group_is_left_out():
+    u, r = np.random.default_rng(9).normal(size=(2, 8, 3))
+    for seed in range(30):
+        h, null = _null._halves(u, r, competition.Options(groups=2), np.random.default_rng(seed))
+        assert h.shape == null.shape == (3, 3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(4, 16, 16), (16, 16, 4), (12, 16, 16)])
 def test_perfect_unlearning_scores_its_null_whatever_population_is_smaller(sizes):

@@ -216,6 +216,8 @@ def test_effects_are_of_what_was_to_be_forgotten(case, metric):
     known = [i for i in range(9) if not np.isnan(value[1:, i]).all()]
     assert part.index.tolist() == known
     assert part.influence.shape == (1, 4, len(known))
+    for rule in (part.rule, call.parts(privleak, case, SETTINGS)["min_k_auc"].rule):
+        assert (rule.direction, rule.deciding, rule.lowest, rule.highest) == (1, True, 0, 1)
     case.membership.forget[2] = False
     for other in (metric, privleak):
         assert call.parts(other, case, SETTINGS) == {}

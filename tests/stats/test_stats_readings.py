@@ -177,3 +177,16 @@ def test_what_is_no_rate_of_false_alarms_is_refused(name):
     for fpr in (0, 1, -0.1, 1.5):
         with pytest.raises(ValueError, match="fpr"):
             registry.load("metrics", name).Options(fpr=[fpr])
+
+
+def test_intervals_over_units_are_wider_where_units_differ():
+    """Of two pairs of four targets each, one tells forgotten samples from others and the other takes them for these."""
+    rng, pair = np.random.default_rng(0), np.repeat([1, -1], 4)
+    positive = np.stack([rng.permutation(200) < 100 for _ in pair])
+    score = rng.standard_normal(positive.shape) + 0.5 * pair[:, None] * positive
+    alone, of_units = (
+        readings.readings(Question(score, positive, ~positive, unit=unit), fpr=(0.1,)) for unit in (None, pair)
+    )
+    for name, number in of_units.items():
+        assert number.value == alone[name].value
+        assert number.high - number.low > 1.5 * (alone[name].high - alone[name].low), name
