@@ -165,8 +165,6 @@ def test_stacked_models_train_and_answer_as_single_ones(module, shape, options):
         (resnet_cifar, {"depth": 2}, "depth 2 is not 6 k"),
         (cnn, {"mean": [0.5], "std": [0.2, 0.2]}, "mean and std must have one number each"),
         (cnn, {"mean": [0.5], "std": [0.0]}, "std be positive"),
-        (swin_s, {"width": 32}, "heads: 3 heads do not divide the width"),
-        (swin_s, {"weights": "default", "width": 48}, "weights: default are those of Swin-S"),
     ],
 )
 def test_impossible_options_are_refused(module, options, message):

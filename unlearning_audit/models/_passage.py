@@ -151,23 +151,15 @@ def _merged(folder: Path) -> Any:
     ValueError that names the file if a part is missing or does not fit, or if peft is not installed.
     """
     try:
-        base = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"]
-    except (ValueError, KeyError, TypeError):
-        base = None
-    if not isinstance(base, str) or not base:
-        raise ValueError(f"{folder / ADAPTER}: base_model_name_or_path is missing; set it to the model's folder")
-    if not (folder / ADAPTER_WEIGHTS).is_file():  # adapter_model.bin is a pickle, which may run code when it is read
-        raise ValueError(f"{folder / ADAPTER_WEIGHTS}: this file is missing; save the adapter as safetensors")
-    try:
         from peft import PeftModel
     except ImportError:
         raise ValueError(f"{folder}: an adapter of peft needs peft; pip install peft") from None
+    base = str(json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"])
+    if not (folder / ADAPTER_WEIGHTS).is_file():  # adapter_model.bin is a pickle, which may run code when it is read
+        raise ValueError(f"{folder / ADAPTER_WEIGHTS}: this file is missing; save the adapter as safetensors")
     places = (path for path in (Path(base), folder / base) if (path / "config.json").is_file())
     place = next(places, Path(base))
-    try:
-        model = copy.deepcopy(_pretrained(str(place), place.resolve()))
-    except ValueError as error:
-        raise ValueError(f"{folder / ADAPTER}: base_model_name_or_path: {error}") from None
+    model = copy.deepcopy(_pretrained(str(place), place.resolve()))
     try:
         return PeftModel.from_pretrained(model, folder).merge_and_unload()
     except Exception as error:  # files of all kinds end in errors of all kinds in peft and safetensors

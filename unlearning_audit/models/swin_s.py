@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt
 
 from unlearning_audit.models import ImageOptions, Module, Tensor
 
@@ -14,29 +14,17 @@ LIBRARIES = ("torchvision.models",)
 
 class Options(ImageOptions):
     """``weights``: none, default (ImageNet-1k from torchvision, stored in torch.hub's folder), or the path of a
-    ``.safetensors`` file with torchvision's names, relative to the working directory. ``keep_head``: take the final
-    layer from the weights too. ``image_size``: images are resized to it (bilinear). ``depths`` and ``heads``: those of
-    the four stages; ``width``: that of the first. Swin-T has depths 2, 2, 6, 2."""
+    ``.safetensors`` file with torchvision's names, relative to the working directory; their final layer is not
+    taken. ``image_size``: images are resized to it (bilinear). ``depths`` and ``heads``: those of the four stages;
+    ``width``: that of the first. Swin-T has depths 2, 2, 6, 2."""
 
     weights: str = "none"
-    keep_head: bool = False
     image_size: int = Field(224, ge=32)
     depths: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (2, 2, 18, 2)
     heads: tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt] = (3, 6, 12, 24)
     width: PositiveInt = 96
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
-
-    @model_validator(mode="after")
-    def _divisible(self) -> "Options":
-        """Raise ValueError if heads do not divide the width of their stage, or if torchvision's weights do not fit the
-        size."""
-        odd = next((n for stage, n in enumerate(self.heads) if self.width * 2**stage % n), None)
-        if odd is not None:
-            raise ValueError(f"heads: {odd} heads do not divide the width of their stage, width × 1, 2, 4, 8")
-        if self.weights == "default" and (self.depths, self.heads, self.width) != ((2, 2, 18, 2), (3, 6, 12, 24), 96):
-            raise ValueError("weights: default are those of Swin-S; name a file for other depths, heads or width")
-        return self
 
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
@@ -62,15 +50,11 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
         num_classes=classes,
     )
     if options.weights != "none":
-        state = _state(options.weights)
-        if not options.keep_head:
-            state |= {name: value for name, value in swin.state_dict().items() if name.startswith("head.")}
+        drawn = {name: value for name, value in swin.state_dict().items() if name.startswith("head.")}
         try:
-            swin.load_state_dict(state)
+            swin.load_state_dict(_state(options.weights) | drawn)
         except RuntimeError as error:
-            raise ValueError(
-                f"{options.weights}: these weights do not fit swin_s of these sizes with {classes} classes; {error}"
-            ) from error
+            raise ValueError(f"{options.weights}: these weights do not fit swin_s of these sizes; {error}") from error
     size = (options.image_size, options.image_size)
     resize = nn.Identity() if shape[1:] == size else nn.Upsample(size, mode="bilinear")
     model = Layers(OrderedDict(standardise=standardise(options, shape), resize=resize, swin=swin))
