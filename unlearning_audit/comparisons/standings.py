@@ -63,15 +63,8 @@ def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
 def _metric(scenarios: list[Effects]) -> str | None:
     """Return the first metric of the first scenario that decides, is not coarse, and that all other scenarios have too;
     None if there is none."""
-    names = [
-        dict.fromkeys(
-            name
-            for by_metric in effects.values()
-            for name, effect in by_metric.items()
-            if effect.rule.deciding and not effect.rule.coarse
-        )
-        for effects in scenarios
-    ]
+    parts = [[item for by_metric in effects.values() for item in by_metric.items()] for effects in scenarios]
+    names = [[name for name, part in of if part.rule.deciding and not part.rule.coarse] for of in parts]
     return next((name for name in names[0] if all(name in metrics for metrics in names)), None) if names else None
 
 
