@@ -25,14 +25,6 @@ def table_rows(name: str) -> list[dict]:
         return list(csv.DictReader(file))
 
 
-def aucs() -> dict[tuple[str, str, str], list[float]]:
-    """(scenario, method, attack) → its kept AUC and interval."""
-    return {
-        (row["scenario"], row["method"], attack): [float(row[name]) for name in INTERVAL]
-        for attack in ATTACKS for row in table_rows(f"auc_{attack}") if row["value"]
-    }  # fmt: skip
-
-
 def test_the_page_counts_what_was_audited(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     field = importlib.import_module("field")
@@ -78,7 +70,10 @@ def test_the_kept_aucs_are_those_of_the_logs(read):
         for name, methods in read[1].items() for method, whole in methods.items()
         for row in metric.of(whole, ()) if row.metric.removeprefix("auc_") in ATTACKS
     }  # fmt: skip
-    expected = aucs()
+    expected = {
+        (row["scenario"], row["method"], attack): [float(row[name]) for name in INTERVAL]
+        for attack in ATTACKS for row in table_rows(f"auc_{attack}") if row["value"]
+    }  # fmt: skip
     assert set(expected) == set(actual)
     for key, numbers in expected.items():
         np.testing.assert_allclose(actual[key], numbers, atol=1e-9, err_msg=str(key))
