@@ -89,7 +89,6 @@ WRONG = [
     ("scenarios/size/vary", "{methods.scrub.lr: [0.1]}", "scenarios.size.vary.methods.scrub.lr: there is no 'scrub' a"),
     ("scenarios/size/vary", "{recipe.lr: [0.1, 0.10000001]}", "scenarios.size.vary.recipe.lr: has two values with the"),
     ("scenarios/size/vary", "{recipe.lr: [0.2], methods.neggrad.lr: [0.3]}", "scenarios.size.vary.methods.neggrad.lr:"),
-    ("scenarios/size/vary", "{scenario: {a: {}}}", "scenarios.size.vary.scenario: must have another name; tables"),
     ("scenarios/size/vary", "{size: {a;b: {}}}", "scenarios.size.vary.size: cannot have the label 'a;b'; use text"),
     # tables and figures
     ("tables/one/metric", "qq", "tables.one.metric: there is no metric 'qq' in these scenarios, did you mean 'q'? (kn"),

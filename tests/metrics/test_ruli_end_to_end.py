@@ -34,7 +34,6 @@ def scenarios(**changes) -> dict:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"mixed": {"protocol": {"target_set": "canary", "select_from": "nowhere"}}}, "names no 'nowhere' here; name"),
         ({"mixed": {"protocol": {"target_set": "canary", "select_from": "random"}}}, "which selects nothing; name hal"),
         ({"mixed": {"protocol": {"target_set": "canary"}, "data": {"label_noise": 0.1}}}, "no variant has the same"),
         ({"halves": {"protocol": {"name": "lira_selection"}}}, "methods.retrain: must be left out for the protocol"),

@@ -43,7 +43,6 @@ def test_a_request_is_made_to_what_the_one_before_left():
 WRONG = {
     "recipe.record_updates: must be false with several requests": {"defaults/recipe/record_updates": True},
     "vary.request: must have another name": {"scenarios/main": {"vary": {"request": {"a": {"data": {"size": 400}}}}}},
-    "methods.mine_at_once: must not end with _at_once": {"defaults/methods/mine_at_once": {"name": "ssd"}},
 }  # fmt: skip
 
 

@@ -120,17 +120,17 @@ NASTY = r"50% & $x$ #1 _a_ {b} ~c^ <b>d</b> \e | [f](g) *h* `i`"
 def test_nothing_in_a_title_or_name_is_read_as_markup():
     entry = case("s", NASTY)
     sheet = grid.sheet(Numbers([q(entry, 0.5)], [entry]), order([entry], ["s"], title=NASTY), [])
-    caption = next(line for line in formats.latex(sheet).splitlines() if line.startswith(r"\caption"))
+    caption = next(line for line in formats.rendered(sheet, "tex").splitlines() if line.startswith(r"\caption"))
     inner = caption.removeprefix(r"\caption{").removesuffix("}")
     escapes = r"\\text(backslash|ascii(tilde|circum)|less|greater|bar)\{\}|\\[&%$#_{}]"
     assert not re.search(r"[&%#_{}~^\\$]", re.sub(escapes, "", inner))
-    text = formats.markdown(sheet)
+    text = formats.rendered(sheet, "md")
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")} == {3}
     assert [part in text for part in ("<b>", "[f](", "&lt;b&gt;")] == [False, False, True]
 
 
 def test_latex_tables_have_the_same_number_of_columns_in_every_row():
-    text = formats.latex(sheet_of(["plain", "budget"], footer=["accuracy"]))
+    text = formats.rendered(sheet_of(["plain", "budget"], footer=["accuracy"]), "tex")
     counts = set()
     for line in text[text.index(r"\toprule") : text.index(r"\bottomrule")].splitlines():
         if line.endswith(r"\\"):
@@ -140,7 +140,7 @@ def test_latex_tables_have_the_same_number_of_columns_in_every_row():
 
 
 def test_every_footnote_is_explained_once_and_every_mark_is_one_of_them():
-    text, latex = (render(sheet_of(["plain"])) for render in (formats.markdown, formats.latex))
+    text, latex = (formats.rendered(sheet_of(["plain"]), ending) for ending in ("md", "tex"))
     assert [each.count(REASON.split(":")[0].replace("_", "\\_")) for each in (text, latex)] == [1, 1]
     marks = re.findall(r"<sup>(.+?)</sup>", "".join(re.findall(r"(?m)^\|.*", text)))
     explained = re.findall(r"^<sup>(.+?)</sup>", text, re.M)

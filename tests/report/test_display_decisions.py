@@ -150,7 +150,7 @@ def test_the_tables_show_every_method_and_keep_the_columns_of_their_files(judged
     ]  # fmt: skip
     assert lines["y"][2:4] + lines["y"][-2:] == ["", "× 1.03 [1.01, 1.05]", "× 1.00", "× 1.00"]
     assert {lines[name][4] for name in ("y", "retrain", "retrain (control)")} == {"(kde/trained)"}  # finds nothing
-    assert (sheet.lines[2].cells[0].notes, formats.latex(sheet).isascii()) == (("why",), True)
+    assert (sheet.lines[2].cells[0].notes, formats.rendered(sheet, "tex").isascii()) == (("why",), True)
     assert list(sheet.records[0]) == [
         "study", "scenario", "setting", "method", "verdict", "found_by", "distance", "ci_low", "ci_high", "margin",
         "retrain_spread", "p_holm", "against_none", "share_closed", "share_low", "share_high", "note",

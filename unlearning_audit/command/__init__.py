@@ -173,7 +173,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         print(json.dumps({"file": file, "kind": kind}) if as_json else valid)
         return
     plan = planned(file)
-    from unlearning_audit.report import lookup, outlook
+    from unlearning_audit.report import lookup, naming, outlook
     from unlearning_audit.workflow import announcement
 
     study = plan.study
@@ -191,13 +191,13 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
                  "to_make": to_make, "models": plan.models, "outlook": prospect}  # fmt: skip
         print(json.dumps(lookup.finite(facts)))
         return
-    print(f"{file} is valid: study {study.name}, {_plural(len(scenarios), 'scenario')}.")
+    print(f"{file} is valid: study {study.name}, {naming.count(len(scenarios), 'scenario')}.")
     for one in scenarios:
-        attacks = f", {_plural(len(one['attacks']), 'attack')}" if one["attacks"] else ""
+        attacks = f", {naming.count(len(one['attacks']), 'attack')}" if one["attacks"] else ""
         print(f"  {one['scenario']}: {one['protocol']} with {', '.join(one['methods'])}{attacks}")
-    models = f", up to {_plural(plan.models, 'model')} trained or unlearned" if plan.models else ""
+    models = f", up to {naming.count(plan.models, 'model')} trained or unlearned" if plan.models else ""
     count, rest = sum(jobs.values()), sum(to_make.values())
-    print(f"{_plural(count, 'job')} ({_by_stage(jobs)}), {count - rest} of them done{models}.")
+    print(f"{naming.count(count, 'job')} ({_by_stage(jobs)}), {count - rest} of them done{models}.")
     if 0 < rest < count:
         print(f"To be made: {_by_stage(to_make)}.")
     print(outlook.text(prospect))
@@ -374,7 +374,3 @@ def _version() -> str:
         f"{name} {installed(name) or 'not installed'}" for name in ("unlearning-audit", "snakemake", "torch")
     )
     return f"{package} (Python {platform.python_version()}, {', '.join(dependencies)})"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -77,13 +77,11 @@ def _of_head(name: str, options: str, folder: str, stamp: tuple[int, int]) -> tu
 
 
 def _tuning(scenario: Scenario) -> None:
-    """Raise StudyError for a method that cannot be tuned in this scenario: none and retrain, without retrained models,
+    """Raise StudyError for a method that cannot be tuned in this scenario: without retrained models,
     with a protocol that its objective does not suit, or in a sequence of requests."""
     for name, method in scenario.methods.items():
         if method.tune is None:
             continue
-        if method.name in ("none", "retrain"):
-            raise _joint(("methods", name, "tune"), f"has no effect on the method {method.name}; leave it out")
         if "retrain" not in scenario.methods:
             raise _joint(("methods",), f"must list retrain, because {name!r} is tuned by its distance from retraining")
         if method.tune.objective == "metrics" and not registry.offers(scenario.protocol, "game"):

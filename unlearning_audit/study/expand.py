@@ -153,8 +153,6 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
     for axis, values in axes.items():
         step = _axis(axis, values, base, where)
         name, labels = step[0].axis, [value.label for value in step]
-        if name == "scenario":
-            raise StudyError((*where, axis), "must have another name; tables already have a column scenario")
         if name in [step_[0].axis for step_ in steps]:
             raise StudyError(
                 (*where, axis), f"is a second axis called {name!r}; map labels to fields under another name"

@@ -39,12 +39,8 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
     if name not in names:
         add = f"add a scenario with the protocol {registry.offering('selection')} and name it"
         how = f"name {', '.join(names)}" if names else add
-        why = (
-            f"names {name!r}, which selects nothing"
-            if name in [s.name for s in scenarios]
-            else f"names no {name!r} here"
-        )
-        raise StudyError(where, f"{why if name else 'is missing'}; {how}", joint=True)
+        why = f"names {name!r}, which selects nothing" if name else "is missing"
+        raise StudyError(where, f"{why}; {how}", joint=True)
     matches = [
         s for s in able if s.name == name and all(scenario.axes.get(axis, at) == at for axis, at in s.axes.items())
     ]

@@ -17,7 +17,7 @@ TOGETHER = "_at_once"
 
 
 def check(scenario: Scenario) -> None:
-    """Raise StudyError for an axis, recipe or method name that a sequence of requests does not allow."""
+    """Raise StudyError for an axis or a recipe that a sequence of requests does not allow."""
     if _count(scenario) == 1:
         return
     if AXIS in scenario.axes:
@@ -25,11 +25,6 @@ def check(scenario: Scenario) -> None:
     if scenario.recipe.record_updates:
         sentence = "must be false with several requests, because one sum of updates cannot be undone request by request"
         raise StudyError(("recipe", "record_updates"), sentence, joint=True)
-    for name in scenario.methods:
-        if name.endswith(TOGETHER):
-            raise StudyError(
-                ("methods", name), f"must not end with {TOGETHER}, which the study adds itself", joint=True
-            )
 
 
 def steps(scenario: Scenario) -> Iterator[Scenario]:

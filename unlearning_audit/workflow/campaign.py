@@ -233,13 +233,11 @@ def _number(value: float) -> float | None:
 def _row(stage: int, trial: Trial) -> dict[str, Any]:
     """Return the row of the table of trials for one trial in round ``stage``. Its numbers are NaN if the method
     failed."""
-    half = 1.96 * trial.error
-    low, high = max(trial.distance - half, 0.0), trial.distance + half
-    finite = np.isfinite(trial.distance)
+    half, distance = 1.96 * trial.error, trial.distance
+    limits = {"ci_low": max(distance - half, 0.0), "ci_high": distance + half}
+    numbers = {"distance": distance, **limits, "lost": trial.lost}
     return {
-        "stage": stage, "trial": trial.number, "pairs": trial.pairs, "metric": trial.metric,
-        "margin": trial.margin,
-        "distance": trial.distance if finite else np.nan, "ci_low": low if finite else np.nan,
-        "ci_high": high if finite else np.nan, "lost": trial.lost if finite else np.nan, "seconds": trial.seconds,
+        "stage": stage, "trial": trial.number, "pairs": trial.pairs, "metric": trial.metric, "margin": trial.margin,
+        **(numbers if np.isfinite(distance) else dict.fromkeys(numbers, np.nan)), "seconds": trial.seconds,
         "chosen": 0, "options": json.dumps(trial.options, sort_keys=True), "note": trial.note,
     }  # fmt: skip

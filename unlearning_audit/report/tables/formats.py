@@ -39,29 +39,22 @@ def write(
         for record in sheet.records
     ]
     tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)) or columns)
-    for path, render in ((md, markdown), (tex, latex)):
-        write_text(path, "\n".join(render(sheet.filled()) for sheet in sheets))
+    for path, ending in ((md, "md"), (tex, "tex")):
+        write_text(path, "\n".join(rendered(sheet.filled(), ending) for sheet in sheets))
 
 
-def markdown(sheet: Sheet) -> str:
-    """Return a Markdown table with its title above and its footnotes below."""
-    return _rendered("sheet.md.jinja", sheet)
+def rendered(sheet: Sheet, ending: str) -> str:
+    """Return a table with its title above and its footnotes below: in Markdown ("md"), or as a floating table of LaTeX
+    ("tex"), which needs the package booktabs.
 
-
-def latex(sheet: Sheet) -> str:
-    """Return a floating LaTeX table, which needs the package booktabs."""
-    return _rendered("sheet.tex.jinja", sheet)
-
-
-def _rendered(template: str, sheet: Sheet) -> str:
-    """Return a table as text by a ``template`` of resources/tables, whose marks are <% %> and << >>, because LaTeX uses
-    braces."""
+    The templates are in resources/tables; their marks are <% %> and << >>, because LaTeX uses braces.
+    """
     environment = templates.environment(
         "tables", keep_trailing_newline=True, block_start_string="<%", block_end_string="%>",
         variable_start_string="<<", variable_end_string=">>",
     )  # fmt: skip
     environment.filters |= {"md": _md, "tex": _tex}
-    return environment.get_template(template).render(sheet=sheet, spans=spans(sheet))
+    return environment.get_template(f"sheet.{ending}.jinja").render(sheet=sheet, spans=spans(sheet))
 
 
 def _md(text: str) -> str:
