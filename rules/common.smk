@@ -22,14 +22,14 @@ RETRIES = 2 if GPU else None
 def of_node(stage, part):
     """Return a function from wildcards to a part of the plan's node: "awaited", the inputs that jobs of their own make, or
     "settings", which count in its key."""
-    return lambda wildcards: getattr(PLAN.node(stage, wildcards.node), part)
+    return lambda wildcards: getattr(PLAN.nodes[stage][wildcards.node], part)
 
 
 def place(stage):
     """Return a function from wildcards to facts for a stage's script that do not change results, such as where a user's
     own files lie. It takes the inputs, so that Snakemake does not count it as a setting.
     """
-    return lambda wildcards, input: PLAN.node(stage, wildcards.node).place
+    return lambda wildcards, input: PLAN.nodes[stage][wildcards.node].place
 
 
 def made(stage, files):
@@ -61,7 +61,7 @@ def reserved(stage):
     def memory(wildcards, input, attempt):
         if stage != "metrics":
             return attempt * rates.MEMORY.get(stage, PLAN.study.memory)
-        return attempt * rates.scoring(PLAN.node(stage, wildcards.node).inputs)
+        return attempt * rates.scoring(PLAN.nodes[stage][wildcards.node].inputs)
 
     return {
         "mem_mb": memory,

@@ -8,7 +8,7 @@ rule report:
     Inputs: all numbers, records and comparisons, the cost ledger, every table and figure.
     """
     input:
-        compared=reads(parameters.headline),
+        compared=reads(parameters.verdicts),
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
         records=rules.collect.output.lists,

@@ -19,7 +19,7 @@ def planned():
 
 def test_orders_are_json_and_name_files_of_the_plan(planned):
     paths = {path for nodes in planned.nodes.values() for node in nodes.values() for path in node.outputs.values()}
-    makers = (parameters.collect, parameters.cost, parameters.meta, parameters.headline, parameters.report)
+    makers = (parameters.collect, parameters.cost, parameters.meta, parameters.report)
     orders = [make(planned) for make in makers]
     orders += [parameters.table(planned, name) for name in ("headline", *planned.study.tables)]
     orders += [parameters.figure(planned, name) for name in planned.study.figures]

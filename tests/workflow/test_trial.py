@@ -8,28 +8,6 @@ import pytest
 from unlearning_audit import ROOT
 from unlearning_audit.workflow import trial
 
-MODEL = """
-from torch import nn
-from unlearning_audit.plugins.settings import Settings
-
-
-class Options(Settings):
-    "None."
-
-
-class Net(nn.Module):
-    def __init__(self, width, classes):
-        super().__init__()
-        self.fc = nn.Linear(width, classes)
-
-    def forward(self, x):
-        return {answer}
-
-
-def build(options, shape, classes):
-    return Net(shape[0], classes)
-"""
-
 DATA = """
 import numpy as np
 from unlearning_audit.data import Source
@@ -70,14 +48,6 @@ def tried_by_themselves(folder, **texts):
         capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     return run.stdout.splitlines()
-
-
-@pytest.mark.slow
-def test_a_model_that_answers_probabilities_is_refused(tmp_path):
-    answers = {"soft": "self.fc(x).softmax(-1)", "plain": "self.fc(x)", "logarithms": "self.fc(x).log_softmax(-1)"}
-    lines = tried_by_themselves(tmp_path, **{name: MODEL.format(answer=answer) for name, answer in answers.items()})
-    assert "returns probabilities (at least 0, with sum 1) instead of logits; forward must return" in lines[0]
-    assert ["runs correctly" in line for line in lines] == [False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ def tried(tmp_path, monkeypatch, process):
 
 
 def test_a_sound_model_is_tried_and_nothing_is_left_behind(tried):
-    assert tried().startswith("mine.py runs correctly: 650 weights, last layer 'last'.")
+    for answer in ("self.last(x)", "self.last(x).log_softmax(-1)"):
+        assert tried(answer=answer).startswith("mine.py runs correctly: 650 weights, last layer 'last'.")
     assert [path.name for path in Path().iterdir()] == ["mine.py"]
 
 
@@ -104,6 +105,12 @@ def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(mo
         ("answer", "[][3]", f"line 18, in forward: IndexError: list index out of range ({WANTED})"),
         ("answer", "self.last(x)[:, :5]", f"{WANTED}; it returned Tensor of torch.float32 with shape (2, 5)"),
         ("answer", "{'logits': self.last(x)}", f"{WANTED}; it returned dict"),
+        (
+            "answer",
+            "self.last(x).softmax(-1)",
+            "the model returns probabilities (at least 0, with sum 1) instead of "
+            "logits; forward must return the input of softmax",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_model_is_said_with_file_and_expectation(tried, part, wrong, sentence):

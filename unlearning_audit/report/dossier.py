@@ -74,14 +74,11 @@ def _digest(path: Path) -> str:
 def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
     """Return a row for each method of each scenario: scenario, method, verdict, distance with its metric, and
     p-value."""
-    lines: list[tuple[str, ...]] = []
-    for where, methods in judged.verdicts.items():
-        for method in naming.ordered(methods):
-            row, distance = methods[method], judged.main_distance(where, method)
-            far = "–" if distance is None else f"{decisions.distance(distance)} ({decisions.source(distance)})"
-            p = "" if math.isnan(row["p_holm"]) else decisions.probability(row["p_holm"]).removeprefix("p ")
-            lines.append((lookup.label(where), naming.method(method), decisions.word(row), far, p.removeprefix("= ")))
-    return lines
+    told = ((line, [cell.text for cell in line.cells]) for line in verdicts.verdicts(judged, "").lines)
+    return [
+        (line.section, line.label, word, f"{distance or factor} {by}".rstrip(), p)
+        for line, (word, _, distance, factor, by, p, *_) in told
+    ]
 
 
 def _seen(judged: Decisions) -> list[str]:

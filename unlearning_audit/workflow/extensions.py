@@ -39,7 +39,7 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     folder = Path(comparison.outputs["spec"]).parent
     beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])
     former = [name for name in beside if name not in plan.nodes["comparisons"]]
-    planned = _draws(compared.origins(plan.node("comparisons", folder.name))) if former else {}
+    planned = _draws(compared.origins(plan.nodes["comparisons"][folder.name])) if former else {}
     sizes: dict[str, set[int]] = {}
     judged: set[str] = set()
     for name in former:

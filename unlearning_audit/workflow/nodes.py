@@ -113,10 +113,6 @@ class Plan:
         """Return an empty plan of the same study, for finding out the names of nodes."""
         return Plan(self.study, _codes=self._codes, _contents=self._contents, _folders=self._folders)
 
-    def node(self, stage: str, name: str) -> Node:
-        """Return the node with this stage and name. Raises KeyError if the study does not need it."""
-        return self.nodes[stage][name]
-
     def code(self, script: str, plugins: tuple[tuple[Any, ...], ...]) -> str:
         """Return the digest of a stage's script and of the plug-in files that it loads, without comments and
         docstrings.

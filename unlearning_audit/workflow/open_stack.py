@@ -76,11 +76,6 @@ def portions(
     return np.array_split(np.arange(count), -(-count // most))
 
 
-def targets(membership: Membership) -> np.ndarray:
-    """Return the numbers of the defender's models, which are not shadow models, int64."""
-    return np.flatnonzero(~membership.shadow)
-
-
 def open_stack(
     data: Data, membership: Membership, settings: Json, place: Json, base: Sequence[str] = (), alike: bool = False
 ) -> ModelStack:

@@ -116,7 +116,11 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
     """Return the settings of the study's table ``name``: the evaluations that it shows, the caption, published numbers
     and the digest of code. Every study has the table "headline"."""
     if name == "headline":
-        return {**_headline(plan), "code": code("table")}
+        return {
+            "name": name, "title": f"Study {plan.study.name}: what is left to find", "table": None,
+            "cases": _cases(plan, None), "comparisons": compared.comparisons(plan),
+            "margins": plan.study.margins.model_dump(mode="json"), **own_metrics(plan), "caption": caption(name), "code": code("table"),
+        }  # fmt: skip
     wish = plan.study.tables[name]
     bounds = [registry.source_file("metrics", metric) for metric in registry.defining("metrics", "lower_bound")]
     return {
@@ -128,11 +132,6 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
         "published": content("published/published.csv"),
         "code": code("table", *bounds),
     }
-
-
-def headline(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the summary that is printed when a run ends."""
-    return {**_headline(plan), "study": plan.study.name, "code": code("report")}
 
 
 def meta(plan: Plan) -> dict[str, Any]:
@@ -186,7 +185,7 @@ def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
         "command": " ".join(["snakemake --cores 1", *(f"--configfile {_near(path)}" for path in configfiles)]),
         "scenarios": [_settings(scenario) for scenario in study.scenarios],
         "cases": [{**described(c), "metrics": c.metrics, "scores": c.scores or ""} for c in plan.cases],
-        "headline": headline(plan),
+        "headline": table(plan, "headline"),
         "tables": [table(plan, name) for name in study.tables],
         "cost": cost(plan),
         "meta": meta(plan),
@@ -255,16 +254,6 @@ def code(script: str, *more: Path) -> str:
     them."""
     parts = [source.digest(source.SCRIPTS / f"{script}.py", *more), *map(content, TEMPLATES)]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:10]
-
-
-def _headline(plan: Plan) -> dict[str, Any]:
-    """Return the settings of the headline table, without the digest of code, which depends on the script that prints
-    it."""
-    return {
-        "name": "headline", "title": f"Study {plan.study.name}: what is left to find", "table": None,
-        "cases": _cases(plan, None), "comparisons": compared.comparisons(plan),
-        "margins": plan.study.margins.model_dump(mode="json"), **own_metrics(plan), "caption": caption("headline"),
-    }  # fmt: skip
 
 
 def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:

@@ -43,13 +43,6 @@ def inputs(data: Plugin) -> list[Path]:
     return files
 
 
-def weights(model: Plugin) -> str:
-    """Return the path in a model's option ``weights``, from which weights are read; "" if the option is not set or the
-    path does not exist."""
-    path = model.options.get("weights")
-    return path if isinstance(path, str) and path and Path(path).exists() else ""
-
-
 def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
     """Return "…_set" → the names of those ``attacks`` that belong to this set of attacks.
 
@@ -289,8 +282,9 @@ class Models:
     def _weights(self) -> dict[str, str]:
         """Return {"weights_content": digest} of the file or folder from which the model's weights are read; {} if there
         is none."""
-        path = weights(self.scenario.model)
-        return {"weights_content": source.fingerprint(Path(path))} if path else {}
+        path = self.scenario.model.options.get("weights")
+        there = isinstance(path, str) and path and Path(path).exists()
+        return {"weights_content": source.fingerprint(Path(str(path)))} if there else {}
 
     def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, dict[str, str]]:
         """Return signal → the settings of its job, such as which rows to query, for the signals that these ``plugins``

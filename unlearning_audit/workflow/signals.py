@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.readings import BySample
 from unlearning_audit.plugins import registry
 from unlearning_audit.store.files import Arrays
 from unlearning_audit.workflow.attempt import attempt, of_model
-from unlearning_audit.workflow.open_stack import device_facts, opened, targets
+from unlearning_audit.workflow.open_stack import device_facts, opened
 
 
 def candidates(member: Membership) -> np.ndarray:
@@ -50,7 +50,7 @@ def signals(
         signal = settings["signal"]
         module = registry.load("signals", signal)
         # Attacks do not learn from records.
-        numbers = targets(membership) if hasattr(module, "RECORD") else np.arange(len(membership.seed))
+        numbers = np.flatnonzero(~membership.shadow | (not hasattr(module, "RECORD")))
         member = membership[numbers]
         rows = module.about(member, samples, settings) if hasattr(module, "about") else candidates(member)
         if not len(numbers):

@@ -28,7 +28,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     groups = grouped(numbers.cases, along)
     figure, axes = style.panels(len(groups), height=2.3, columns=2, width=style.HALF * min(len(groups), 2))
     colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
-    shown: set[str] = set()
+    looks: dict[str, dict[str, Any]] = {}
     for axis, (title, cases) in zip(axes, groups.items(), strict=True):
         labels = list(dict.fromkeys(case["axes"][along] for case in cases))
         at = dict(zip(labels, positions(labels), strict=True))
@@ -45,11 +45,11 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             bounded = [(x, cell.low, cell.high) for x, (_, cell) in zip(xs, points, strict=True) if cell.bounded]
             if bounded and not control:
                 axis.vlines(*zip(*bounded, strict=True), color=colours[name], lw=0.8, alpha=0.7)
-            axis.plot(
-                xs, values, marker=marks[name], color=colours[name], ls=(0, (3, 1.5)) if control else "-",
-                mfc=style.PAPER if control else colours[name], mew=1, clip_on=False,
-            )  # fmt: skip
-            shown.add(name)
+            looks[name] = {
+                "label": naming.method(name), "marker": marks[name], "color": colours[name], "mew": 1,
+                "ls": (0, (3, 1.5)) if control else "-", "mfc": style.PAPER if control else colours[name],
+            }  # fmt: skip
+            axis.plot(xs, values, **looks[name], clip_on=False)
         metric = next((m for m, _ in map(numbers.primary, cases) if m), "")
         if (ideal := naming.ideal(metric)) is not None:
             axis.axhline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
@@ -58,9 +58,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         axis.set_xticks(list(at.values()), [naming.value(label) for label in labels])
         axis.minorticks_off()
         axis.grid(axis="y")
-    looks = [{"label": naming.method(name), "color": colours[name], "marker": marks[name]} for name in methods
-             if name in shown]  # fmt: skip
-    style.legend(figure, looks)
+    style.legend(figure, [looks[name] for name in methods if name in looks])
     figure.set_label(finding(numbers, wish))
     return figure
 
