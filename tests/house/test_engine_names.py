@@ -21,7 +21,7 @@ CONCEPTS = {
 #: File → the names in it that are no plug-ins: studies to try or to start from, names of studies, libraries,
 #: layers, fields, what other people call an argument. Kinds of figures are files of a room themselves.
 ALLOWED = {
-    "workflow/self_test.py": {"mlp", "resnet_cifar", "airbench"},
+    "workflow/self_test.py": {"mlp", "resnet_cifar"},
     "workflow/trial.py": {"digits", "mlp"},
     "command/tiny.py": {"digits", "mlp", "swap", "finetune", "confidence"},
     "command/arrays.py": {"correctness", "entropy", "modified_entropy", "confidence"},

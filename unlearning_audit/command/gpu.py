@@ -19,9 +19,9 @@ def run() -> int:
     print(f"driver {facts['driver'] or 'unknown'}, CUDA {facts['cuda']}, cuDNN {facts['cudnn']}")
     checks = []
     for check in self_test.run("cuda"):
-        mark = {True: "✓", False: "✗", None: "·"}[check.passed]
+        mark = "✓" if check.passed else "✗"
         print(f"{mark} {check.name}: {check.result} ({check.seconds:.1f} s)", flush=True)
         checks.append(check)
-    failed = sum(check.passed is False for check in checks)
+    failed = sum(not check.passed for check in checks)
     print(f"{len(checks)} checks, {failed} failed. Send these lines with a bug report.")
     return int(failed > 0)

@@ -95,7 +95,9 @@ def validated(model: type[Settings], raw: Any, *where: str, also: Iterable[str] 
         # Strict rules for JSON suit YAML: no conversion of types, but lists for tuples and text for keys.
         return model.model_validate_json(json.dumps(raw), strict=True)
     except ValidationError as error:
-        errors = [(_path(e, raw), e) for e in error.errors()]
+        # A misspelled field comes before the one that is missing because of it.
+        unknown_first = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+        errors = [(_path(e, raw), e) for e in unknown_first]
     path = errors[0][0]
     raise StudyError((*where, *path), _sentence([e for p, e in errors if p == path], _allowed(model, path, also)))
 
