@@ -15,13 +15,19 @@ from unlearning_audit.training.device import gpus
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan as planning, warm
 
+# Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
+try:
+    GPU = min(gpus(), 1)
+except ValueError as error:
+    raise WorkflowError(str(error)) from None
+# Jobs on a cluster or on a card start as ever.
+WARM = workflow.local_exec and not GPU and warm.possible()
+
 # In a module, the study is its `config:`. Else the default study is read only if no other is named, so that nothing of it
 # leaks into another.
 MODULE = os.path.realpath(HERE) != os.path.realpath(workflow.basedir)
 FILES = [] if MODULE else workflow.config_settings.configfiles
 try:
-    # Without a GPU here, jobs share the cores instead of waiting for one; a cluster's profile asks for its own.
-    GPU = min(gpus(), 1)
     if MODULE:
         study = reading.read(config, "config")
     else:
@@ -30,8 +36,13 @@ try:
     PLAN = planning.make(study)
 except ValueError as error:
     raise WorkflowError(str(error)) from None
-# Jobs on a cluster or on a card start as ever.
-WARM = workflow.local_exec and not GPU and warm.possible()
+
+# Snakemake itself would end in a traceback where it cannot keep its records.
+if not os.access(".snakemake" if os.path.isdir(".snakemake") else ".", os.W_OK):
+    raise WorkflowError(
+        f"{os.getcwd()}: this folder is read-only, and results/ and .snakemake/ belong here; choose another with "
+        "--directory, or make it writable"
+    )
 
 # Snakemake takes this file into its record of the workflow; the study above was read from it already.
 if not FILES and not MODULE:

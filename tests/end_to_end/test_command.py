@@ -243,8 +243,7 @@ def user_files(workdir):
     """A function, a network for pictures, and a study of both and of text."""
     Path("mine.py").write_text(FUNCTION)
     Path("net.py").write_text(NET)
-    for name, scenario in (("own", PICTURES), ("text", TEXT)):
-        Path(f"{name}.yaml").write_text(yaml.safe_dump({"study": name, "scenarios": {name: scenario}}))
+    Path("own.yaml").write_text(yaml.safe_dump({"study": "own", "scenarios": {"pictures": PICTURES, "text": TEXT}}))
 
 
 def column(output: str, side: str) -> list[float]:
@@ -253,17 +252,17 @@ def column(output: str, side: str) -> list[float]:
     return [float(part) for part in line.removeprefix(f"  {side}").split()[1::2]]
 
 
-@pytest.mark.parametrize("arguments", [(), ("--study", "text.yaml")])
+@pytest.mark.parametrize("arguments", [(), ("--study", "own.yaml", "--scenario", "text")])
 def test_a_function_is_tried_on_ones_own_data_and_model(user_files, capsys, arguments):
     settings = () if arguments else ("--set", "function=forget", "--set", "options.rate=0.5")
-    settings += ("--set", "options.rate=1.0") if arguments else ()
+    settings += ("--set", "options.rate=1.0") if "text" in arguments else ()
     assert ended("try", "mine.py", *arguments, *settings) == 0
     output = capsys.readouterr().out
     assert "mine.py runs correctly. Two models" in output
     before, after, _ = column(output, "forgotten")
     assert after > before, "ascent"
     assert column(output, "never seen")[2] > 0
-    assert ("—" in output) == bool(arguments), "passages have one label"
+    assert ("—" in output) == ("text" in arguments), "passages have one label"
 
 
 def test_a_network_for_pictures_is_tried_and_gets_pictures(user_files, capsys):
@@ -281,6 +280,7 @@ def test_a_network_for_pictures_is_tried_and_gets_pictures(user_files, capsys):
     [
         (("--set", "function=forget"), "mine.py: forget: the parameter 'rate' is not known; set options.rate"),
         (("--set", "function"), "--set function: give it as FIELD=VALUE"),
+        (("--study", "own.yaml", "--scenario", "txt"), "the study has no scenario 'txt'; it has pictures, text"),
     ],
 )
 def test_what_cannot_be_tried_is_told(user_files, arguments, sentence):

@@ -3,11 +3,13 @@
 import csv
 import re
 
+import pytest
 from scipy.stats import binomtest
 
 from printed_numbers import MEASURED, ROOT
 
 PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+METHODS = ("none", "neggrad", "retrfinal", "ftfinal", "fisher", "salun", "ssd")
 
 
 def lines(name):
@@ -36,6 +38,43 @@ def test_every_method_is_distinguishable_from_retraining_on_every_target_set():
     verdicts = {(line["scenario"], line["method"]): line["verdict"] for line in lines("ruli_airbench/verdicts.csv")}
     assert len({scenario for scenario, _ in verdicts}) == 5
     assert {verdict for (_, method), verdict in verdicts.items() if method != "retrain"} == {"distinguishable"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("swap_dp/table4_cifar10.csv", "CIFAR-10 (ResNet-20), ∞: "), ("swap_inf/table4.csv", "at the paper's size ")],
+)
+def test_the_mia_scores_on_photographs_are_those_measured(name, words):
+    scores = {line["method"]: float(line["value"]) for line in lines(name) if line["metric"] == "mia_score"}
+    others = [scores[method] for method in METHODS if method != "salun"]
+    span = [f"{value:.2f}".removeprefix("0") for value in (min(others), max(others), scores["salun"])]
+    assert words + "from {} to {} but for SalUn ({})".format(*span) in PAGE
+
+
+def test_ssd_damages_what_is_kept_with_what_it_forgets_at_every_strength():
+    before, *others = [
+        {name: float(value or "nan") for name, value in line.items()} for line in lines("ssd/strength.csv")
+    ]
+    gap = max(line["retain"] - line["forget"] for line in others)
+    assert f"right at most {gap:.2f} less often".replace(" 0.", " .") in PAGE
+    (strong,) = (line for line in others if line["alpha"] == 3)
+    numbers = [before["forget"], strong["forget"], strong["retain"], before["test"], strong["test"]]
+    words = "from {} to {} (α = 3), that on the kept ones falls to {} and on others from {} to {}"
+    assert words.format(*(f"{number:.2f}".removeprefix("0") for number in numbers)) in PAGE
+
+
+def test_what_unlearning_costs_beside_training_and_what_kept_vulnerable_samples_lose_are_as_the_page_says():
+    """§6.3 and §6.4 of Naderloui et al. 2025."""
+    costs = {line["method"]: float(line["per_model"]) for line in lines("ruli_airbench/cost.csv")
+             if (line["what"], line["scenario"]) == ("unlearn", "mixed")}  # fmt: skip
+    (training,) = (line for line in lines("ruli_airbench/cost.csv") if line["what"] == "train")
+    ratio = 1 + costs["scrub"] * float(training["models"]) / float(training["seconds"])
+    assert f"| {ratio:.2f} times, as unlearning by SCRUB" in PAGE
+    assert f"thirty of them cost {30 * ratio:.0f} trainings" in PAGE
+    kept = {line["method"]: float(line["value"]) for line in lines("ruli_airbench/table3.csv")
+            if (line["role"], line["target"]) == ("retain", "vulnerable")}  # fmt: skip
+    mean = sum(kept[method] for method in ("l1_sparse", "scrub", "ga_plus", "neggrad_plus")) / 4
+    assert f"on them .{100 * mean:.0f} beside .{100 * kept['retrain']:.0f} of retraining" in PAGE
 
 
 # ---------------------------------------------------------------- error rates

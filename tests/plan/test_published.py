@@ -1,5 +1,7 @@
 """Every printed number of the papers has a cell in a table of a study, beside the same experiment or with a remark."""
 
+import csv
+import math
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,19 @@ def test_a_kept_table_is_held_against_the_numbers_that_were_printed(tmp_path, mo
         (tmp_path / "t.csv").write_text(f"{head}s,epsilon=50,none,{metric},0.9,{number}\n")
         with pytest.raises(ValueError, match=rf"swap/table_1 has no number {number}"):
             printed_numbers.regenerated()
+
+
+def test_what_was_measured_agrees_with_what_was_printed_as_the_page_says():
+    """docs/evidence.md: all in our interval, and below two standard errors by the seeds alone."""
+    with (ROOT / "resources/measured/efficacy/table2.csv").open(newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert len(cells) == 72
+    assert {cell["inside"] for cell in cells} == {"true"}
+    gaps = [abs(float(cell["difference"])) for cell in cells]
+    errors = [math.hypot(float(cell["sd"]), float(cell["published_sd"])) / math.sqrt(20) for cell in cells]
+    rounded = 0.005  # two decimals are printed
+    beyond = [max(gap - rounded, 0) / error for gap, error in zip(gaps, errors, strict=True) if error > 1e-9]
+    assert round(max(beyond), 1) == 1.4
+    assert all(gap <= rounded for gap, error in zip(gaps, errors, strict=True) if error <= 1e-9)
+    assert sum(gap <= 0.0151 for gap in gaps) == 56
+    assert round(max(gaps), 2) == 0.1

@@ -39,6 +39,18 @@ def test_every_kind_of_figure_has_a_module_and_a_caption():
         assert parameters.caption(kind).strip()
 
 
+# ---------------------------------------------------------------- style
+
+
+@pytest.mark.parametrize("wished", [[0.5, 0.5, 0.5], [0.0, 0.01, 1.0], [0.99, 0.98, 0.97], [0.2, 0.8]])
+def test_labels_are_moved_apart_in_order_and_no_further_than_needed(wished):
+    moved = style.spread(wished, 0.1, 0.0, 1.0)
+    ordered = [-0.1, *np.array(moved)[np.argsort(wished, kind="stable")], 1.1]
+    assert (np.diff(ordered) >= 0.1 - 1e-12).all()
+    free = [v for v in wished if all(abs(v - o) >= 0.2 for o in wished if o != v) and wished.count(v) == 1]
+    assert all(v in moved for v in free)
+
+
 # ---------------------------------------------------------------- quality and axis
 
 
@@ -60,14 +72,14 @@ def test_the_yardstick_is_the_control_unless_it_is_measured_much_worse(half, exp
     assert sentences.reference(Numbers(rows, cases), ("s", ""))[0] == expected
 
 
-def test_lines_along_an_axis_that_falls_go_to_the_right():
+def test_lines_along_an_axis_that_falls_are_named_at_their_right_ends():
     values = {"inf": (0.5, 0.9), "8": (0.7, 0.7), "2": (0.9, 0.5)}
     cases = [case("budget", name, {"epsilon": epsilon}) for epsilon in values for name in "ab"]
     rows = [q(entry, values[entry["axes"]["epsilon"]][entry["method"] == "b"]) for entry in cases]
     (panel,) = figure("axis", cases, rows, axis="epsilon").axes
     for line in panel.lines[:2]:
         assert list(line.get_xdata()) == sorted(line.get_xdata())
-    assert [list(line.get_ydata()) for line in panel.lines[:2]] == [[0.9, 0.7, 0.5], [0.5, 0.7, 0.9]]
+    assert {text.get_text(): text.xy[1] for text in panel.texts} == pytest.approx({"a": 0.5, "b": 0.9}, abs=0.05)
 
 
 @pytest.mark.parametrize(

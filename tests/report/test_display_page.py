@@ -190,9 +190,10 @@ def test_cells_of_a_column_of_numbers_have_their_order():
 @pytest.mark.parametrize(
     ("ahead", "stars", "sentence"),
     [
-        ((0, 2, 0), ["a", "c"], "The nearest of 3 methods to retraining by advantage, at 95 %: a or c."),
-        ((0, 2, 1), ["a"], "The nearest of 3 methods to retraining by advantage, at 95 %: a."),
-        ((0, 0, 0), [], "The nearest of 3 methods to retraining by advantage, at 95 %: any method."),
+        ((0, 2, 0), ["a", "c"], "a or c may be the nearest of 3 methods to retraining by advantage, at 95 %."),
+        ((0, 2, 1), ["a"], "a is the nearest of 3 methods to retraining by advantage, at 95 %."),
+        ((0, 0, 0), [],
+         "None of 3 methods is proven to be nearer to retraining than another by advantage, at 95 %."),
     ],
 )  # fmt: skip
 def test_a_star_says_that_no_other_method_is_proven_to_be_nearer(ahead, stars, sentence):

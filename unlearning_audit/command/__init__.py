@@ -111,6 +111,7 @@ def read_(
 def try_(
     file: str,
     study: Annotated[str, typer.Option(help="try the file on the data and model of this study, with its options")] = "",
+    scenario: Annotated[str, typer.Option(help="which scenario of the study; by default the first")] = "",
     on: Annotated[str, typer.Option(help="of a reader: the result file or folder that it reads")] = "",
     fields: Annotated[list[str], typer.Option("--set", help="FIELD=VALUE, the file's option; may be repeated")] = [],  # noqa: B006
 ) -> None:
@@ -123,7 +124,7 @@ def try_(
     setting = None
     if study:
         plan = planned(study)
-        values, setting = trial.fields(plan, file), trial.setting(plan)
+        values, setting = trial.fields(plan, file, scenario), trial.setting(plan, scenario)
     for text in fields:
         _set(values, text)
     kind = trial.kind(file, values.get("function", ""))

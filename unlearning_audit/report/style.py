@@ -6,6 +6,8 @@ from itertools import cycle, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import unlearning_audit
 from unlearning_audit.report import naming
 from unlearning_audit.store.files import replacing
@@ -161,6 +163,20 @@ def rates(axis: "Axes", low: float) -> None:
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05))
     axis.plot([low, 1], [low, 1], color=MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
     axis.grid(which="major")
+
+
+def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
+    """Return the positions, moved apart until no two are closer than ``gap``.
+
+    Their order is kept, and they stay within [low, high] if they fit.
+    """
+    from scipy.optimize import isotonic_regression
+
+    order = np.argsort(positions, kind="stable")
+    steps = gap * np.arange(len(order))
+    starts = isotonic_regression(np.array(positions)[order] - steps).x if len(order) else steps
+    moved = np.clip(starts, low, max(high - steps[-1:].sum(), low)) + steps
+    return [float(position) for position in moved[np.argsort(order)]]
 
 
 def logarithmic(axis: "Axes", subs: tuple[float, ...] = (1.0, 3.0)) -> None:

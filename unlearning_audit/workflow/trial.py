@@ -181,35 +181,41 @@ def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = No
     )  # fmt: skip
 
 
-def setting(plan: Plan) -> Setting:
-    """Return the setting of a study: the data, model and recipe of the first scenario that trains models.
+def setting(plan: Plan, name: str = "") -> Setting:
+    """Return the setting of a study: the data, model and recipe of the scenario ``name``, or of the first one.
 
-    Raises ValueError if there is none.
+    Raises ValueError if the study has no such scenario, or if the scenario trains no models.
     """
     from unlearning_audit.data import prepare, read_source
     from unlearning_audit.training.recipe import Recipe
     from unlearning_audit.workflow.open_stack import builder
 
-    train = next(iter(plan.nodes["train"].values()), None)
+    names = list(dict.fromkeys(scenario.name for scenario in plan.study.scenarios))
+    if name and name not in names:
+        raise ValueError(f"the study has no scenario {name!r}; it has {', '.join(names)}")
+    name = name or names[0]
+    trained = {node.outputs["logits"]: node for node in plan.nodes["train"].values()}
+    originals = (path for case in plan.cases if case.scenario.name == name for path in case.originals)
+    train = next((trained[path] for path in originals if path in trained), None)
     if train is None:
-        raise ValueError(f"study {plan.study.name}: it trains no models to try the file on")
+        raise ValueError(f"scenarios.{name}: this scenario trains no models to try the method on")
     source = next(node for node in train.parents.values() if node.stage == "data")
     data = prepare(read_source(source.settings, source.place, Path.cwd()), seed=source.settings["seed"],
                    **source.settings["use"])  # fmt: skip
     build, _ = builder(data, train.settings, train.place)
     return Setting(
         data.x, data.y, data.classes, (data.part == 0).nonzero()[0], build, Recipe(**train.settings["recipe"]),
-        f"the study {plan.study.name}",
+        f"{name} of the study {plan.study.name}",
     )  # fmt: skip
 
 
-def fields(plan: Plan, file: str) -> dict[str, Any]:
+def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
     """Return the options that a study sets for a user's ``file`` of data, model or method; {} if it does not use the
-    file."""
+    file. With ``name``, only the scenario of that name is searched."""
     for scenario in plan.study.scenarios:
         for plugin in (scenario.data, scenario.model, *scenario.methods.values()):
             of = plugin.file or plugin.options.get("file")
-            if of and Path(of).resolve() == Path(file).resolve():
+            if of and Path(of).resolve() == Path(file).resolve() and scenario.name == (name or scenario.name):
                 return {key: value for key, value in plugin.options.items() if key != "file"}
     return {}
 

@@ -18,8 +18,8 @@ APART = 0.12
 
 
 def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
-    """Draw the main metric along an axis of the study: a panel for each scenario, and a line with 95 % intervals for
-    each method.
+    """Draw the main metric along an axis of the study: a panel for each scenario, a line with 95 % intervals for each
+    method, and its name at the right end.
 
     Methods without a number are left out. A dashed line marks the metric's ideal.
     """
@@ -28,12 +28,13 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     groups = grouped(numbers.cases, along)
     figure, axes = style.panels(len(groups), height=2.3, columns=2, width=style.HALF * min(len(groups), 2))
     colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
-    looks: dict[str, dict[str, Any]] = {}
+    ends: list[list[tuple[str, float]]] = []
     for axis, (title, cases) in zip(axes, groups.items(), strict=True):
         labels = list(dict.fromkeys(case["axes"][along] for case in cases))
         at = dict(zip(labels, positions(labels), strict=True))
         step = min((b - a for a, b in pairwise(sorted(at.values()))), default=1.0)
         aside = dict(zip(methods, np.linspace(-APART, APART, len(methods)) * step, strict=True))
+        ends.append([])
         for name in methods:
             own = [case for case in cases if case["method"] == name]
             cells = [(at[case["axes"][along]], numbers.primary(case, wish["attack"])[1]) for case in own]
@@ -45,11 +46,11 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             bounded = [(x, cell.low, cell.high) for x, (_, cell) in zip(xs, points, strict=True) if cell.bounded]
             if bounded and not control:
                 axis.vlines(*zip(*bounded, strict=True), color=colours[name], lw=0.8, alpha=0.7)
-            looks[name] = {
-                "label": naming.method(name), "marker": marks[name], "color": colours[name], "mew": 1,
-                "ls": (0, (3, 1.5)) if control else "-", "mfc": style.PAPER if control else colours[name],
-            }  # fmt: skip
-            axis.plot(xs, values, **looks[name], clip_on=False)
+            axis.plot(
+                xs, values, marker=marks[name], color=colours[name], ls=(0, (3, 1.5)) if control else "-",
+                mfc=style.PAPER if control else colours[name], mew=1, clip_on=False,
+            )  # fmt: skip
+            ends[-1].append((name, values[-1]))
         metric = next((m for m, _ in map(numbers.primary, cases) if m), "")
         if (ideal := naming.ideal(metric)) is not None:
             axis.axhline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0)
@@ -58,7 +59,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         axis.set_xticks(list(at.values()), [naming.value(label) for label in labels])
         axis.minorticks_off()
         axis.grid(axis="y")
-    style.legend(figure, [looks[name] for name in methods if name in looks])
+    for axis, names in zip(axes, ends, strict=True):
+        _name_ends(axis, names, colours)
     figure.set_label(finding(numbers, wish))
     return figure
 
@@ -110,3 +112,19 @@ def grouped(cases: list[dict[str, Any]], along: str) -> dict[str, list[dict[str,
             rest = ";".join(f"{k}={v}" for k, v in case["axes"].items() if k != along)
             groups.setdefault(lookup.label((case["scenario"], rest)), []).append(case)
     return groups
+
+
+def _name_ends(axis: "style.Axes", names: list[tuple[str, float]], colours: dict[str, str]) -> None:
+    """Write each method's name at the right end of its line; names that would overlap are moved apart.
+
+    ``names``: (method, height of the end); ``colours``: method → colour.
+    """
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high)
+    room = axis.bbox.height / axis.figure.dpi * 72
+    gap = 8.0 * (high - low) / room
+    for (name, _), y in zip(names, style.spread([value for _, value in names], gap, low, high), strict=True):
+        axis.annotate(
+            naming.method(name), (1, y), (7, 0), xycoords=axis.get_yaxis_transform(), textcoords="offset points",
+            va="center", size=7, color=colours[name], annotation_clip=False,
+        )  # fmt: skip

@@ -58,10 +58,7 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
         "why": verdicts.decides(judgements, place, method, row) if row else "",
         "cost": "" if math.isnan(seconds) else f"about {duration(seconds)} for its models and the retrained ones",
         "distances": [_distance(gap) for gap in gaps.values() if gap["deciding"]],
-        "worth": [
-            {"label": decisions.label(name), "text": interval(size, max(decimals([size]), 3))}
-            for name, gap in gaps.items() if name in words.UTILITY for size in [decisions.size(gap)]
-        ],
+        "worth": [_worth(gap) for name, gap in gaps.items() if name in words.UTILITY],
         "rows": [{name: _plain(gap[name]) for name in FIELDS} for gap in gaps.values()],
     }  # fmt: skip
 
@@ -79,9 +76,11 @@ def _nearest(judgements: Decisions, place: Place) -> str:
     ranking, leaders = judgements.ranking(place), judgements.leaders(place)
     if len(ranking) < 2:
         return ""
-    nearest = words.joined([*map(naming.method, leaders)], "or") if leaders else "any method"
     by = decisions.label(ranking[0]["metric"])
-    return f"The nearest of {len(ranking)} methods to retraining by {by}, at 95 %: {nearest}."
+    if not leaders:
+        return f"None of {len(ranking)} methods is proven to be nearer to retraining than another by {by}, at 95 %."
+    names, certain = words.joined([*map(naming.method, leaders)], "or"), "is" if len(leaders) == 1 else "may be"
+    return f"{names} {certain} the nearest of {len(ranking)} methods to retraining by {by}, at 95 %."
 
 
 def _distance(gap: dict[str, Any]) -> dict[str, Any]:
@@ -95,6 +94,11 @@ def _distance(gap: dict[str, Any]) -> dict[str, Any]:
         "margin": decisions.margin(gap),
         "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),
     }
+
+
+def _worth(gap: dict[str, Any]) -> dict[str, Any]:
+    size = decisions.size(gap)
+    return {"label": decisions.label(gap["metric"]), "text": interval(size, max(decimals([size]), 3))}
 
 
 def _plain(value: object) -> object:
