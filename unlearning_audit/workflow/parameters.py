@@ -119,7 +119,8 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
         return {
             "name": name, "title": f"Study {plan.study.name}: what is left to find", "table": None,
             "cases": _cases(plan, None), "comparisons": compared.comparisons(plan),
-            "margins": plan.study.margins.model_dump(mode="json"), **own_metrics(plan), "caption": caption(name), "code": code("table"),
+            "margins": plan.study.margins.model_dump(mode="json"), **own_metrics(plan), "caption": caption(name),
+            "code": code("table"),
         }  # fmt: skip
     wish = plan.study.tables[name]
     bounds = [registry.source_file("metrics", metric) for metric in registry.defining("metrics", "lower_bound")]
