@@ -85,7 +85,7 @@ def test_a_sound_model_is_tried_and_nothing_is_left_behind(tried):
 def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(model, head):
     from torch import nn
     from unlearning_audit.training.stack import ModelStack
-    from unlearning_audit.workflow.attempt import check_built
+    from unlearning_audit.workflow.open_stack import check_built
 
     x, y = np.zeros((4, 64), np.float32), np.zeros(4, np.int64)
     stack = ModelStack.create(lambda: check_built(model(nn), 10, "mine.py"), x, y, [0, 1])

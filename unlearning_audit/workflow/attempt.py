@@ -6,14 +6,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import torch
-from torch import nn
-
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.store.files import Json, NoAnswerError, write_failure
-from unlearning_audit.training.engine import forward_one
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.stack import write_failure as write_models_failure
 from unlearning_audit.training.streams import Rows
@@ -28,55 +24,6 @@ def of_model(settings: Json, place: Json) -> AbstractContextManager[Any]:
     if not place.get("file"):
         return nullcontext()
     return guard(registry.source_file("models", settings["model"], place["file"]))
-
-
-def check_built(model: object, classes: int, file: str) -> nn.Module:
-    """Return the model that a user's file built, after checking that its final layer has a name.
-
-    The name is ``model.head``, or else that of the only layer with ``classes`` outputs, which is then stored in the
-    model. A model that is a single layer is put into a Sequential. Raises PluginError that says what is missing.
-    """
-    if not isinstance(model, nn.Module):
-        raise PluginError(f"{readable(file)}: build must return a torch.nn.Module, it returned {type_of(model)}")
-    head = getattr(model, "head", None)
-    if isinstance(head, str):
-        if not any(name.startswith(f"{head}.") for name, _ in model.named_parameters()):
-            raise PluginError(f"{readable(file)}: model.head is {head!r}, which is not a layer of the model")
-        return model
-    if not list(model.children()):  # a layer by itself has no name
-        model = nn.Sequential(model)
-    alike = [
-        name
-        for name, layer in model.named_modules()
-        if getattr(layer, "out_features", getattr(layer, "out_channels", None)) == classes
-        and isinstance(getattr(layer, "weight", None), nn.Parameter)
-    ]
-    if len(alike) != 1:
-        subject = f"{', '.join(alike)} each have" if alike else "no linear or convolutional layer has"
-        raise PluginError(
-            f"{readable(file)}: {subject} {classes} outputs, which does not identify the last layer; set model.head to "
-            f"its name, such as model.head = {(alike or ['fc'])[-1]!r}"
-        )
-    object.__setattr__(model, "final_layer_name", alike[0])
-    return model
-
-
-def check_model(stack: ModelStack, classes: int, file: str) -> None:
-    """Check that a user's model maps two samples of its stack to logits, float [2, classes], which are not
-    probabilities. Raises PluginError that says what is wrong."""
-    rows = min(2, len(stack.x))
-    kind = str(stack.scaled(stack.x[:1]).dtype).removeprefix("torch.")
-    requirement = f"for {kind} {[rows, *stack.x.shape[1:]]} the model must return logits, float [{rows}, {classes}]"
-    try:
-        with guard(file), torch.no_grad():
-            answer = forward_one(stack.model.eval(), *stack.state(0), stack.scaled(stack.x[:rows]))
-    except PluginError as error:
-        raise PluginError(f"{error} ({requirement})") from None
-    if not isinstance(answer, torch.Tensor) or answer.shape != (rows, classes) or not answer.is_floating_point():
-        raise PluginError(f"{readable(file)}: {requirement}; it returned {type_of(answer)}")
-    if (answer >= 0).all() and ((answer.double().sum(-1) - 1).abs() < 8 * torch.finfo(torch.bfloat16).eps).all():
-        problem = "the model returns probabilities (at least 0, with sum 1) instead of logits"
-        raise PluginError(f"{readable(file)}: {problem}; forward must return the input of softmax")
 
 
 def run_method(

@@ -301,7 +301,7 @@ def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     Without a ``setting``, rows of numbers and pictures of two sizes are tried, and the first that the network takes is
     used. Raises PluginError if no shape fits.
     """
-    from unlearning_audit.workflow.attempt import check_built, check_model
+    from unlearning_audit.workflow.open_stack import check_built, check_model
 
     module = registry.load("models", plugin.name, file)
     options = module.Options(**plugin.options)
