@@ -12,7 +12,8 @@ from rouge_score import rouge_scorer
 from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 from unlearning_audit.protocols import external
-from unlearning_audit.workflow import external_models
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import external_models, plan
 
 SAMPLES, TOKENS = 24, 12
 ORDER = np.arange(SAMPLES)
@@ -111,6 +112,23 @@ def test_state_dicts_answer_as_the_models_that_were_saved(folder):
     expected = torch.stack([model(torch.from_numpy(data.x)) for model in saved]).detach().numpy()
     np.testing.assert_allclose(answers.logits, expected, atol=1e-5)
     assert (member.forget.sum(1).tolist(), (data.part == 1).sum()) == ([4, 4], 4)
+
+
+def test_what_reads_a_checkpoint_names_its_job(folder):
+    """The study's seed, the builder's options and the arrays."""
+
+    def names(seed=0, width=6):
+        protocol = {"name": "external", "path": "models", "data": NUMBERS, "model": {**NET, "width": width}}
+        scenario = {"protocol": protocol, "methods": ["mine"], "attacks": ["confidence"]}
+        study = {"study": "own", "seed": seed, "scenarios": {"mine": scenario}}
+        return set(plan.make(reading.read(study)).nodes["external"])
+
+    save_file(net().state_dict(), "models/target/m.safetensors")
+    before = names()
+    assert [names(), before & names(seed=1), before & names(width=7)] == [before, set(), set()]
+    arrays = dict(np.load("numbers.npz"))
+    np.savez("numbers.npz", **arrays | {"x": -arrays["x"]})
+    assert not before & names()
 
 
 def test_a_language_model_gives_attacks_and_readings_of_its_tokens(folder):

@@ -39,6 +39,10 @@ def test_a_fault_is_seen_and_ends_nothing(small_suite, monkeypatch):
     assert all("TypeError: 'NoneType'" in line.result for line in checks() if "recorded" in line.name)
 
 
+def test_methods_are_compared_but_the_adapter_of_users_files():
+    assert {"scrub", "npo", "classic"} & set(self_test.methods()) == {"scrub", "npo"}
+
+
 def test_the_driver_is_what_its_file_says(tmp_path):
     (tmp_path / "version").write_text(
         "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder@U22)\nGCC"
