@@ -51,18 +51,6 @@ def test_the_mia_scores_on_photographs_are_those_measured(name, words):
     assert words + "from {} to {} but for SalUn ({})".format(*span) in PAGE
 
 
-def test_ssd_damages_what_is_kept_with_what_it_forgets_at_every_strength():
-    before, *others = [
-        {name: float(value or "nan") for name, value in line.items()} for line in lines("ssd/strength.csv")
-    ]
-    gap = max(line["retain"] - line["forget"] for line in others)
-    assert f"right at most {gap:.2f} less often".replace(" 0.", " .") in PAGE
-    (strong,) = (line for line in others if line["alpha"] == 3)
-    numbers = [before["forget"], strong["forget"], strong["retain"], before["test"], strong["test"]]
-    words = "from {} to {} (α = 3), that on the kept ones falls to {} and on others from {} to {}"
-    assert words.format(*(f"{number:.2f}".removeprefix("0") for number in numbers)) in PAGE
-
-
 def test_what_unlearning_costs_beside_training_and_what_kept_vulnerable_samples_lose_are_as_the_page_says():
     """§6.3 and §6.4 of Naderloui et al. 2025."""
     costs = {line["method"]: float(line["per_model"]) for line in lines("ruli_airbench/cost.csv")
