@@ -85,6 +85,7 @@ def test_what_is_foretold_of_any_study_is_what_the_file_says_of_that_size(dimens
     stored = next(row for row in pilot if (row["what"], row["times"]) == (dimension, times))
     forecast = planning.foretold(pilot, **{"pairs": 1.0, "models": 1.0, dimension: times})
     assert [forecast[n] for n in ("units", "models", "samples")] == [stored[n] for n in ("units", "models", "samples")]
+    assert (stored["samples"] > pilot[0]["samples"]) == (dimension == "pairs"), "pairs alone bring further samples"
     for name in ("half_width", "least_distance"):
         assert forecast[name] == pytest.approx(stored[name], rel=0.05)
 

@@ -63,8 +63,6 @@ def settings(
             options = {**study, **{name: _value(space[name], at) for name, at in zip(names, point, strict=True)}}
             if len(designs) <= trials and options not in designs:
                 designs.append(options)
-        if len(designs) > trials:
-            break
     return designs
 
 
