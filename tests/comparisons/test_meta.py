@@ -117,9 +117,11 @@ def test_agreement_is_one_for_equal_rankings_and_minus_one_for_reversed():
     assert (row["value"], row["ci_low"], row["ci_high"], row["n"]) == (1, 1, 1, 3)
     mixed = rows(RISING, pair=0) + rows(TURNED, pair=1)
     assert of(mixed, "agreement over seeds")["value"] == -1
-    # Two of three pairs of rankings are reversed; without one of the three their mean is 1, −1 or −1.
-    row = of(mixed + rows(RISING, pair=2), "agreement over seeds")
-    assert (row["value"], row["ci_low"], row["ci_high"]) == (pytest.approx((1 - 1 - 1) / 3), -1, 1)
+    # One of six rankings exchanges two methods, τ = ⅓ with each other; without it the mean is 1, without another 11/15,
+    # and the jackknife's standard error is 2/9, of five degrees of freedom.
+    six = [*same, *rows(RISING, pair=3), *rows(RISING, pair=4), *rows(RISING | {"a": 0.7}, pair=5)]
+    row, low = of(six, "agreement over seeds"), 7 / 9 - 2.570582 * 2 / 9
+    assert [row[name] for name in ("value", "ci_low", "ci_high")] == pytest.approx([7 / 9, low, 1])
     sizes = rows(RISING, axes={"size": "400"}) + rows(RISING, axes={"size": "800"})
     assert of(sizes + rows(TURNED, pair=0, axes={"size": "800"}), "agreement over sizes")["value"] == 1
     failed = rows({"a": 0.5, "b": 0.9, "c": math.nan}, pair=0) + rows({"a": 0.5, "b": 0.9, "c": 0.7}, pair=1)
