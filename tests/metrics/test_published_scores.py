@@ -84,7 +84,7 @@ def test_rows_of_two_models_by_hand(share):
 
 
 def test_what_decides_of_two_models_by_hand():
-    parts = metric.parts(two_models())
+    parts = metric.effects(SimpleNamespace(published=two_models()), metric.Options())
     values = {"auc": [0.75, 0.25], "memory": [0.2, 0.6], "kept": [0.5, 0.8], "elsewhere": [1.0, 0.5]}
     assert list(parts) == list(values)
     for name, value in values.items():
