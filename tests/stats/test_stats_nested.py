@@ -16,8 +16,7 @@ def test_mean_squares_are_the_textbooks():
     assert (training.value, unlearning.value) == pytest.approx((np.sqrt((26 - 4) / 2), 2.0))
     assert (training.n, unlearning.n) == (3, 6)
     assert (unlearning.low, unlearning.high) == pytest.approx(np.sqrt(12 / chi2.ppf([0.975, 0.025], 3)))
-    limits = np.maximum(nested._limits(26.0, 4.0, 2, 3), 0)
-    assert (training.low, training.high) == pytest.approx(np.sqrt(limits / 2))
+    assert (training.low, training.high) == pytest.approx(np.sqrt(np.maximum(nested._limits(26.0, 4.0, 2, 3), 0) / 2))
     # of the last original three models: S_w² = 12/4, S_b² = 230/7, n₀ = (7 − 17/7)/2
     value, original = np.array([0.0, 2.0, 2.0, 4.0, 6.0, 8.0, 10.0]), np.array([5, 5, 1, 1, 9, 9, 9])
     training, unlearning = nested.deviations(value=value, original=original)
