@@ -120,8 +120,8 @@ def test_agreement_is_one_for_equal_rankings_and_minus_one_for_reversed():
     # One of six rankings exchanges two methods, τ = ⅓ with each other; without it the mean is 1, without another 11/15,
     # and the jackknife's standard error is 2/9, of five degrees of freedom.
     six = [*same, *rows(RISING, pair=3), *rows(RISING, pair=4), *rows(RISING | {"a": 0.7}, pair=5)]
-    row, low = of(six, "agreement over seeds"), 7 / 9 - 2.570582 * 2 / 9
-    assert [row[name] for name in ("value", "ci_low", "ci_high")] == pytest.approx([7 / 9, low, 1])
+    row = of(six, "agreement over seeds")
+    assert (row["value"], row["ci_low"], row["ci_high"]) == pytest.approx((7 / 9, 7 / 9 - 2.570582 * 2 / 9, 1))
     sizes = rows(RISING, axes={"size": "400"}) + rows(RISING, axes={"size": "800"})
     assert of(sizes + rows(TURNED, pair=0, axes={"size": "800"}), "agreement over sizes")["value"] == 1
     failed = rows({"a": 0.5, "b": 0.9, "c": math.nan}, pair=0) + rows({"a": 0.5, "b": 0.9, "c": 0.7}, pair=1)

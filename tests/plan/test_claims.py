@@ -1,8 +1,8 @@
 """The numbers on the page of evidence are those that were measured."""
 
-import csv
 import re
 
+import pandas
 import pytest
 from scipy.stats import binomtest
 
@@ -13,8 +13,7 @@ METHODS = ("none", "neggrad", "retrfinal", "ftfinal", "fisher", "salun", "ssd")
 
 
 def lines(name):
-    with (MEASURED / name).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return pandas.read_csv(MEASURED / name, dtype=str, keep_default_na=False).to_dict("records")
 
 
 #: Intervals of the page that are rounded otherwise.
