@@ -120,7 +120,7 @@ class Workplace:
             name = path.name.removesuffix(".blake2b").removeprefix(".") if path.suffix == ".blake2b" else path.name
             return (
                 name in timed
-                or path.suffix == ".part"
+                or name.startswith(".")
                 or Path(name).stem in ("cost", "hours")
                 or path.parent.name == "logs"
             )

@@ -78,9 +78,10 @@ def test_a_new_file_takes_the_place_of_the_old_one_only_when_it_is_whole(tmp_pat
     assert names(path.parent) == ["file.txt"]
 
 
+@pytest.mark.parametrize("name", [".file.txt.host.1.part", ".tmpa1"])
 @pytest.mark.parametrize("age", [0, 4000])
-def test_what_a_killed_process_left_is_removed_when_it_is_old(tmp_path, age):
-    path, left = tmp_path / "file.txt", tmp_path / ".file.txt.host.1.part"
+def test_what_a_killed_process_left_is_removed_when_it_is_old(tmp_path, name, age):
+    path, left = tmp_path / "file.txt", tmp_path / name
     left.write_text("half")
     os.utime(left, (time.time() - age,) * 2)
     with replacing(path) as part:

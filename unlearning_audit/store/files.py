@@ -59,7 +59,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for leftover in path.parent.glob(f".{path.name}.*.part"):
+        # safetensors writes to a file .tmp… of its own first.
+        for leftover in (*path.parent.glob(f".{path.name}.*.part"), *path.parent.glob(".tmp*")):
             with suppress(OSError):
                 if time.time() - leftover.stat().st_mtime > ABANDONED:
                     leftover.unlink()
