@@ -19,8 +19,8 @@ def score(
     logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, squared_norms: np.ndarray
 ) -> Score:
     """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members of the reference have the larger norms
-    (unlearning by gradient ascent leaves them there). The decision is
-    whether it reaches the threshold of the class, learned on the reference.
+    (unlearning by gradient ascent leaves them there). The decision is whether it reaches the threshold of the class,
+    learned on the reference.
 
     ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the reference
     has other classes than these, or if logits and labels do not fit each other.

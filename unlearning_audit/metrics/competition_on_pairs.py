@@ -84,10 +84,11 @@ def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "gr
     numbers = np.arange(len(case.membership.seed))
     same, other = np.isin(numbers, group.models), np.isin(numbers, group.twins)
     audited, twins = Group(case, case.unlearned_files, same), Group(case, case.retrained_files, other)
-    reference, independent = Group(case, case.retrained_files, same), [twins]
+    reference = Group(case, case.retrained_files, same)
+    independent: Group | None = twins
     if case.unlearned_files == case.retrained_files:
         reference = Group(case, case.control_files, same) if case.control_files else twins
-        independent = [twins] if case.control_files else []
+        independent = twins if case.control_files else None
 
     def compared(one: Group, another: Group) -> np.ndarray:
         """Return the points of ε between two populations, float64 [forget samples]."""
@@ -100,7 +101,7 @@ def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "gr
         return [float((guess == truth[rows]).mean()) if rows.any() else math.nan for guess in guesses]
 
     h = compared(audited, reference)
-    null = compared(reference, independent[0]) if independent else np.full(h.shape, np.nan)
+    null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
     retain = accuracies(case.membership.retain[group.models[0]], np.atleast_2d(audited.labels)[0])
     return Split(group.block, h, null, retain, accuracies(case.data.part == 1, case.data.y_clean))
 

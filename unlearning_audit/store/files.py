@@ -59,8 +59,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # safetensors writes to a file .tmp… of its own first.
-        for leftover in (*path.parent.glob(f".{path.name}.*.part"), *path.parent.glob(".tmp*")):
+        # safetensors writes to a file of its own first, such as .tmpq5RFis.
+        own = path.parent.glob(".tmp??????") if path.suffix == ".safetensors" else ()
+        for leftover in (*path.parent.glob(f".{path.name}.*.part"), *own):
             with suppress(OSError):
                 if time.time() - leftover.stat().st_mtime > ABANDONED:
                     leftover.unlink()
