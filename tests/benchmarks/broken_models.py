@@ -23,7 +23,7 @@ from unlearning_audit.metrics import accuracy  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
 from common import markdown  # noqa: E402
-from verdict_worlds import CLASSES, case  # noqa: E402
+from verdict_worlds import CLASSES, evaluation  # noqa: E402
 
 MARGINS, SAMPLES = Margins().model_dump(), 240
 #: How the skill of models is drawn, float64 [models].
@@ -57,7 +57,7 @@ def parts(rng: np.random.Generator, audited: int, retrained: int, skill: str, lo
     logits[:, np.arange(SAMPLES), y] += easy + skills[:, None]
     populations = {"mine": logits[:audited], "retrain": logits[audited:]}
     return {
-        method: accuracy.effects(case(part.astype(np.float32), y, forget, heldout, "given"), accuracy.Options())
+        method: accuracy.effects(evaluation(part.astype(np.float32), y, forget, heldout, "given"), accuracy.Options())
         for method, part in populations.items()
     }
 

@@ -112,14 +112,14 @@ def world(rng, audited: int, retrained: int, *, harder=0.0, shared=0.0, remember
         ("retrain_control", retrained, 0.0),
     ):  # fmt: skip
         logits = answers(rng, models, y, easy=easy, shift=shift, varying=varying * forget, **how)
-        cases[name] = case(logits, y, forget, heldout, design)
+        cases[name] = evaluation(logits, y, forget, heldout, design)
     for name, entry in cases.items():
         peers = {"retrain": "retrain_control"} if name == "retrain" else {"retrain": "retrain"}
         entry.__dict__["others"] = {part: Group(cases[peer], ["own"]) for part, peer in peers.items()}
     return cases
 
 
-def case(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, design: str) -> Evaluation:
+def evaluation(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, design: str) -> Evaluation:
     """A population in memory."""
     models = len(logits)
     masks = [np.tile(mask, (models, 1)) for mask in (~heldout, forget, heldout)]
@@ -160,7 +160,7 @@ def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, 
         }
         tosses = rng.random((coins, *game["forget"].shape))
         scores |= {(f"coin{k}", "trained"): (toss, toss > 0.5) for k, toss in enumerate(tosses)}
-        external = case(logits, y, game["forget"][0], game["heldout"][0], "")
+        external = evaluation(logits, y, game["forget"][0], game["heldout"][0], "")
         external.__dict__.update(membership=member, scores=scores, updates={}, scores_file="scores")
         cases[name] = external
     for name, entry in cases.items():

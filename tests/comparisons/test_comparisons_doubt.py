@@ -27,10 +27,10 @@ def judged(cases: dict) -> dict[str, dict]:
     return {line["method"]: line for line in tables(cases).verdicts}
 
 
-def answering(case, logits):
+def answering(evaluation, logits):
     """The case with other ``logits``."""
-    case.__dict__.update(unlearned=logits, answers=lambda files: worlds.Held(logits))
-    return case
+    evaluation.__dict__.update(unlearned=logits, answers=lambda files: worlds.Held(logits))
+    return evaluation
 
 
 def read(part, metric="advantage", draws=300):
@@ -248,10 +248,10 @@ def test_a_retrained_model_that_lies_there_three_times_is_one():
     assert lines["mine"]["verdict"] == lines["none"]["verdict"] == decide.NO_YARDSTICK
 
 
-def gaps(case, rule):
+def gaps(evaluation, rule):
     """A user's number of one value for each model: how much more confident it is in forgotten than in held-out ones."""
-    member = case.membership
-    sides = zip(stats.phi(logits=case.unlearned, y=case.data.y), member.forget, member.heldout, strict=True)
+    member = evaluation.membership
+    sides = zip(stats.phi(logits=evaluation.unlearned, y=evaluation.data.y), member.forget, member.heldout, strict=True)
     value = np.array([np.median(phi[forget]) - np.median(phi[heldout]) for phi, forget, heldout in sides])
     return {"gap": single(value=value, unit=member.block, rule=rule)}
 
@@ -261,7 +261,7 @@ def accused(audits: int, draw: bool) -> int:
     count, rule = 0, DecisionRule(direction=1, margin="0.5", ideal=0.0, draw=draw).without_draw()
     for seed in range(audits):
         cases = worlds.world(np.random.default_rng([seed, 7]), 3, 3, harder=1.5, varying=0.3)
-        parts = {method: gaps(case, rule) for method, case in cases.items()}
+        parts = {method: gaps(evaluation, rule) for method, evaluation in cases.items()}
         lines = {line["method"]: line for line in verdicts.compare(parts, {}, margins={}, draws=100, seed=0).verdicts}
         count += lines["mine"]["verdict"] in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED, decide.BROKEN)
     return count

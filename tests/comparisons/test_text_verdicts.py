@@ -28,8 +28,8 @@ def of(masks, tokens=None, logits=None, wrong=None):
     return Case(membership=masks, target=np.ones(len(masks.seed), bool), tokens=tokens, unlearned=logits, data=data)
 
 
-def effect(metric, case):
-    (part,) = call.parts(metric, case, SETTINGS).values()
+def effect(metric, evaluation):
+    (part,) = call.parts(metric, evaluation, SETTINGS).values()
     return part
 
 
@@ -37,8 +37,8 @@ def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
     """Without knowledge R lies anywhere, so that min(R, 1/R) is as small as where the right answer is certain."""
     rng, wrong, read, near = np.random.default_rng(3), np.arange(20, 40)[:, None], [], []
     for right, answers in ((np.full((3, 20), -0.1), -rng.uniform(10, 20, (3, 20))), rng.normal(-40, 20, (2, 3, 20))):
-        case = of(member(), logits=two(np.minimum(np.concatenate([right, answers], axis=1), -1e-3)), wrong=wrong)
-        read.append(effect(truth_ratio, case).value[0].mean())
-        near.append(np.nanmean(truth_ratio.closeness(truth_ratio.log_ratio(case.unlearned, wrong, wrong[:, :0]))))
+        evaluation = of(member(), logits=two(np.minimum(np.concatenate([right, answers], axis=1), -1e-3)), wrong=wrong)
+        read.append(effect(truth_ratio, evaluation).value[0].mean())
+        near.append(np.nanmean(truth_ratio.closeness(truth_ratio.log_ratio(evaluation.unlearned, wrong, wrong[:, :0]))))
     assert abs(near[0] - near[1]) < 0.1
     assert read[0] > 0.99 > 0.75 > read[1] > 0.25

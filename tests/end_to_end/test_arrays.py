@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from unlearning_audit import audit
 from unlearning_audit.evaluation.measuring import measure
-from unlearning_audit.evaluation.opening import case_of
+from unlearning_audit.evaluation.opening import evaluation_of
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
@@ -63,7 +63,7 @@ def test_three_lines_compute_a_number_of_the_report_anew(whole_audit, monkeypatc
     monkeypatch.chdir(whole_audit.folder)
     made = plan.make(reading.read(*reading.load(["audit.yaml"])))
     for case, node in zip(made.cases, made.nodes["metrics"].values(), strict=True):
-        of_node = case_of(node.settings, **node.inputs, scores=[node.outputs["scores"]])
+        of_node = evaluation_of(node.settings, **node.inputs, scores=[node.outputs["scores"]])
         numbers = measure(of_node, {"accuracy": node.settings["metrics"]["accuracy"]})
         values = [row.value for row in numbers.rows if row.metric == "accuracy"]
         kept = whole_audit.metrics.query(f"method == '{case.method}' and metric == 'accuracy'")["value"]
@@ -168,7 +168,7 @@ class Options(Settings):
 def test_a_metric_of_ones_own_stands_beside_the_others_and_an_attack_that_fails_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("metric.py").write_text(
-        f"{HEAD}def rows(case, options, rng):\n    return [row(estimate=stats.empty(n=options.n, note='none'))]\n"
+        f"{HEAD}def rows(evaluation, options, rng):\n    return [row(estimate=stats.empty(n=options.n, note='none'))]\n"
     )
     Path("attack.py").write_text(
         f"{HEAD}def score(logits, y, reference, options, rng):\n    raise ArithmeticError('never')\n"

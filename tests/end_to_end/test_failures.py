@@ -49,7 +49,11 @@ def build(options, shape, classes):
     import torch
     return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, classes), torch.nn.Linear(classes, classes))
 """
-PLUGINS = {"bad_attack": ATTACK, "bad_metric": "def rows(case, options, rng):\n    return None\n", "bad_model": MODEL}
+PLUGINS = {
+    "bad_attack": ATTACK,
+    "bad_metric": "def rows(evaluation, options, rng):\n    return None\n",
+    "bad_model": MODEL,
+}
 
 #: What a method does that changes nothing about the models: their logits are those of the originals.
 HARMLESS = {

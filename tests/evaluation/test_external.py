@@ -37,15 +37,15 @@ def test_scores_and_the_swap_test_are_those_of_the_workflow(workdir):
     whole = planned(attacks=ATTACKS)
     rows = run(whole, "mine")["mine"]
     node = next(node for node in whole.nodes["metrics"].values() if "mine" in node.name)
-    case = opening.imported(node.settings["populations"], node.inputs["populations"])
-    first, second = case.membership, case.others["shadow"].membership
+    evaluation = opening.imported(node.settings["populations"], node.inputs["populations"])
+    first, second = evaluation.membership, evaluation.others["shadow"].membership
     second = replace(second, shadow=~second.shadow, seed=second.seed + 8, block=second.block + 2)
     Membership.concatenate([first, second]).write("native/membership.npz")
-    case.data.write("native/data.npz")
-    others = {name: group.logits() for name, group in case.others.items()}
+    evaluation.data.write("native/data.npz")
+    others = {name: group.logits() for name, group in evaluation.others.items()}
     for name, parts in {"originals": (others["original"], others["shadow_original"]),
-                        "unlearned": (case.unlearned, others["shadow"])}.items():  # fmt: skip
-        Logits(np.concatenate(parts), case.data.index, case.data.y).write(f"native/{name}.npz")
+                        "unlearned": (evaluation.unlearned, others["shadow"])}.items():  # fmt: skip
+        Logits(np.concatenate(parts), evaluation.data.index, evaluation.data.y).write(f"native/{name}.npz")
     data, *lists = (f"native/{name}.npz" for name in ("data", "membership", "originals", "unlearned"))
     native = Evaluation(data, *([path] for path in lists), scores_file="scores.parquet")
     attacks = {name: {"name": name, "options": {}} for name in sorted(ATTACKS)}

@@ -14,9 +14,9 @@ MEMBER = pair()
 
 @pytest.mark.parametrize(("signal", "blamed"), [(np.nan, "signal 'luck' is NaN for samples that "), (1.0, "")])
 def test_scores_that_are_nan_are_blamed_on_a_signal_that_is(signal, blamed):
-    case = population(MEMBER)
-    case.__dict__["signal"] = lambda name, files, models, rows: np.full((len(MEMBER.seed), len(rows), 2), signal)
+    evaluation = population(MEMBER)
+    evaluation.__dict__["signal"] = lambda name, files, models, rows: np.full((len(MEMBER.seed), len(rows), 2), signal)
     attack = SimpleNamespace(NEEDS="luck", Options=dict, __file__="mine.py",
                              score=lambda *_, luck: (np.full(luck.shape[:2], np.nan), luck[..., 0] > 0))  # fmt: skip
     with pytest.raises(PluginError, match=rf"^{blamed}attack 'mine' \(trained\) "):
-        scoring.columns(case, "mine", "trained", attack, {"options": {}}, None, 0)
+        scoring.columns(evaluation, "mine", "trained", attack, {"options": {}}, None, 0)

@@ -36,16 +36,16 @@ def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, sc
     """Random logits in which forgotten samples are surer by ``trace``."""
     logits = np.random.default_rng(seed).normal(size=(*member.train.shape, 3))
     logits += trace * member.forget[..., None] * np.eye(3)[y]
-    case = Evaluation(
+    evaluation = Evaluation(
         "", [], [], ["own"], imported=True, scores_file=scores and "scores",
         others={name: Group(other, ["own"]) for name, other in (others or {}).items()},
     )  # fmt: skip
-    case.__dict__.update(
+    evaluation.__dict__.update(
         data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 0))), membership=member, unlearned=logits,
         scores=scores or {}, updates={}, failed_attacks={}, selection=None, published=None,
         answers=lambda files: Held(logits),
     )  # fmt: skip
-    return case
+    return evaluation
 
 
 def same_forget(models: int = 3, samples=(0, 1, 2)) -> Membership:
@@ -55,11 +55,11 @@ def same_forget(models: int = 3, samples=(0, 1, 2)) -> Membership:
     return replace(member, forget=forget, train=member.train | forget, heldout=member.heldout & ~forget)
 
 
-def parts(case: Evaluation, settings: dict) -> dict:
+def parts(evaluation: Evaluation, settings: dict) -> dict:
     """The effects of all metrics that are computed without being named."""
     together = {}
     for name in registry.defaults(registry.protocol("external").offers):
         module = registry.load("metrics", name)
         if hasattr(module, "effects") and "published" not in module.NEEDS:
-            together |= call.parts(module, case, settings)
-    return case.for_verdicts(together)
+            together |= call.parts(module, evaluation, settings)
+    return evaluation.for_verdicts(together)

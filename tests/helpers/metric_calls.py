@@ -5,32 +5,32 @@ from types import ModuleType
 from unlearning_audit.randomness.keyed import generator
 
 
-def with_settings(case, settings: dict):
+def with_settings(evaluation, settings: dict):
     """The case, with what a study says once."""
     if "adaptive_set" in settings:
-        case.sets = {"paper": settings.get("paper_set", []), "adaptive": settings["adaptive_set"]}
+        evaluation.sets = {"paper": settings.get("paper_set", []), "adaptive": settings["adaptive_set"]}
     if "bootstrap" in settings:
-        case.draws = settings["bootstrap"]
-    if case is not None:
-        case.seed = settings.get("seed", 0)
+        evaluation.draws = settings["bootstrap"]
+    if evaluation is not None:
+        evaluation.seed = settings.get("seed", 0)
         if "design" in settings:
-            case.design = settings["design"]
-    return case
+            evaluation.design = settings["design"]
+    return evaluation
 
 
-def prepared(metric: ModuleType, case, settings: dict):
+def prepared(metric: ModuleType, evaluation, settings: dict):
     """The options and the generator of a metric."""
     name = metric.__name__.rpartition(".")[2]
-    with_settings(case, settings)
+    with_settings(evaluation, settings)
     options = settings.get("metrics", {}).get(name, {})
     return metric.Options(**options), generator(settings.get("seed", 0), name)
 
 
-def rows(metric: ModuleType, case, settings: dict):
-    options, rng = prepared(metric, case, settings)
-    return metric.rows(case, options, rng)
+def rows(metric: ModuleType, evaluation, settings: dict):
+    options, rng = prepared(metric, evaluation, settings)
+    return metric.rows(evaluation, options, rng)
 
 
-def parts(metric: ModuleType, case, settings: dict):
-    options, _ = prepared(metric, case, settings)
-    return metric.effects(case, options)
+def parts(metric: ModuleType, evaluation, settings: dict):
+    options, _ = prepared(metric, evaluation, settings)
+    return metric.effects(evaluation, options)

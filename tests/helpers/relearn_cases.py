@@ -31,7 +31,7 @@ def store(path, member, chance, seed=0, shift=0.0):
     return str(path)
 
 
-def case(tmp_path, member, relearned, compared) -> Evaluation:
+def evaluation(tmp_path, member, relearned, compared) -> Evaluation:
     """A case of models whose originals are right about all samples."""
     data().write(tmp_path / "data.npz")
     member.write(tmp_path / "splits.npz")

@@ -72,7 +72,7 @@ class Folder:
             files.append(str(folder / "logits.npz"))
         return files
 
-    def case(self, original: list[str], unlearned: list[str], *references: list[str]) -> Evaluation:
+    def evaluation(self, original: list[str], unlearned: list[str], *references: list[str]) -> Evaluation:
         """A method's case; ``references`` are retrained models and their control."""
         splits = [str(self.path / f"splits{i}.npz") for i in range(len(self.parts))]
         retrained, control = [*references, None, None][:2]

@@ -47,7 +47,7 @@ def membership() -> Membership:
     )  # fmt: skip
 
 
-def case() -> Populations:
+def evaluation() -> Populations:
     """Samples 10 and 11 are the test part; rows 12 to 35 are two wrong answers of each, of which sample 1 has none and
     sample 3 only one."""
     rng, readings, logits = np.random.default_rng(5), {}, {}
@@ -77,18 +77,18 @@ def by_name(rows) -> dict[tuple[str, str], dict]:
     return table
 
 
-def samples_of(case, role: str, model: int) -> np.ndarray:
-    member = case.membership
+def samples_of(evaluation, role: str, model: int) -> np.ndarray:
+    member = evaluation.membership
     masks = {"forget": member.forget, "heldout": member.heldout, "retain": member.train & ~member.forget}
-    return np.flatnonzero(case.data.part == 1 if role == "test" else masks[role][model])
+    return np.flatnonzero(evaluation.data.part == 1 if role == "test" else masks[role][model])
 
 
-def check(case, rows: dict, metric: str, value: np.ndarray, roles: tuple[str, ...]) -> None:
+def check(evaluation, rows: dict, metric: str, value: np.ndarray, roles: tuple[str, ...]) -> None:
     """Every row of a metric is the mean over models of means of ``value`` [models, rows], NaN left out."""
     settings = {";".join(filter(None, (pair, f"role={role}"))): (pair, role) for pair in PAIRS for role in roles}
     assert {setting for name, setting in rows if name == metric} == set(settings)
     for setting, (pair, role) in settings.items():
-        samples = {m: [i for i in samples_of(case, role, m) if not np.isnan(value[m, i])] for m in PAIRS[pair]}
+        samples = {m: [i for i in samples_of(evaluation, role, m) if not np.isnan(value[m, i])] for m in PAIRS[pair]}
         row = rows[metric, setting]
         assert row.value == pytest.approx(np.mean([value[m, i].mean() for m, i in samples.items()]), abs=1e-9)
         assert row.n == len(set().union(*samples.values()))

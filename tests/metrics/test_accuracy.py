@@ -25,14 +25,14 @@ def values(guess=GUESS, retrained=None, y=Y, retain=RETAIN, forget=FORGET, heldo
     nothing, count = np.zeros(len(guess), int), np.arange(len(guess))
     member = Membership(retain | forget, forget, heldout, count, split=count, block=nothing, shadow=nothing > 0)
     answers = {"own": guess, "retrained": retrained}
-    case = SimpleNamespace(
+    evaluation = SimpleNamespace(
         membership=member, target=~member.shadow, labels=y, labels_of=lambda models: y, imported=False,
         data=SimpleNamespace(part=(np.arange(len(clean)) >= test) * 1, y_clean=clean), unlearned_files=["own"],
         compared_files=None if retrained is None else ["retrained"],
         answers=lambda files: Held(np.eye(4, dtype=np.float32)[answers[files[0]]]),
     )  # fmt: skip
     table = {}
-    for row in accuracy.rows(case, accuracy.Options(), None):
+    for row in accuracy.rows(evaluation, accuracy.Options(), None):
         assert -1 <= row.ci_low <= row.value <= row.ci_high <= 1
         table.setdefault(row.metric, {})[row.role] = row
     return table

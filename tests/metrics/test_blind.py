@@ -101,8 +101,8 @@ def case_rows(models: int, apart: int, text: bool = False, half: int = 20) -> di
     member = Membership(forget, forget, ~forget, count, split=0 * count, block=count, shadow=count == models)
     x = np.stack([y, 2 + odd], axis=1)
     x = x.astype(np.int32) if text else (x[:, :, None] * 85).astype(np.uint8)
-    case = SimpleNamespace(membership=member, target=~member.shadow, data=SimpleNamespace(x=x, y=y))
-    rows = call.rows(blind, case, {"metrics": {"blind": {"shuffles": 100}}, "seed": 0})
+    evaluation = SimpleNamespace(membership=member, target=~member.shadow, data=SimpleNamespace(x=x, y=y))
+    rows = call.rows(blind, evaluation, {"metrics": {"blind": {"shuffles": 100}}, "seed": 0})
     return {row.metric: row for row in rows}
 
 

@@ -14,7 +14,7 @@ from held_answers import Held
 Y = np.arange(60) % 3
 
 
-def case(models=3, seed=0):
+def evaluation(models=3, seed=0):
     """Classes 0 and 1 swapped on half of their samples, differently in each model; class 2 is left alone. A shadow
     model comes first. The labels of the clean data are wrong everywhere, which is no part of the test."""
     rng, count = np.random.default_rng(seed), np.arange(models + 1)
@@ -48,7 +48,7 @@ def score(example, guess):
 
 
 def test_the_score_is_the_mean_over_models_of_the_share_of_confusions_that_are_gone():
-    example = case()
+    example = evaluation()
     forget, trained = example.membership.forget, example.trained
     remembers, forgot = score(example, trained), score(example, np.tile(Y, (4, 1)))
     assert (remembers.value, forgot.value) == (0, 1)
@@ -62,12 +62,12 @@ def test_the_score_is_the_mean_over_models_of_the_share_of_confusions_that_are_g
 
 
 def test_a_diverged_model_remembers_nothing_and_one_model_has_a_note():
-    row = score(case(models=1), np.full((2, 60), -1))
+    row = score(evaluation(models=1), np.full((2, 60), -1))
     assert (row.value, row.note) == (1, crossed.ONE_MODEL)
 
 
 def test_samples_trained_with_their_true_label_are_no_confusion():
-    example = case()
+    example = evaluation()
     example.labels_of = lambda models: Y
     with pytest.raises(ValueError, match="forget holds samples trained with their true label"):
         score(example, example.trained)

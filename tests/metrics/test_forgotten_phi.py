@@ -35,9 +35,9 @@ def audited(same_labels=False, heldout=True):
 
 
 def test_it_is_the_mean_over_two_forgotten_samples_at_least():
-    case = population(same_forget(3, (0, 1)))
-    (row,) = forgotten_phi.rows(case, forgotten_phi.Options(), None)
-    assert row.value == pytest.approx(phi(logits=case.unlearned, y=Y)[:, :2].mean())
+    evaluation = population(same_forget(3, (0, 1)))
+    (row,) = forgotten_phi.rows(evaluation, forgotten_phi.Options(), None)
+    assert row.value == pytest.approx(phi(logits=evaluation.unlearned, y=Y)[:, :2].mean())
     with pytest.raises(ValueError, match="fewer than two forgotten samples"):
         forgotten_phi.rows(population(same_forget(3, (0,))), forgotten_phi.Options(), None)
 

@@ -87,7 +87,7 @@ def test_what_cannot_be_said_is_empty_with_the_reason():
     assert (same.value, np.isnan(same.ci_low), same.note) == (1, True, "without one model nothing differs: no interval")
 
 
-def case(logits, *, forget, first=ALL, stems=ALL):
+def evaluation(logits, *, forget, first=ALL, stems=ALL):
     """A case of models that all forget the samples ``forget``; ``logits``: mine, of retrained models, of originals."""
     return SimpleNamespace(
         unlearned_files=["mine"], compared_files=["retrain"], originals=["original"],
@@ -103,7 +103,7 @@ def world(seed, samples=6):
 
 def test_a_case_is_read_on_what_it_forgets_alone():
     logits, forget = world(8, samples=8), np.arange(8) < 4
-    example = case(logits, forget=forget)
+    example = evaluation(logits, forget=forget)
     expected = [row.value for row in call.rows(metric, example, {})]
     for name in ("mine", "original"):
         logits[name][:, ~forget] += 50.0  # what is kept says nothing
@@ -119,7 +119,7 @@ def test_a_case_is_held_against_its_retrained_models_and_its_originals(shift, ne
     logits = world(9)
     for name, trace in (("mine", shift), ("original", 4.0)):
         logits[name][..., 0] += trace
-    value = {row.metric: row.value for row in call.rows(metric, case(logits, forget=np.ones(6, bool)), {})}
+    value = {row.metric: row.value for row in call.rows(metric, evaluation(logits, forget=np.ones(6, bool)), {})}
     assert value["kernel_nearer"] * nearer > 0.8
     assert (value["kernel_p"] < 0.01) == (nearer < 0)
 
@@ -128,5 +128,5 @@ def test_a_case_is_held_against_its_retrained_models_and_its_originals(shift, ne
 def test_a_case_reads_each_original_once_and_a_single_one_as_it_is(first, distinct):
     logits, stems = world(12), np.repeat(np.arange(len(first)), 12 // len(first))
     logits["original"] = logits["original"][first][stems]
-    example = case(logits, forget=np.ones(6, bool), first=first, stems=stems)
+    example = evaluation(logits, forget=np.ones(6, bool), first=first, stems=stems)
     assert [row.n for row in call.rows(metric, example, {})] == [distinct] * 3

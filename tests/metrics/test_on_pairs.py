@@ -128,7 +128,7 @@ def test_a_known_shift_gives_the_auc_of_two_gaussians():
 
 def test_retraining_reads_half_and_doing_nothing_what_was_learned(folder):
     retrain, none = (
-        call.rows(ruli_on_pairs, folder.case(folder.original, files, folder.retrained, folder.control), SETTINGS)
+        call.rows(ruli_on_pairs, folder.evaluation(folder.original, files, folder.retrained, folder.control), SETTINGS)
         for files in (folder.retrained, folder.original)
     )
     for attack, name in ruli_on_pairs.TESTS:
@@ -155,12 +155,12 @@ def test_the_least_number_of_models_that_is_declared_is_the_least_that_can_be_sc
     for number in (least, least - 1):
         files = Folder(tmp_path / str(number), memberships(1, models_per_split=number))
         retrain = files.add("retrained", retrained)
-        case = files.case(files.add("original", trained), retrain, retrain, files.add("control", retrained))
+        evaluation = files.evaluation(files.add("original", trained), retrain, retrain, files.add("control", retrained))
         if number == least:
-            assert any(np.isfinite(row.value) for row in call.rows(metric, case, {}))
+            assert any(np.isfinite(row.value) for row in call.rows(metric, evaluation, {}))
         else:
             with pytest.raises(ValueError, match=refused):
-                call.rows(metric, case, {})
+                call.rows(metric, evaluation, {})
 
 
 # ---------------------------------------------------------------- competition
@@ -235,7 +235,7 @@ def logits(phi: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(np.eye(2)[y] > 0, phi[..., None], 0.0)
 
 
-def case(*, control=True, test=True, method="own"):
+def evaluation(*, control=True, test=True, method="own"):
     """A shadow model, then one pair: two models forget samples 0 to 3, two 4 to 7; 8 and 9 are kept, 10 to 13 tested.
 
     Unlearned models tell two of each four apart from retrained ones; retrained ones of the other split and the control
@@ -267,10 +267,10 @@ def read(example: SimpleNamespace, split: int = 0) -> Split:
 
 
 def test_accuracies_are_those_of_a_split_and_of_models_retrained_for_it():
-    result = read(case())
+    result = read(evaluation())
     assert (result.block, result.retain, result.test) == (0, [0.5, 1], [0.5, 0.75])
-    assert read(case(), 1).retain == [1, 1]
-    assert math.isnan(read(case(test=False)).test[0])
+    assert read(evaluation(), 1).retain == [1, 1]
+    assert math.isnan(read(evaluation(test=False)).test[0])
     assert result.h.tolist() == [0, 0, 0, 0], "two models on a side have no bins: ⌈ln 1⌉ = 0"
 
 
@@ -292,12 +292,12 @@ def more(example: SimpleNamespace) -> SimpleNamespace:
 )
 def test_points_and_their_null(method, control, h, null):
     for split in (0, 1):
-        result = read(more(case(method=method, control=control)), split)
+        result = read(more(evaluation(method=method, control=control)), split)
         np.testing.assert_array_equal([result.h, result.null], [h, null])
 
 
 def test_rows_of_a_case_say_how_many_models_were_compared():
-    rows = {row.metric: row for row in call.rows(competition_on_pairs, more(case()), {})}
+    rows = {row.metric: row for row in call.rows(competition_on_pairs, more(evaluation()), {})}
     assert {name: row.value for name, row in rows.items()} == pytest.approx({
         "forgetting_quality": 0.5, "forgetting_quality_null": 0.75, "forgetting_quality_over_null": 0.5 / 0.75,
         "score": 0.5 * 0.75 * (0.5 / 0.75),
@@ -351,7 +351,7 @@ def test_accuracies_count_as_the_ratio_of_their_means():
 def test_a_gap_is_that_of_its_own_pair(folder):
     """Retrained models guess on forgotten samples, right half of the time; models of pair b know all if b is odd."""
     odd = folder.add("odd", lambda m: np.where(m.retain | (m.forget & (m.block % 2 == 1)[:, None]), 40.0, UNSEEN))
-    rows = call.rows(accuracy_on_pairs, folder.case(folder.original, odd, folder.retrained), SETTINGS)
+    rows = call.rows(accuracy_on_pairs, folder.evaluation(folder.original, odd, folder.retrained), SETTINGS)
     for block in range(PAIRS):
         row = only_row(rows, "accuracy_gap", f"pair={block};role=forget")
         assert holds(row, -0.5 if block % 2 else 0.0)
@@ -366,8 +366,8 @@ def test_a_split_counts_once_by_the_median_of_its_models():
     member = Membership.concatenate(memberships())
     iota, first = 1.0 / (member.block + 1), np.flatnonzero(~member.shadow)[::MODELS]
     iota[first] = np.where(member.block[first] > 0, 1e-3, 1e3)
-    case = SimpleNamespace(membership=member, gradients=(np.tile(iota[:, None], (1, 9)), iota / 4))
-    rows = call.rows(efficacy_on_pairs, case, SETTINGS)
+    evaluation = SimpleNamespace(membership=member, gradients=(np.tile(iota[:, None], (1, 9)), iota / 4))
+    rows = call.rows(efficacy_on_pairs, evaluation, SETTINGS)
     for block in range(PAIRS):
         row = only_row(rows, "efficacy_median", f"pair={block}")
         assert (row.value, row.n) == (pytest.approx(block + 1), 2)

@@ -83,12 +83,12 @@ def test_canaries_are_told_as_a_closed_form_says_and_retrained_ones_are_not(tmp_
     """phi of a seen and of an unseen sample differ by 3, with variance 2 in one model."""
     files = Folder(tmp_path, canaries(models=8, pairs=100))
     original, unlearned = files.add("original", trained), files.add("retrained", retrained)
-    rows = call.rows(one_run, files.case(original, unlearned), {**SETTINGS, "adaptive_set": []})
+    rows = call.rows(one_run, files.evaluation(original, unlearned), {**SETTINGS, "adaptive_set": []})
     share = only_row(rows, "right_guesses")
     assert (share.n, share.ci_low <= 0.5 <= share.ci_high) == (800, True)
     assert min(only_row(rows, "one_run_p", setting=f"model={m}").value for m in range(8)) > 0.05 / 8
     assert only_row(rows, "epsilon_request").value == only_row(rows, "epsilon_record").value == 0.0
-    rows = call.rows(one_run, files.case(original, original), {**SETTINGS, "adaptive_set": []})
+    rows = call.rows(one_run, files.evaluation(original, original), {**SETTINGS, "adaptive_set": []})
     assert abs(only_row(rows, "right_guesses").value - ndtr(3 / np.sqrt(2))) < 4 * np.sqrt(0.0167 / 800)
     assert {row.attack for row in rows} == {"phi", "phi_two_sided", "phi_likelihood_ratio"}
 
@@ -97,8 +97,8 @@ def test_canaries_are_told_as_a_closed_form_says_and_retrained_ones_are_not(tmp_
 
 
 def test_epsilon_is_that_of_a_single_model_and_delta_for_a_single_model(folder):
-    case = folder.case(folder.original, folder.original)
-    rows = call.rows(one_run, case, SETTINGS)
+    evaluation = folder.evaluation(folder.original, folder.original)
+    rows = call.rows(one_run, evaluation, SETTINGS)
     # All 120 pairs right: divided by the 12 models that contributed, and for a record by the six that share its coin.
     low = 0.05 ** (1 / 120)
     whole = {
@@ -112,13 +112,13 @@ def test_epsilon_is_that_of_a_single_model_and_delta_for_a_single_model(folder):
     assert only_row(rows, "epsilon_request", setting="model=0").value == pytest.approx(np.log(0.05 / tail))
     assert (share.n, only_row(rows, "one_run_p", setting="model=0").value) == (60, pytest.approx(tail))
 
-    rows = call.rows(one_run, case, {**SETTINGS, "metrics": {"one_run": {"delta": 0.01}}})
+    rows = call.rows(one_run, evaluation, {**SETTINGS, "metrics": {"one_run": {"delta": 0.01}}})
     assert only_row(rows, "epsilon_request").note.endswith("counts of several models give no bound for δ above 0")
     record = only_row(rows, "epsilon_record")
     assert (record.note.endswith("guess together give no bound for δ above 0"), np.isnan(record.value)) == (True, True)
     assert only_row(rows, "epsilon_record", setting="model=0").value > 0
     assert only_row(rows, "epsilon_request", setting="model=0").value == pytest.approx(np.log(0.04 / tail))
-    rows = call.rows(one_run, case, {**SETTINGS, "metrics": {"one_run": {"delta": 0.05}}})
+    rows = call.rows(one_run, evaluation, {**SETTINGS, "metrics": {"one_run": {"delta": 0.05}}})
     assert "δ is too large for" in only_row(rows, "epsilon_request", setting="model=0").note
 
 
@@ -127,23 +127,23 @@ def test_epsilon_is_that_of_a_single_model_and_delta_for_a_single_model(folder):
 
 def scored(folder, **attacks):
     """A case with scores of attacks: name → function of phi [target models, samples] and membership."""
-    case = folder.case(folder.original, folder.retrained)
-    member = case.membership[case.target]
-    phi = case.answers(case.unlearned_files).phi(case.labels, case.target)
+    evaluation = folder.evaluation(folder.original, folder.retrained)
+    member = evaluation.membership[evaluation.target]
+    phi = evaluation.answers(evaluation.unlearned_files).phi(evaluation.labels, evaluation.target)
     scores = {(name, "trained"): of(phi, member) for name, of in attacks.items()}
     asked = member.forget | member.heldout
-    case.__dict__["scores"] = {key: (np.where(asked, score, np.nan), score > 0) for key, score in scores.items()}
-    return case
+    evaluation.__dict__["scores"] = {key: (np.where(asked, score, np.nan), score > 0) for key, score in scores.items()}
+    return evaluation
 
 
 def test_what_is_less_familiar_is_found_in_both_directions_and_pays_for_it(folder):
-    case = scored(
+    evaluation = scored(
         folder,
         confidence=lambda phi, _: phi,
         correctness=lambda phi, member: phi - 2.0 * member.forget,
         random=lambda phi, member: 9.0 * member.forget,
     )  # fmt: skip
-    rows = call.rows(one_run, case, SETTINGS)
+    rows = call.rows(one_run, evaluation, SETTINGS)
     share = only_row(rows, "right_guesses", "correctness/trained")
     assert share.value < 0.1
     assert only_row(rows, "one_run_p", "correctness/trained").value > 0.99
@@ -173,7 +173,7 @@ def test_traces_of_either_direction_and_another_spread_are_found(tmp_path, shift
         "audited",
         lambda member: member.forget * (shift + (spread - 1) * rng.standard_normal(member.train.shape)) + UNSEEN,
     )
-    rows = call.rows(one_run, files.case(path, path), SETTINGS)
+    rows = call.rows(one_run, files.evaluation(path, path), SETTINGS)
     assert only_row(rows, "one_run_p", found, "model=0").value < 0.01
     two_sided = only_row(rows, "one_run_p", "phi_two_sided")
     assert (two_sided.value < 0.01) == (found == "phi_two_sided")
@@ -195,15 +195,15 @@ def test_two_pairs_in_each_half_are_the_fewest_that_teach(pairs, learned):
 def test_a_verdict_rests_on_canaries_alone_and_on_phi_without_attacks(tmp_path):
     files = Folder(tmp_path, canaries(models=1, pairs=40))
     original = files.add("original", trained)
-    case = call.with_settings(files.case(original, original), SETTINGS)
-    (name,) = parts = one_run.effects(case, one_run.Options())
+    evaluation = call.with_settings(files.evaluation(original, original), SETTINGS)
+    (name,) = parts = one_run.effects(evaluation, one_run.Options())
     assert (name, parts[name].rule.ideal, parts[name].rule.chance) == ("right_guesses", 0.5, "samples")
-    rows = call.rows(one_run, case, SETTINGS)
+    rows = call.rows(one_run, evaluation, SETTINGS)
     assert parts[name].value[0, 0] == only_row(rows, "right_guesses").value
     assert parts[name].p[0] == only_row(rows, "one_run_p", "phi_two_sided").value
-    assert swap.effects(case, swap.Options()) == {}
-    case.__dict__["membership"] = replace(case.membership, pair=None)
-    assert one_run.effects(case, one_run.Options()) == {}
+    assert swap.effects(evaluation, swap.Options()) == {}
+    evaluation.__dict__["membership"] = replace(evaluation.membership, pair=None)
+    assert one_run.effects(evaluation, one_run.Options()) == {}
 
 
 def test_a_p_below_what_a_float_holds_is_adjusted_like_any_other():

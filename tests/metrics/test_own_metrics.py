@@ -22,14 +22,14 @@ QUANTITIES = (Quantity(""), Quantity("draw"))
 class Options(Settings):
     shift: float = 0.0
 
-def rows(case, options, rng):
-    values = case.targets.phi.mean(axis=1) + options.shift
+def rows(evaluation, options, rng):
+    values = evaluation.targets.phi.mean(axis=1) + options.shift
     draw = stats.empty(n=0, note=str(rng.random()))
     return [row(estimate=stats.mean_interval(values=values)), row(metric="draw", estimate=draw)]
 
-def effects(case, options):
+def effects(evaluation, options):
     rule = DecisionRule(1, "0.5", ideal=0.0)
-    return {"": single(value=case.targets.phi.mean(axis=1), unit=case.targets.block, rule=rule)}
+    return {"": single(value=evaluation.targets.phi.mean(axis=1), unit=evaluation.targets.block, rule=rule)}
 """
 
 
@@ -78,11 +78,7 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
         ("DecisionRule(1,", "DecisionRule(2,", "effects: mine: field 'direction' is 2, but must be one of 1, -1"),
         ('row(metric="draw"', 'row(metric="q"', "mine.py: rows may not be called 'q', a name of the library's own"),
         ('row(metric="draw"', 'row(metric="new"', "mine.py: rows are called 'new', but QUANTITIES declares"),
-        (
-            "options.shift",
-            "options.shaft",
-            "mine.py line 15, in rows: AttributeError: 'Options' object has no attribut",
-        ),
+        ("options.shift", "options.shaft", "mine.py line 15, in rows: AttributeError: 'Options' object has no attr"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_and_no_number(tmp_path, old, new, sentence):
@@ -109,6 +105,6 @@ def test_names_stand_before_quantities_only_where_the_file_is_called_otherwise()
 
 def test_a_file_without_options_and_labels_has_none(tmp_path):
     path = tmp_path / "least.py"
-    path.write_text("def rows(case, options, rng):\n    return []\n")
+    path.write_text("def rows(evaluation, options, rng):\n    return []\n")
     assert registry.options("metrics", "least", str(path)).model_fields == {}
     assert [quantity.name for quantity in registry.quantities("least", str(path), "mine")] == ["mine"]

@@ -28,7 +28,7 @@ def members(forget, block=None) -> Membership:
     return Membership(forget, forget, ~forget, np.arange(len(forget)), nothing, block, nothing > 0)
 
 
-def case_of(samples: int, subject=None):
+def evaluation_of(samples: int, subject=None):
     return SimpleNamespace(data=SimpleNamespace(index=np.arange(samples), y=np.zeros(samples, int), subject=subject))
 
 
@@ -40,14 +40,14 @@ def test_the_attack_of_a_pair_is_chosen_in_other_pairs():
 def test_models_that_forgot_nothing_are_recognised_and_retrained_ones_are_not(tmp_path):
     folder = Folder(tmp_path, swapped_pairs())
     original, anew = folder.add("original", trained), folder.add("retrained", retrained)
-    whole, *pairs = records.rows(folder.case(original, original), records.Options(), None)
+    whole, *pairs = records.rows(folder.evaluation(original, original), records.Options(), None)
     assert whole.value > 0.5
     assert [row.pair for row in pairs] == [0, 1]
     assert whole.n == sum(row.n for row in pairs)
     assert whole.note.startswith(f"{round(whole.value * whole.n)} of {whole.n}; in such lists at most 10% are false")
     assert "samples" in whole.note
     assert not any("false" in row.note for row in pairs), "a part of a list has no rate of its own"
-    none, *pairs = records.rows(folder.case(original, anew), records.Options(), None)
+    none, *pairs = records.rows(folder.evaluation(original, anew), records.Options(), None)
     assert none.value < 0.05
     assert sum(row.value > 0 for row in pairs) <= 1
 
@@ -56,9 +56,9 @@ def test_attacks_that_read_every_sample_of_both_sides_may_speak_and_the_control_
     forget, heldout = np.array([[True, False, False]]), np.array([[False, True, False]])
     whole, partly = np.array([[0.1, 0.2, np.nan]]), np.array([[np.nan, 0.2, 0.3]])
     named = {("confidence", ""): whole, ("random", ""): whole, ("shadow", "seen"): whole, ("kde", ""): partly}
-    case = SimpleNamespace(scores={key: (score, None) for key, score in named.items()})
+    evaluation = SimpleNamespace(scores={key: (score, None) for key, score in named.items()})
     member = SimpleNamespace(forget=forget, heldout=heldout)
-    assert list(records.usable(case, whole, member)) == ["phi", "confidence", "shadow/seen"]
+    assert list(records.usable(evaluation, whole, member)) == ["phi", "confidence", "shadow/seen"]
 
 
 @pytest.mark.parametrize(("pairs", "attack"), [(1, "phi"), (2, "confidence turned round")])
@@ -67,7 +67,7 @@ def test_the_attack_and_its_direction_are_chosen_in_other_splits(pairs, attack):
     forget, rng = np.tile(np.arange(60) < 10, (pairs, 1)), np.random.default_rng(9)
     phi, confidence = (rng.random((pairs, 60)) + strength * forget for strength in (2 * (pairs == 1), -2))
     scores = {"phi": phi, "confidence": confidence}
-    lines, _ = records.against_heldout(case_of(60), members(forget), scores, rate=0.1)
+    lines, _ = records.against_heldout(evaluation_of(60), members(forget), scores, rate=0.1)
     assert [line["attack"] for line in lines] == [attack] * 10 * pairs
     assert all(line["recognised"] for line in lines)
 
@@ -75,12 +75,12 @@ def test_the_attack_and_its_direction_are_chosen_in_other_splits(pairs, attack):
 def test_a_list_of_many_splits_is_false_as_seldom_as_that_of_one():
     """Retrained models whose splits toss coins of their own: a list for each would be false in two audits of three."""
     audits, splits, samples, listed = 400, 8, 210, 0
-    case = case_of(samples, np.arange(samples) // 2)
+    evaluation = evaluation_of(samples, np.arange(samples) // 2)
     for seed in range(audits):
         rng = np.random.default_rng(seed)
         forget = np.stack([rng.permutation(samples) < 10 for _ in range(splits)])
         scores = {"phi": rng.standard_normal((splits, samples))}
-        lines, _ = records.against_heldout(case, members(forget), scores, 0.1)
+        lines, _ = records.against_heldout(evaluation, members(forget), scores, 0.1)
         listed += any(line["recognised"] or line["person_recognised"] for line in lines)
     assert listed <= 0.2 * audits  # of two lists, of samples and of people, each at most a tenth
 
@@ -116,7 +116,7 @@ def test_models_that_forgot_a_part_of_a_set_did_not_forget_it():
     forget = np.array([[1, 1, 0, 0], [1, 0, 0, 0]], bool)
     phi, others = np.array([[3.0, 5.0, 0.0, 0.0], [7.0, 0.0, 0.0, 0.0]]), np.random.default_rng(0).normal(size=(6, 4))
     how = {"retrained": others, "training": np.zeros((6, 4), bool), "rate": 0.1}
-    lines = records.against_retrained(case_of(4), members(forget), phi, **how)
+    lines = records.against_retrained(evaluation_of(4), members(forget), phi, **how)
     assert {(line["sample"], line["models"], line["score"]) for line in lines} == {(0, 1, 3), (1, 1, 5), (0, 1, 7)}
 
 
@@ -130,7 +130,7 @@ def test_only_two_retrained_models_that_never_saw_the_forget_set_speak_for_it(ot
     noise = rng.standard_normal(200) + rng.standard_normal((2, 6, 200))
     phi, retrained_phi = noise[0] + 6, noise[1] + 6 * ~forget
     how = {"retrained": retrained_phi[others], "training": ~forget[others], "rate": 0.1}
-    lines = records.against_retrained(case_of(200), members(forget, np.zeros(6, int)), phi, **how)
+    lines = records.against_retrained(evaluation_of(200), members(forget, np.zeros(6, int)), phi, **how)
     assert {line["sample"] // 100 for line in lines} == halves
     assert not lines or np.mean([line["recognised"] for line in lines]) > 0.9
     assert {line["yardstick"] for line in lines} <= {"retrain"}
@@ -241,14 +241,14 @@ def test_the_surprise_of_tokens_is_a_mean_over_the_models_of_a_list():
     logp = np.array([[-9.0, -9], [-1, -2], [-3, -6], [-9, -9], [-9, -9]])
     reading_of = np.full((5, 2, 3, 4), np.nan)
     reading_of[:, 1, :2, LOGP] = logp
-    case = SimpleNamespace(
+    evaluation = SimpleNamespace(
         unlearned_files=["own"], target=np.array([False, True, True, True, True]),
         membership=SimpleNamespace(block=np.array([3, 3, 3, 3, 4]), split=np.array([1, 1, 1, 0, 1])),
         answers=lambda files: SimpleNamespace(of_signal=lambda name: SimpleNamespace(index=np.array([7, 8]))),
         signal=lambda name, files, models, samples: reading_of[models][:, samples - 7],
     )  # fmt: skip
-    surprise = _contents.surprise(case)
+    surprise = _contents.surprise(evaluation)
     assert surprise((3, 1), 8).tolist() == [2, 4]
     assert surprise((3, 1), 9) is None, "nobody read its tokens"
-    case.answers = lambda files: SimpleNamespace(of_signal=lambda name: None)
-    assert _contents.surprise(case)((3, 1), 8) is None
+    evaluation.answers = lambda files: SimpleNamespace(of_signal=lambda name: None)
+    assert _contents.surprise(evaluation)((3, 1), 8) is None

@@ -21,7 +21,7 @@ from unlearning_audit.training.stack import ModelStack
 
 import metric_calls as call
 import relearn_cases as cases
-from relearn_cases import case, linear, members, store
+from relearn_cases import evaluation, linear, members, store
 from row_places import about, only
 from ruli_cases import data
 
@@ -57,14 +57,14 @@ def rows_of(tmp_path, *, x=None, y=None, compared=True):
     y = np.array([0, 1, 0, 1, 0, 1, 0, 0]) if y is None else y
     logits = np.tile(np.eye(2)[y], (3, 1, 1))
     logits[:, 6] = np.eye(2)[1 - y[6]]
-    case = SimpleNamespace(
+    evaluation = SimpleNamespace(
         membership=member, target=target, originals=["original"], labels_of=lambda models: y,
         answers=lambda files: SimpleNamespace(of=lambda models, rows: logits[np.ix_(models, rows)]),
         data=SimpleNamespace(x=np.zeros((8, 2)) if x is None else x, y=y),
         relearned_files=[relearned(tmp_path / "own.npz", "own")],
         compared_relearned_files=[relearned(tmp_path / "other.npz", "other")] if compared else None,
     )  # fmt: skip
-    return {(row.metric, about(row)): row for row in relearn.rows(case, relearn.Options(), None)}
+    return {(row.metric, about(row)): row for row in relearn.rows(evaluation, relearn.Options(), None)}
 
 
 def test_rows_by_hand(tmp_path):
@@ -115,7 +115,7 @@ def test_a_verdict_may_rest_on_the_area(tmp_path):
         name: cases.store(tmp_path / f"{name}.npz", member, chance, seed, shift=2.0 * (name == "none"))
         for seed, (name, chance) in enumerate(chances.items())
     }
-    world = {name: cases.case(tmp_path, member, path, files["retrain"]) for name, path in files.items()}
+    world = {name: cases.evaluation(tmp_path, member, path, files["retrain"]) for name, path in files.items()}
     assert relearn.effects(world["none"], relearn.Options()) == {}
     none, retrain = (relearn.effects(entry, relearn.Options(decides=True))["relearn_area"] for entry in world.values())
     rows = call.rows(relearn, world["none"], {})
@@ -323,7 +323,10 @@ def write_rounded(path, member, chance, rounded, seed=0, shift=0.0):
 def test_rows_are_those_of_known_chances(tmp_path, member):
     audited = write_rounded(tmp_path / "own.npz", member, 0.3, [0.3, 0.8], 1, shift=1.0)
     reference = write_rounded(tmp_path / "other.npz", member, 0.3, [0.3, 0.3], 2)
-    rows = {(r.metric, r.rule, r.role): r for r in call.rows(quantised, case(tmp_path, member, audited, reference), {})}
+    rows = {
+        (r.metric, r.rule, r.role): r
+        for r in call.rows(quantised, evaluation(tmp_path, member, audited, reference), {})
+    }
     truth = {"quantised_gap": (0.0, 0.5), "quantised_return": (0.0, 0.5), "quantised_auc": (0.760, 0.760)}
     audited_samples = int((member.forget | member.heldout).any(axis=0).sum())
     for metric, numbers in truth.items():
@@ -332,7 +335,7 @@ def test_rows_are_those_of_known_chances(tmp_path, member):
             assert row.ci_low <= number <= row.ci_high < row.ci_low + 0.25, (metric, bits)
             assert row.n == audited_samples or metric != "quantised_auc"
     assert rows["quantised_accuracy", "4 bits", "forget"].value == pytest.approx(0.8, abs=0.06)
-    world = case(tmp_path, member, audited, reference)
+    world = evaluation(tmp_path, member, audited, reference)
     assert quantised.effects(world, quantised.Options()) == {}
     part = quantised.effects(world, quantised.Options(decides=True))["quantised"]
     assert part.names == ("8 bits", "4 bits")
@@ -350,10 +353,10 @@ def test_accuracy_on_the_test_part_is_told_where_its_samples_were_asked(tmp_path
         cases.STEPS, np.zeros(steps, np.float32), np.zeros(steps, bool), np.zeros(steps[::2], bool), index, BITS,
         np.zeros(shape, np.float32), right,
     ).write(tmp_path / "own.npz")  # fmt: skip
-    rows = call.rows(quantised, case(tmp_path, member, str(tmp_path / "own.npz"), None), {})
+    rows = call.rows(quantised, evaluation(tmp_path, member, str(tmp_path / "own.npz"), None), {})
     levels = {(row.rule, row.role): row.value for row in rows if row.metric == "quantised_accuracy"}
     assert levels == {(f"{bits} bits", role): role == "test" for bits in BITS for role in ("forget", "test")}
     assert "add retrain to the methods" in rows[0].note
     write_failure(tmp_path / "other.npz", "method", "it diverged")
     own, other = (str(tmp_path / f"{name}.npz") for name in ("own", "other"))
-    assert call.rows(quantised, case(tmp_path, member, own, other), {})[0].note == "it diverged"
+    assert call.rows(quantised, evaluation(tmp_path, member, own, other), {})[0].note == "it diverged"

@@ -53,13 +53,13 @@ class World:
         self.hidden[str(logits)] = str(path)
         return [str(logits)]
 
-    def case(self, unlearned, originals, retrained=None, control=None):
+    def evaluation(self, unlearned, originals, retrained=None, control=None):
         whole, splits = (str(self.folder / f"{name}.npz") for name in ("data", "splits"))
         references = {"retrained_files": retrained, "control_files": control, "hidden": self.hidden}
         return Evaluation(whole, [splits], originals, unlearned, **references)
 
     def rows(self, *files):
-        return {row.metric: row for row in representation.rows(self.case(*files), representation.Options(), None)}
+        return {row.metric: row for row in representation.rows(self.evaluation(*files), representation.Options(), None)}
 
 
 def near(rng, layers, correlation=CORRELATION):
@@ -100,7 +100,9 @@ def test_intervals_cover_likeness_and_gap(tmp_path, member):
     """Samples and models are drawn anew each time."""
     world, rng, hits, repeats = World(tmp_path, member), np.random.default_rng(2), np.zeros(2), 40
     for _ in range(repeats):
-        table = {row.metric: row for row in representation.compared(world.case(*populations(world, rng).values()))}
+        table = {
+            row.metric: row for row in representation.compared(world.evaluation(*populations(world, rng).values()))
+        }
         hits += [table[name].ci_low <= value <= table[name].ci_high for name, value in TRUTH.items()]
     assert (hits >= 0.9 * repeats).all(), hits
 

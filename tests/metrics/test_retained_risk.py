@@ -81,7 +81,7 @@ def test_a_case_is_read_on_its_target_models(tmp_path):
     files = Folder(tmp_path, swapped_pairs())
     original = files.add("original", trained)
     sharper = files.add("sharper", lambda member: np.where(member.retain, SEEN + 2.0, UNSEEN))
-    rows = {row.metric: row for row in call.rows(retained_risk, files.case(original, sharper), {})}
+    rows = {row.metric: row for row in call.rows(retained_risk, files.evaluation(original, sharper), {})}
     assert set(rows) == {"retained_auc", "retained_risk"}, "nothing is retrained here"
     assert rows["retained_risk"].value == pytest.approx(ndtr(5 / np.sqrt(2)) - ndtr(3 / np.sqrt(2)), abs=0.01)
     assert rows["retained_risk"].ci_low > 0

@@ -280,8 +280,8 @@ OPTIONS = protocol.Options(target_size=180, target_blocks=4, shadow_blocks=60)
 LEAK = 1.5
 
 
-def rows(case, **options) -> dict[tuple[str, str, str], dict]:
-    return {(r.attack, r.metric, about(r)): r for r in ruli.rows(case, ruli.Options(**options), None)}
+def rows(evaluation, **options) -> dict[tuple[str, str, str], dict]:
+    return {(r.attack, r.metric, about(r)): r for r in ruli.rows(evaluation, ruli.Options(**options), None)}
 
 
 def leaky(member: Membership) -> np.ndarray:
@@ -299,9 +299,9 @@ def plain(tmp_path_factory):
 
 def test_every_question_is_asked_of_its_own_models(plain):
     folder, files = plain
-    case = folder.case(files["original"], files["leaky"], files["retrain"], files["control"])
-    table = rows(case, density="gaussian")
-    for metric, part in ruli.effects(case, ruli.Options(density="gaussian")).items():
+    evaluation = folder.evaluation(files["original"], files["leaky"], files["retrain"], files["control"])
+    table = rows(evaluation, density="gaussian")
+    for metric, part in ruli.effects(evaluation, ruli.Options(density="gaussian")).items():
         assert part.value.mean() == pytest.approx(table["ruli", metric, ""].value, abs=1e-12)
         assert set(part.index) == set(np.flatnonzero(folder.parts[0].weight))
     distances = {"privacy": LEAK, "efficacy": LEAK, "trained": SEEN, "remained": SEEN}
@@ -330,12 +330,12 @@ def test_only_target_samples_are_asked_about(plain, tmp_path):
 
     files = {"original": folder.add("original", trained), "unlearned": folder.add("unlearned", gives_away_others)}
     files["retrain"] = folder.add("retrain", retrained)
-    table = rows(folder.case(files["original"], files["unlearned"], files["retrain"]))
+    table = rows(folder.evaluation(files["original"], files["unlearned"], files["retrain"]))
     assert table["ruli", "privacy_auc", ""].n == 120
     for name in ("privacy", "efficacy"):
         assert covers(table["ruli", f"{name}_auc", ""], 0.5, 0.15), name
     assert ("ruli", "privacy_auc", "target=vulnerable") not in table  # all of them are
-    assert blind_rows(folder.case(files["original"], files["unlearned"]))["blind_auc"].n == 100
+    assert blind_rows(folder.evaluation(files["original"], files["unlearned"]))["blind_auc"].n == 100
 
 
 def test_two_kinds_of_targets_are_read_apart(tmp_path):
@@ -351,7 +351,7 @@ def test_two_kinds_of_targets_are_read_apart(tmp_path):
         return np.where(member.forget & selection.vulnerable, 2.0, values)
 
     original, unlearned = folder.add("original", trained), folder.add("unlearned", forgets_the_protected_only)
-    table = rows(folder.case(original, unlearned, folder.add("retrain", retrained)), density="gaussian")
+    table = rows(folder.evaluation(original, unlearned, folder.add("retrain", retrained)), density="gaussian")
     assert covers(table["ruli", "privacy_auc", "target=vulnerable"], ndtr(math.sqrt(2)), 0.12)
     assert covers(table["ruli", "privacy_auc", "target=protected"], 0.5, 0.15)
     both = table["ruli", "privacy_auc", ""]
@@ -367,16 +367,16 @@ def test_two_kinds_of_targets_are_read_apart(tmp_path):
 
 def test_an_audit_needs_shadow_models(plain):
     folder, files = plain
-    case = folder.case(files["original"][:1], files["leaky"][:1], files["retrain"][:1])
-    case.splits = case.splits[:1]
+    evaluation = folder.evaluation(files["original"][:1], files["leaky"][:1], files["retrain"][:1])
+    evaluation.splits = evaluation.splits[:1]
     with pytest.raises(ValueError, match="there are no shadow models; draw them by protocol ruli"):
-        rows(case)
-    assert ruli.effects(case, ruli.Options()) == {}
+        rows(evaluation)
+    assert ruli.effects(evaluation, ruli.Options()) == {}
 
 
-def blind_rows(case, **options) -> dict[str, dict]:
+def blind_rows(evaluation, **options) -> dict[str, dict]:
     settings = {"metrics": {"blind": blind.Options(**options).model_dump(mode="json")}, "seed": 0}
-    return {r.metric: r for r in call.rows(blind, case, settings)}
+    return {r.metric: r for r in call.rows(blind, evaluation, settings)}
 
 
 def halves(tmp_path) -> Folder:
@@ -393,9 +393,9 @@ def test_a_selection_finds_what_was_planted_in_the_models_before_unlearning(tmp_
     planted = np.arange(SAMPLES) % 20 == 0  # 35, of which 5 belong to the test part
     folder = halves(tmp_path)
     original = folder.add("original", lambda member: np.where(member.train & planted, 10.0, 0.0))
-    case = folder.case(original, folder.add("unlearned", lambda member: np.zeros(member.train.shape)))
+    evaluation = folder.evaluation(original, folder.add("unlearned", lambda member: np.zeros(member.train.shape)))
     options = vulnerability.Options(bandwidth=1.0, fpr=0.01, band=0.1)
-    selection = vulnerability.select(case, options)
+    selection = vulnerability.select(evaluation, options)
     pool = data().part == 0
     np.testing.assert_array_equal(selection.vulnerable & planted, planted & pool)
     assert (selection.vulnerable & ~planted).sum() <= 5
@@ -405,7 +405,7 @@ def test_a_selection_finds_what_was_planted_in_the_models_before_unlearning(tmp_
         assert not verdict[~pool].any()
     assert selection.ratio[planted & pool].min() > selection.ratio[~planted].max() + 5
     # rows count the same verdicts
-    numbers = {r.metric: r for r in vulnerability.rows(case, options, None)}
+    numbers = {r.metric: r for r in vulnerability.rows(evaluation, options, None)}
     assert numbers["highly_memorized"].value == selection.vulnerable.sum()
     # 30 of 600 members are planted; the rate of the others is that of false alarms
     assert covers(numbers["lira_tpr_at_1pct_fpr"], 0.05 + 0.95 * 0.01, 0.1)

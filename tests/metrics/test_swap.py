@@ -64,8 +64,10 @@ def test_the_sets_of_adversaries():
     forms = ("trained", "unlearned")
     attacks = ("correctness", "confidence", "entropy", "modified_entropy", "shadow", "lira", "random")
     set_names = swap.ATTACK_SETS
-    case = SimpleNamespace(scores=dict.fromkeys(itertools.product(attacks, forms)), failed_attacks={}, sets=set_names)
-    sets, lost = swap.adversaries(case)
+    evaluation = SimpleNamespace(
+        scores=dict.fromkeys(itertools.product(attacks, forms)), failed_attacks={}, sets=set_names
+    )
+    sets, lost = swap.adversaries(evaluation)
     four = {"shadow", "correctness", "confidence", "modified_entropy"}
     assert {name: set(members) for name, members in sets.items()} == {
         "paper": {(name, "trained") for name in four},
@@ -73,8 +75,8 @@ def test_the_sets_of_adversaries():
         "extended": set(itertools.product(attacks[:-1], forms)),
     }
     assert not lost
-    case.failed_attacks["entropy"] = "it broke"
-    sets, lost = swap.adversaries(case)
+    evaluation.failed_attacks["entropy"] = "it broke"
+    sets, lost = swap.adversaries(evaluation)
     assert (list(sets), [row.attack for row in lost]) == (["paper"], ["adaptive", "extended"])
 
 
@@ -230,19 +232,22 @@ def test_the_direction_of_an_attack_is_that_of_its_ranks():
 
 
 def test_phi_needs_held_out_samples_of_every_model():
-    case = population(pair(), trace=-1.0)
-    rows = phi.rows(case, phi.Options(fpr=(0.25, 0.4)), None)
+    evaluation = population(pair(), trace=-1.0)
+    rows = phi.rows(evaluation, phi.Options(fpr=(0.25, 0.4)), None)
     assert [row.rate for row in rows] == [None, None, 0.25, 0.4]
-    confidence, member = stats.phi(logits=case.unlearned, y=Y), case.membership
+    confidence, member = stats.phi(logits=evaluation.unlearned, y=Y), evaluation.membership
     expected = np.mean([
         roc_auc_score(f[f | h], of[f | h]) for of, f, h in zip(confidence, member.forget, member.heldout, strict=True)
     ])  # fmt: skip
     assert [(row.metric, row.value, row.n) for row in rows[:2]] == [
         ("auc", pytest.approx(expected), 6), ("mia_score", pytest.approx(1 - expected), 6)
     ]  # fmt: skip
-    case.membership.heldout[1] = False
+    evaluation.membership.heldout[1] = False
     why = "a model has no heldout samples"
-    assert [(row.metric, row.note) for row in phi.rows(case, phi.Options(), None)] == [("auc", why), ("mia_score", why)]
+    assert [(row.metric, row.note) for row in phi.rows(evaluation, phi.Options(), None)] == [
+        ("auc", why),
+        ("mia_score", why),
+    ]
 
 
 def scored(member):

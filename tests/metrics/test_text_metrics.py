@@ -200,17 +200,17 @@ def test_the_worth_of_a_language_model_is_its_loss_on_what_it_keeps_and_on_the_t
     forget[:2, :5], forget[2:, 5:10] = True, True
     none = np.zeros(4, int)
     member = Membership(np.tile(~test, (4, 1)), forget, np.zeros_like(forget), np.arange(4), split, none, none > 0)
-    case = SimpleNamespace(
+    evaluation = SimpleNamespace(
         unlearned=logits, target=np.ones(4, bool), membership=member, data=SimpleNamespace(part=test.astype(np.uint8))
     )
-    parts, loss = utilities(case, forgotten=True), nll(logits)
-    assert list(utilities(case)) == ["nll_retain", "nll_test"]
+    parts, loss = utilities(evaluation, forgotten=True), nll(logits)
+    assert list(utilities(evaluation)) == ["nll_retain", "nll_test"]
     assert list(parts) == ["nll_retain", "nll_test", "nll_forget"]
     for part, rows in zip(parts.values(), (member.retain, np.tile(test, (4, 1)), forget), strict=True):
         np.testing.assert_allclose(part.value[0], [loss[m, rows[m]].mean() for m in range(4)])
         assert (part.rule.direction, part.rule.deciding) == ((-1, True) if rows is forget else (1, False))
         assert part.influence[0].sum(axis=1) == pytest.approx(0, abs=1e-12)
-    assert utilities(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=case.target)) == {}
+    assert utilities(SimpleNamespace(unlearned=np.zeros((4, 30, 10)), target=evaluation.target)) == {}
 
 
 TEXT = "the author of this book was born in a small town and wrote about cats and dogs ran running cat 7 élan"
@@ -227,7 +227,7 @@ def test_rouge_is_of_stemmed_words_in_their_order():
 
 
 @pytest.fixture
-def case(tmp_path):
+def evaluation(tmp_path):
     """20 samples of a prompt and six words each; three models that say the first 6, 3 and 0 of them, retrained 3."""
     tokenizer, rng = _tokens.trained([" ".join(WORDS)], 300), np.random.default_rng(0)
     plain_words = [w for w in WORDS if len(w) <= 4 and w.isascii() and w not in ("a", "7")]
@@ -260,20 +260,20 @@ def by_name(rows):
     return {(row.metric, row.role): row for row in rows}
 
 
-def test_rouge_of_models_that_say_a_known_part(case):
-    overlaps = _answers.overlap(case, case.generated_files)
+def test_rouge_of_models_that_say_a_known_part(evaluation):
+    overlaps = _answers.overlap(evaluation, evaluation.generated_files)
     assert np.nanmean(overlaps[..., 0], 1) == pytest.approx([1, 0.5, 0], abs=1e-9)
     assert np.isnan(overlaps).any(), "of what is kept only some is asked"
 
 
 @pytest.mark.parametrize("metric", [rouge, fluency])
-def test_without_a_tokenizer_no_answer_can_be_read(case, metric):
-    case.data.tokenizer = None
+def test_without_a_tokenizer_no_answer_can_be_read(evaluation, metric):
+    evaluation.data.tokenizer = None
     with pytest.raises(ValueError, match="hold no tokenizer"):
-        call.rows(metric, case, {})
+        call.rows(metric, evaluation, {})
 
 
-def test_gibberish_repeats_itself_or_has_words_of_no_text(case):
+def test_gibberish_repeats_itself_or_has_words_of_no_text(evaluation):
     halves = -(4 / 7 * np.log2(4 / 7) + 3 / 7 * np.log2(3 / 7))
     for said, judged in (
         ("", (0, 0)),
@@ -282,27 +282,29 @@ def test_gibberish_repeats_itself_or_has_words_of_no_text(case):
         ("abxy", (0, np.log2(3) / 3 + 2 / 3)), ("axyz", (1, np.log2(3) / 3 + 2 / 3)),
     ):  # fmt: skip
         assert fluency.judged(list(said), set("abcdefgh"), 0.5) == pytest.approx(judged)
-    rows = by_name(call.rows(fluency, case, {}))
+    rows = by_name(call.rows(fluency, evaluation, {}))
     # "xyz" follows the words that a model says: of the first model never, of the third always
     assert rows["gibberish", "forget"].value == rows["gibberish_gap", "forget"].value == pytest.approx(1 / 3)
     assert min(rows["fluency", role].value for role in ("forget", "test")) > 0
-    case.membership.heldout[1] = False
-    assert rows.keys() - by_name(call.rows(fluency, case, {})) == {("fluency", "heldout"), ("gibberish", "heldout"),
-                                                                   ("gibberish_gap", "heldout")}  # fmt: skip
+    evaluation.membership.heldout[1] = False
+    gone = {("fluency", "heldout"), ("gibberish", "heldout"), ("gibberish_gap", "heldout")}
+    assert rows.keys() - by_name(call.rows(fluency, evaluation, {})) == gone
 
 
-def test_the_best_of_sampled_answers_says_most(case, tmp_path):
+def test_the_best_of_sampled_answers_says_most(evaluation, tmp_path):
     """Of three answers, the last is that of the file of likeliest ones; the others say other words."""
-    likeliest = Generations.read(case.generated_files[0])
+    likeliest = Generations.read(evaluation.generated_files[0])
     wrong = np.where(likeliest.tokens < 0, -1, 0)
     Sampled(np.stack([wrong, wrong, likeliest.tokens], axis=2), likeliest.index).write(tmp_path / "sampled.npz")
     Sampled.empty().write(tmp_path / "shadows.npz")  # of a batch without a model of the defender
-    case.sampled_files = case.compared_sampled_files = [str(tmp_path / name) for name in ("shadows.npz", "sampled.npz")]
-    alone = np.nan_to_num(_answers.overlap(case, case.generated_files)[..., 0])
-    recall = _answers.recalls(case, case.sampled_files)
+    evaluation.sampled_files = evaluation.compared_sampled_files = [
+        str(tmp_path / name) for name in ("shadows.npz", "sampled.npz")
+    ]
+    alone = np.nan_to_num(_answers.overlap(evaluation, evaluation.generated_files)[..., 0])
+    recall = _answers.recalls(evaluation, evaluation.sampled_files)
     np.testing.assert_array_equal(np.nan_to_num(recall[..., 2]), alone)
     settings = {"metrics": {"rouge_at_k": {"samples": 3, "answers": [1, 3], "threshold": 0.9}}}
-    rows = {(row.metric, row.role, row.rule): row.value for row in call.rows(rouge_at_k, case, settings)}
+    rows = {(row.metric, row.role, row.rule): row.value for row in call.rows(rouge_at_k, evaluation, settings)}
     assert rows["rouge_at_k", "forget", "3 answers"] == pytest.approx(0.5, abs=1e-9)
     assert rows["leaked_at_k", "forget", "3 answers"] == pytest.approx(1 / 3)
     with pytest.raises(ValueError, match="answers: the best of 32 needs samples: 32 at least"):

@@ -25,7 +25,7 @@ def phi(rng, easy, *, trace, models=1):
     return easy + trace * (np.arange(len(easy)) < FORGET) + rng.standard_normal((models, len(easy)))
 
 
-def case_of(score, member) -> SimpleNamespace:
+def evaluation_of(score, member) -> SimpleNamespace:
     """A case with the scores of an attack on both models, and no other attack."""
     models, y = np.ones(len(member.seed), bool), np.zeros(score.shape[1], np.int64)
     return SimpleNamespace(
@@ -42,11 +42,11 @@ def population(rng, easy, before, *, models, trace) -> SimpleNamespace:
     y, after = np.zeros(len(easy), np.int64), logits_of(phi(rng, easy, trace=trace, models=models), y=0)
     reference, before = SimpleNamespace(signals={}), np.tile(before, (models, 1))
     score, _ = update.score(after, y, reference, update.Options(), rng, before=before)
-    return case_of(score, member)
+    return evaluation_of(score, member)
 
 
-def effects(case):
-    return swap.effects(case, swap.Options())
+def effects(evaluation):
+    return swap.effects(evaluation, swap.Options())
 
 
 def audit(seed, *, trace, models=3):
@@ -58,7 +58,7 @@ def audit(seed, *, trace, models=3):
         name: population(rng, easy, before, models=models, trace=left)
         for name, left in (("mine", trace), ("retrain", 0.0), ("retrain_control", 0.0))
     }
-    parts = {name: effects(case) for name, case in populations.items()}
+    parts = {name: effects(evaluation) for name, evaluation in populations.items()}
     rows = verdicts.compare(parts, {}, margins=MARGINS, draws=20, seed=seed).distances
     (row,) = [row for row in rows if row["method"] == "mine"]
     return row, {name: parts[name]["update_auc"].value.mean() for name in parts}
@@ -80,10 +80,10 @@ def test_areas_are_those_of_gaussians_and_difficulties_cancel():
 def test_scores_that_separate_all_samples_read_the_ends_of_what_can_be_read():
     member = population(np.random.default_rng(0), np.zeros(FORGET + HELDOUT), 0, models=2, trace=0).membership
     for sign, end in ((1, "highest"), (-1, "lowest")):
-        case = case_of(np.where(member.forget, sign, 0.0), member)
-        part = effects(case)["update_auc"]
+        evaluation = evaluation_of(np.where(member.forget, sign, 0.0), member)
+        part = effects(evaluation)["update_auc"]
         np.testing.assert_array_equal(part.value, getattr(part.rule, end))
-        (row,) = swap.update_rows(case, member)
+        (row,) = swap.update_rows(evaluation, member)
         assert (row.metric, row.attack, row.value) == ("update_auc", "update/both", getattr(part.rule, end))
         assert row.n == FORGET + HELDOUT
         assert row.note.endswith("retrained models are not at chance: compare with them")

@@ -16,7 +16,7 @@ class Options(Settings):
 
 """
 ATTACK = "def score(logits, y, reference, options, rng):\n    return logits[..., 0] * {factor}, logits[..., 0] > 0\n"
-METRIC = "def rows(case, options, rng):\n    return []\n"
+METRIC = "def rows(evaluation, options, rng):\n    return []\n"
 METHOD = "def unlearn(stack, forget, retain, options):\n    pass\n"
 READS = """
 from pathlib import Path

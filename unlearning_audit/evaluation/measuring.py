@@ -39,7 +39,7 @@ class Numbers:
 
 
 def measure(
-    case: Evaluation,
+    evaluation: Evaluation,
     metrics: Mapping[str, Mapping[str, Any]],
     *,
     files: Mapping[str, str] | None = None,
@@ -53,7 +53,7 @@ def measure(
 
     Parameters
     ----------
-    case
+    evaluation
         The models and the scores of attacks on them.
     metrics
         Name of a metric in the study → its ``name`` in the library and its ``options``.
@@ -67,17 +67,17 @@ def measure(
     Numbers
         Rows, effects and records of all metrics.
     """
-    files, terms, known, published = files or {}, terms or {}, known or {}, case.published
+    files, terms, known, published = files or {}, terms or {}, known or {}, evaluation.published
     try:
         if published is None:
-            case.require_answers()
+            evaluation.require_answers()
     except (FailedError, NotFiniteError) as error:
         return Numbers([Failure(getattr(error, "part", "diverged"), "", str(error))])
-    rows: list[Row | Failure] = [Failure("attack", name, error) for name, error in case.failed_attacks.items()]
-    refused, doubts = ("", []) if published else believed(case)
+    rows: list[Row | Failure] = [Failure("attack", name, error) for name, error in evaluation.failed_attacks.items()]
+    refused, doubts = ("", []) if published else believed(evaluation)
     if refused:
         rows = [Failure("method", "", refused)]
-    rows += [Row("remark", note=text) for text in case.sentences]
+    rows += [Row("remark", note=text) for text in evaluation.sentences]
     rows += [Row("doubt", note=text) for text in doubts]
     numbers = Numbers(rows)
     for key, entry in metrics.items() if not refused else ():
@@ -88,7 +88,9 @@ def measure(
         part, first, line = known.get(key), len(numbers.rows), len(numbers.records)
         if part is None:
             started, file = time.perf_counter(), files.get(key)
-            part = Numbers(*evaluated(key, entry, file, case, terms.get(key, {})), [] if file else listed(entry, case))
+            part = Numbers(
+                *evaluated(key, entry, file, evaluation, terms.get(key, {})), [] if file else listed(entry, evaluation)
+            )
             part.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
         numbers.rows.extend(part.rows)
         numbers.effects.update(part.effects)
@@ -101,23 +103,29 @@ def measure(
     return numbers
 
 
-def believed(case: Evaluation) -> tuple[str, list[str]]:
+def believed(evaluation: Evaluation) -> tuple[str, list[str]]:
     """Return why the logits of an evaluation cannot be used ("" if they can), and a list of warnings about them.
 
     Imported logits are checked for what is impossible. Of own models, it is checked whether a method mixed models or
     exchanged forgotten and retained samples; nothing is checked where there are no models before unlearning.
     """
-    if case.imported:
-        return plausibility.judged(case)
-    before = case.group("original")
-    if before is None or len(before.files) != len(case.unlearned_files) or before.files == case.unlearned_files:
+    if evaluation.imported:
+        return plausibility.judged(evaluation)
+    before = evaluation.group("original")
+    if (
+        before is None
+        or len(before.files) != len(evaluation.unlearned_files)
+        or before.files == evaluation.unlearned_files
+    ):
         return "", []
-    refused, doubt = mistakes.mixture(case, *(Group(case, files) for files in (before.files, case.unlearned_files)))
-    return refused, list(filter(None, [doubt, mistakes.exchanged(case, before)]))
+    refused, doubt = mistakes.mixture(
+        evaluation, *(Group(evaluation, files) for files in (before.files, evaluation.unlearned_files))
+    )
+    return refused, list(filter(None, [doubt, mistakes.exchanged(evaluation, before)]))
 
 
 def evaluated(
-    key: str, entry: Entry, file: str | None, case: Evaluation, terms: Entry
+    key: str, entry: Entry, file: str | None, evaluation: Evaluation, terms: Entry
 ) -> tuple[list[Row | Failure], dict[str, added.Effect]]:
     """Return the rows and the effects of the metric that the study calls ``key``. If the metric fails, or models
     that it needs have failed, return a single failure that says why.
@@ -127,12 +135,12 @@ def evaluated(
     """
     try:
         if file is None and not terms:
-            rows, parts = computed(key, entry, None, case)
+            rows, parts = computed(key, entry, None, evaluation)
             return [*rows], parts
         where = file or registry.source_file("metrics", entry["name"])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "effects.npz").absolute()
-            rows = isolated(lambda: sent(key, entry, file, case, path), where, **terms)["rows"]
+            rows = isolated(lambda: sent(key, entry, file, evaluation, path), where, **terms)["rows"]
             try:
                 parts = added.read(path)
             except ArtifactError as error:
@@ -148,7 +156,9 @@ def evaluated(
         return [Failure("metric", key, str(error), error.file, error.line, error.trace)], {}
 
 
-def computed(key: str, entry: Entry, file: str | None, case: Evaluation) -> tuple[list[Row], dict[str, added.Effect]]:
+def computed(
+    key: str, entry: Entry, file: str | None, evaluation: Evaluation
+) -> tuple[list[Row], dict[str, added.Effect]]:
     """Run the metric that the study calls ``key`` from its file; return its rows and effects, named after
     ``key``.
 
@@ -160,8 +170,8 @@ def computed(key: str, entry: Entry, file: str | None, case: Evaluation) -> tupl
     options = registry.options("metrics", entry["name"], file)(**entry["options"])
     # An ArtifactError of a user's metric costs its own numbers only; one of the library's metrics ends the job.
     with guard(module.__file__, but=ArtifactError if file is None else NoAnswerError):
-        rows = module.rows(case, options, generator(case.seed, entry["name"]))
-        parts = module.effects(case, options) if hasattr(module, "effects") else {}
+        rows = module.rows(evaluation, options, generator(evaluation.seed, entry["name"]))
+        parts = module.effects(evaluation, options) if hasattr(module, "effects") else {}
     if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
         raise PluginError(f"{readable(module.__file__)}: rows must return a list of Row, it returned {type_of(rows)}")
     if not isinstance(parts, dict) or not all(isinstance(part, added.Effect) for part in parts.values()):
@@ -169,11 +179,11 @@ def computed(key: str, entry: Entry, file: str | None, case: Evaluation) -> tupl
         raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(parts)}")
     return (
         [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows],
-        {name_in_study(name, key, stem): part for name, part in case.for_verdicts(parts).items()},
+        {name_in_study(name, key, stem): part for name, part in evaluation.for_verdicts(parts).items()},
     )
 
 
-def listed(entry: Entry, case: Evaluation) -> list[dict[str, Any]]:
+def listed(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return the lines of ``records.csv`` that a metric of the library computes: column → value.
 
     ``entry``: its ``name`` and ``options``. [] if the metric has no function ``records``, or if it fails; the metric's
@@ -185,19 +195,21 @@ def listed(entry: Entry, case: Evaluation) -> list[dict[str, Any]]:
     options = registry.options("metrics", entry["name"])(**entry["options"])
     try:
         with guard(module.__file__, but=ArtifactError):
-            return [{name: plain(value) for name, value in line.items()} for line in module.records(case, options)]
+            return [
+                {name: plain(value) for name, value in line.items()} for line in module.records(evaluation, options)
+            ]
     except (NoAnswerError, PluginError):
         return []
 
 
-def sent(key: str, entry: Entry, file: str | None, case: Evaluation, path: Path) -> dict[str, Any]:
+def sent(key: str, entry: Entry, file: str | None, evaluation: Evaluation, path: Path) -> dict[str, Any]:
     """Run the metric that the study calls ``key``, inside the separate process that `evaluated` starts for it; return
     the reply to the main process: {"rows": the metric's rows}, with Python's numbers instead of NumPy's.
 
     Effects are too large for the reply. They are written to ``path``, from which `evaluated` reads them.
     ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None.
     """
-    rows, parts = computed(key, entry, file, case)
+    rows, parts = computed(key, entry, file, evaluation)
     with guard(file or registry.source_file("metrics", entry["name"])):
         added.write(path, parts)
         return {"rows": [Row(**{name: plain(value) for name, value in asdict(row).items()}) for row in rows]}

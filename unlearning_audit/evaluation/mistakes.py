@@ -19,7 +19,7 @@ JUDGED = 2000
 REQUIREMENT = "a method must change every model by itself, and the first dimension of what it edits counts the models"
 
 
-def mixture(case: Evaluation, before: Group, after: Group) -> tuple[str, str]:
+def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, str]:
     """Check whether a method mixed the models instead of unlearning each alone; return a refusal and a doubt.
 
     Each is a sentence, or "" if there is none. ``before`` and ``after``: the same models before and after unlearning.
@@ -30,7 +30,7 @@ def mixture(case: Evaluation, before: Group, after: Group) -> tuple[str, str]:
     for kind, i, j in likeness.mixed(before.sample_logits, after.sample_logits):
         if kind == "was":
             return f"model {i} answers as model {j} did before unlearning; {REQUIREMENT}", ""
-        if not np.array_equal(case.membership.forget[i], case.membership.forget[j]):
+        if not np.array_equal(evaluation.membership.forget[i], evaluation.membership.forget[j]):
             return f"models {i} and {j} answer alike after unlearning, and did not before; {REQUIREMENT}", ""
         doubt = doubt or (
             f"models {i} and {j} answer alike after unlearning, and did not before: were they mixed, or drawn from one "
@@ -39,13 +39,13 @@ def mixture(case: Evaluation, before: Group, after: Group) -> tuple[str, str]:
     return "", doubt
 
 
-def exchanged(case: Evaluation, before: Group) -> str:
+def exchanged(evaluation: Evaluation, before: Group) -> str:
     """Return a sentence if the audited models lost retained samples and kept forgotten ones, else "". ``before``: the
     same models before unlearning."""
-    member = case.audited.membership
+    member = evaluation.audited.membership
     forgotten, anything = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
     rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(anything, JUDGED))
-    then, now = (scipy.special.expit(group.phi(rows)) for group in (before, case.audited))
+    then, now = (scipy.special.expit(group.phi(rows)) for group in (before, evaluation.audited))
     return sides_exchanged(then, now, member.forget[:, rows], member.retain[:, rows])
 
 

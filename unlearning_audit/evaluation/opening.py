@@ -37,7 +37,7 @@ SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated
            "compared_sampled")  # fmt: skip
 
 
-def case_of(settings: dict[str, Any], **files: Any) -> Evaluation:
+def evaluation_of(settings: dict[str, Any], **files: Any) -> Evaluation:
     """Return the evaluation that a job works on, of imported models or of the study's own.
 
     ``settings``: the job's, such as its seed; ``files``: role of an input, as `workflow.nodes.ROLES` names it → its
@@ -46,7 +46,7 @@ def case_of(settings: dict[str, Any], **files: Any) -> Evaluation:
     if "populations" in files:
         scores = {"scores_file": files["scores"][0]} if "scores" in files else {}
         design = settings.get("design", "")
-        case = imported(settings["populations"], list(files["populations"]), **scores, design=design)
+        evaluation = imported(settings["populations"], list(files["populations"]), **scores, design=design)
     else:
         logits = {"original": files["originals"], "unlearned": files["unlearned"]}
         logits |= {name: files.get(name, []) for name in ("retrained", "control")}
@@ -54,12 +54,15 @@ def case_of(settings: dict[str, Any], **files: Any) -> Evaluation:
             [(paths, files.get(f"{name}_{kind}", [])) for name, paths in logits.items()]
             for kind in ("readings", "features")
         )
-        case = Evaluation(
+        evaluation = Evaluation(
             files["data"], files["splits"], files["originals"], files["unlearned"], readings=by_logits(*readings),
             hidden={path: part for paths, parts in hidden for path, part in zip(paths, parts, strict=False)},
             **{f"{name}_file": files[name][0] for name in SINGLE if name in files},
             **{f"{name}_files": files[name] for name in SEVERAL if name in files},
         )  # fmt: skip
-    case.seed, case.draws = settings.get("seed", case.seed), settings.get("bootstrap", case.draws)
-    case.sets = {name: settings.get(f"{name}_set", ()) for name in ("paper", "adaptive")}
-    return case
+    evaluation.seed, evaluation.draws = (
+        settings.get("seed", evaluation.seed),
+        settings.get("bootstrap", evaluation.draws),
+    )
+    evaluation.sets = {name: settings.get(f"{name}_set", ()) for name in ("paper", "adaptive")}
+    return evaluation

@@ -33,40 +33,47 @@ CONTENTS = {
 }
 
 
-def judged(case: Evaluation) -> tuple[str, list[str]]:
+def judged(evaluation: Evaluation) -> tuple[str, list[str]]:
     """Return why the logits of imported models are impossible, in one sentence ("" if nothing contradicts them), and
     sentences about what is implausible but possible.
 
     They are refused if two groups hold identical models, if columns are in another order than labels, if the sign is
     wrong, or if a method mixed models.
     """
-    whole, before = populations(case), _before(case)
-    mixed, doubt = mistakes.mixture(case, before, case.audited) if before else ("", "")
-    shared = list(_shared(case, whole))
+    whole, before = populations(evaluation), _before(evaluation)
+    mixed, doubt = mistakes.mixture(evaluation, before, evaluation.audited) if before else ("", "")
+    shared = list(_shared(evaluation, whole))
     identical = next((sentence for same, sentence in shared if same), "")
-    doubts = [doubt, mistakes.exchanged(case, before) if before else "", *(sentence for _, sentence in shared)]
+    doubts = [doubt, mistakes.exchanged(evaluation, before) if before else "", *(sentence for _, sentence in shared)]
     orders = {name: _order(population) for name, population in whole.items()}
     negated = [name for name, population in whole.items() if _negated(population)]
     for name, population in whole.items():
-        doubts += _doubts(title(case, name), population, known=not orders[name] and name not in negated)
-    refused = identical or _disordered(case, whole, orders, negated) or mixed
+        doubts += _doubts(title(evaluation, name), population, known=not orders[name] and name not in negated)
+    refused = identical or _disordered(evaluation, whole, orders, negated) or mixed
     return refused, list(filter(None, doubts))
 
 
-def _disordered(case: Evaluation, whole: dict[str, Group], orders: dict[str, list[int]], negated: Sequence[str]) -> str:
+def _disordered(
+    evaluation: Evaluation, whole: dict[str, Group], orders: dict[str, list[int]], negated: Sequence[str]
+) -> str:
     """Return a sentence on the first of the populations ``whole`` whose columns have another order, as in ``orders``,
     or whose sign is wrong, as in ``negated``; "" if there is none."""
     shared = orders["target"]
-    sure = len(whole) > 1 or title(case, "target") in RETRAINED or not shared or not _fits_worse(case.audited, shared)
+    sure = (
+        len(whole) > 1
+        or title(evaluation, "target") in RETRAINED
+        or not shared
+        or not _fits_worse(evaluation.audited, shared)
+    )
     if sure and all(order == shared != [] for order in orders.values()):
         return _misnumbered(shared, "", f"numpy.array({shared})[labels] as the labels, if all populations say so")
     for name, population in whole.items():
         if orders[name] and not _fits_worse(population, orders[name]):
-            return _misnumbered(orders[name], f" of {title(case, name)}", f"logits[..., {orders[name]}]")
+            return _misnumbered(orders[name], f" of {title(evaluation, name)}", f"logits[..., {orders[name]}]")
         if name in negated:
             return (
-                f"the logits of {title(case, name)} have the wrong sign: most labels have the smallest one, not the "
-                "largest; give -logits, if these are losses"
+                f"the logits of {title(evaluation, name)} have the wrong sign: most labels have the smallest one, not "
+                "the largest; give -logits, if these are losses"
             )
     return ""
 
@@ -92,25 +99,25 @@ def _doubts(name: str, population: Group, *, known: bool) -> Iterator[str]:
         )
 
 
-def populations(case: Evaluation) -> dict[str, Group]:
+def populations(evaluation: Evaluation) -> dict[str, Group]:
     """Return all populations by name, the audited models as "target". A population that plays two parts occurs once."""
-    by_name, files = {"target": case.audited}, [case.unlearned_files]
-    for name, population in case.others.items():
+    by_name, files = {"target": evaluation.audited}, [evaluation.unlearned_files]
+    for name, population in evaluation.others.items():
         if population.files not in files:
             by_name[name] = population
             files.append(population.files)
     return by_name
 
 
-def title(case: Evaluation, name: str) -> str:
+def title(evaluation: Evaluation, name: str) -> str:
     """Return the folder of a population as its user knows it. The audited models may be in the folder of another
     population."""
-    node = Path((case if name == "target" else case.others[name].cohort).data_file).parent.name
+    node = Path((evaluation if name == "target" else evaluation.others[name].cohort).data_file).parent.name
     label = node.rsplit("-", 1)[0].removeprefix("external-") if node.startswith("external-") else name
     return label.replace("-", "/")
 
 
-def _shared(case: Evaluation, whole: dict[str, Group]) -> Iterator[tuple[bool, str]]:
+def _shared(evaluation: Evaluation, whole: dict[str, Group]) -> Iterator[tuple[bool, str]]:
     """Yield a sentence for each two groups of models in `APART` that share models, which they must not.
 
     The sentence comes with whether the nearest two models are identical; True, or False if they are nearly so.
@@ -127,16 +134,16 @@ def _shared(case: Evaluation, whole: dict[str, Group]) -> Iterator[tuple[bool, s
         if (nearest := apart[j, i]) < likeness.ALIKE:
             count, nearly = int((apart < likeness.ALIKE).any(axis=1).sum()), "" if nearest == 0 else "nearly "
             sentence = (
-                f"{title(case, second)} holds {count} models that are {nearly}models of {title(case, first)} "
-                f"(model {j} is {nearly}model {i} of the latter); {CONTENTS[second]}"
+                f"{title(evaluation, second)} holds {count} models that are {nearly}models of "
+                f"{title(evaluation, first)} (model {j} is {nearly}model {i} of the latter); {CONTENTS[second]}"
             )
             yield nearest == 0, sentence
 
 
-def _before(case: Evaluation) -> Group | None:
+def _before(evaluation: Evaluation) -> Group | None:
     """Return the audited models before unlearning, or None if they are unknown."""
-    before = case.group("original")
-    unlike = before is None or case.unlike("original", before) or before.files == case.unlearned_files
+    before = evaluation.group("original")
+    unlike = before is None or evaluation.unlike("original", before) or before.files == evaluation.unlearned_files
     return None if unlike else before
 
 

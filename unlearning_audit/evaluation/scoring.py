@@ -37,7 +37,7 @@ class Scores:
 
 
 def score(
-    case: Evaluation,
+    evaluation: Evaluation,
     attacks: Mapping[str, Entry],
     *,
     seed: int = 0,
@@ -46,13 +46,13 @@ def score(
     terms: Mapping[str, Entry] | None = None,
     known: Mapping[tuple[str, str], dict[str, np.ndarray]] | None = None,
 ) -> Scores:
-    """Score the audited models of ``case`` by ``attacks``, each in all of its forms.
+    """Score the audited models of ``evaluation`` by ``attacks``, each in all of its forms.
 
     An attack that fails loses its own scores only.
 
     Parameters
     ----------
-    case
+    evaluation
         The models. Its ``missing`` receives why an attack could not be evaluated in a form.
     attacks
         Name of an attack in the study → its ``name`` in the library and its ``options``.
@@ -75,7 +75,7 @@ def score(
     NoAnswerError
         The models have no logits.
     """
-    case.require_answers()
+    evaluation.require_answers()
     one, files, terms, known = alone if own_rows else scored, files or {}, terms or {}, known or {}
     parts, failed = [], {}
     for name, entry in attacks.items():
@@ -84,9 +84,9 @@ def score(
             continue
         try:
             if (on := terms.get(name, {})) or name in files:
-                parts += _apart(one, case, name, files.get(name), entry, seed, on)
+                parts += _apart(one, evaluation, name, files.get(name), entry, seed, on)
             else:
-                parts += list(one(case, name, load("attacks", entry["name"]), entry, seed))
+                parts += list(one(evaluation, name, load("attacks", entry["name"]), entry, seed))
         except (PluginError, NoAnswerError) as error:
             failed[name] = str(error)  # NoAnswerError: the models lack a signal that it reads
             print(error, file=sys.stderr)
@@ -95,51 +95,55 @@ def score(
 
 
 def _apart(
-    one: Callable[..., Any], case: Evaluation, name: str, file: str | None, entry: Entry, seed: int, terms: Entry
+    one: Callable[..., Any], evaluation: Evaluation, name: str, file: str | None, entry: Entry, seed: int, terms: Entry
 ) -> list[dict[str, np.ndarray]]:
     """Run a user's attack, or one with a time limit, in a separate process; return the columns of scores of each form.
 
     ``one``: the function that runs it, `scored` or `alone`; ``name``: its name in the study; ``file``: the user's, or
     None; ``entry``: its name in the library and options; ``terms``: limits of the process. Forms in which it cannot be
-    evaluated are added to ``case.missing``. Raises PluginError if the attack fails.
+    evaluated are added to ``evaluation.missing``. Raises PluginError if the attack fails.
     """
     where = file or source_file("attacks", entry["name"])
 
     def asked() -> dict[str, Any]:
         with guard(where):  # errors after the import are failures of the file
-            parts = list(one(case, name, load("attacks", entry["name"], file), entry, seed))
-            return {"parts": parts, "missing": case.missing}
+            parts = list(one(evaluation, name, load("attacks", entry["name"], file), entry, seed))
+            return {"parts": parts, "missing": evaluation.missing}
 
     reply = isolated(asked, where, **terms)
-    case.missing |= reply["missing"]
+    evaluation.missing |= reply["missing"]
     return list(reply["parts"])
 
 
-def scored(case: Evaluation, name: str, module: Module, settings: Entry, seed: int) -> Iterator[dict[str, np.ndarray]]:
+def scored(
+    evaluation: Evaluation, name: str, module: Module, settings: Entry, seed: int
+) -> Iterator[dict[str, np.ndarray]]:
     """Yield the scores of one attack, once for each form (trained and unlearned, or both), as columns attack, form,
     model, index, role, score and decision.
 
-    ``case.missing`` receives why an attack could not be evaluated in a form. Raises PluginError if the attack fails, or
-    returns a value that is not finite for a row that it has to score.
+    ``evaluation.missing`` receives why an attack could not be evaluated in a form. Raises PluginError if the attack
+    fails, or returns a value that is not finite for a row that it has to score.
     """
     declared = getattr(module, "NEEDS", None) or ()
     by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
-    for form, reference in case.references(needs(declared)):
+    for form, reference in evaluation.references(needs(declared)):
         if not isinstance(reference, str) and by_sample and reference.index is not None:
-            reference = reference if np.array_equal(reference.index, case.queried) else OTHER_SAMPLES
+            reference = reference if np.array_equal(reference.index, evaluation.queried) else OTHER_SAMPLES
         if isinstance(reference, str):
-            case.missing[f"{name}/{form}"] = reference
+            evaluation.missing[f"{name}/{form}"] = reference
             continue
         try:
-            yield columns(case, name, form, module, settings, reference, seed)
+            yield columns(evaluation, name, form, module, settings, reference, seed)
         except PluginError as error:
-            why = case.lacking(form, error, module.__file__)
+            why = evaluation.lacking(form, error, module.__file__)
             if not why:
                 raise
-            case.missing[f"{name}/{form}"] = why
+            evaluation.missing[f"{name}/{form}"] = why
 
 
-def alone(case: Evaluation, name: str, module: Module, settings: Entry, seed: int) -> Iterator[dict[str, np.ndarray]]:
+def alone(
+    evaluation: Evaluation, name: str, module: Module, settings: Entry, seed: int
+) -> Iterator[dict[str, np.ndarray]]:
     """Yield the scores of one attack that learns from rows of the model that it scores, without shadow models, as
     columns attack, form, model, index, role, score and decision.
 
@@ -147,22 +151,24 @@ def alone(case: Evaluation, name: str, module: Module, settings: Entry, seed: in
     which members include the forget set; Becker & Liebig 2022 compare it with "own" after unlearning. Non-members are
     the test part; raises ValueError if there is none.
     """
-    test = case.data.part == 1
+    test = evaluation.data.part == 1
     if not test.any():
         raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
-    membership = case.membership[case.target]
-    labels = np.broadcast_to(case.labels, case.membership.train.shape)
-    everything = np.arange(len(case.data.y))
+    membership = evaluation.membership[evaluation.target]
+    labels = np.broadcast_to(evaluation.labels, evaluation.membership.train.shape)
+    everything = np.arange(len(evaluation.data.y))
     members = {"own": membership.retain}
-    if case.unlearned_files == case.originals:
+    if evaluation.unlearned_files == evaluation.originals:
         members["seen"] = membership.train
     for form, member in members.items():
         tables = []
-        answers = case.answers(case.unlearned_files).by_model(case.target)
-        for number, (model, of_model) in enumerate(zip(np.flatnonzero(case.target), answers, strict=True)):
+        answers = evaluation.answers(evaluation.unlearned_files).by_model(evaluation.target)
+        for number, (model, of_model) in enumerate(zip(np.flatnonzero(evaluation.target), answers, strict=True)):
             logits, y = of_model[None], labels[model][None]
             learned = np.flatnonzero(member[number] | test)
-            signal = readings(case, module, case.unlearned_files, np.arange(len(case.target)) == model, everything)
+            signal = readings(
+                evaluation, module, evaluation.unlearned_files, np.arange(len(evaluation.target)) == model, everything
+            )
             known = {reading: value[:, learned] for reading, value in signal.items()}
             usable = mask_of(known)
             reference = Reference(
@@ -179,24 +185,24 @@ def alone(case: Evaluation, name: str, module: Module, settings: Entry, seed: in
 
 
 def readings(
-    case: Evaluation, module: Module, files: list[str], models: np.ndarray, rows: np.ndarray
+    evaluation: Evaluation, module: Module, files: list[str], models: np.ndarray, rows: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the signals that an attack reads besides logits: name → float64 [models, rows, …].
 
     ``files``: the models' logits; ``models`` bool [models] and ``rows`` int64 [rows] select from them.
     """
-    return {name: case.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
+    return {name: evaluation.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
 
 
 def columns(
-    case: Evaluation, name: str, form: str, module: Module, settings: Entry, reference: Reference, seed: int
+    evaluation: Evaluation, name: str, form: str, module: Module, settings: Entry, reference: Reference, seed: int
 ) -> dict[str, np.ndarray]:
     """Score every target model by one attack that learned from ``reference``; return columns attack, form, model,
     index, role, score and decision. Raises PluginError if the attack fails or returns values that are not finite."""
-    membership, rows = case.membership[case.target], case.queried
-    logits = case.answers(case.unlearned_files).of(case.target, rows)
-    y, rng = case.labels_of(case.target)[..., rows], generator(seed, "attack", name, form)
-    signal = readings(case, module, case.unlearned_files, case.target, rows)
+    membership, rows = evaluation.membership[evaluation.target], evaluation.queried
+    logits = evaluation.answers(evaluation.unlearned_files).of(evaluation.target, rows)
+    y, rng = evaluation.labels_of(evaluation.target)[..., rows], generator(seed, "attack", name, form)
+    signal = readings(evaluation, module, evaluation.unlearned_files, evaluation.target, rows)
     value, decision = call(module, (logits, y), reference, settings, rng, **signal)
     model, column = np.nonzero(membership.queries[:, rows])
     read = {reading: values[model, column] for reading, values in signal.items()}

@@ -88,7 +88,7 @@ def or_none(read: Callable[[list[str]], Read], files: list[str] | None) -> Read 
         return None
 
 
-def or_reason(case: Evaluation, compute: Callable[[], list[Row]], metric: str, attack: str = "") -> list[Row]:
+def or_reason(evaluation: Evaluation, compute: Callable[[], list[Row]], metric: str, attack: str = "") -> list[Row]:
     """Return the rows of ``compute``.
 
     If it raises ValueError for imported models, return one row without a number, whose note is the error.
@@ -96,17 +96,17 @@ def or_reason(case: Evaluation, compute: Callable[[], list[Row]], metric: str, a
     try:
         return compute()
     except ValueError as error:
-        if not case.imported:
+        if not evaluation.imported:
             raise
         return [nothing(metric, str(error), attack=attack)]
 
 
-def or_nothing(case: Evaluation, compute: Callable[[], dict[str, Effect]]) -> dict[str, Effect]:
+def or_nothing(evaluation: Evaluation, compute: Callable[[], dict[str, Effect]]) -> dict[str, Effect]:
     """Return the effects of ``compute``; {} if it raises ValueError for imported models, whose rows give the
     reason."""
     try:
         return compute()
     except ValueError:
-        if not case.imported:
+        if not evaluation.imported:
             raise
         return {}

@@ -10,7 +10,7 @@ from unlearning_audit.evaluation.generations import Generations, Sampled
 from unlearning_audit.metrics import Data, Evaluation
 
 
-def overlap(case: Evaluation, files: list[str]) -> np.ndarray:
+def overlap(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     """Return ROUGE-L of the answers that the defender's models generate, against the scored tokens of each sample.
 
     float64 [models, samples, 3]: recall, F1, and F1 of unstemmed words; NaN where a model was not queried. It is
@@ -18,7 +18,7 @@ def overlap(case: Evaluation, files: list[str]) -> np.ndarray:
     a tokenizer.
     """
 
-    return case.once("overlap", files, lambda: overlap_of(case.data, of_files(files)))
+    return evaluation.once("overlap", files, lambda: overlap_of(evaluation.data, of_files(files)))
 
 
 def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -28,7 +28,7 @@ def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
     return [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
 
 
-def recalls(case: Evaluation, files: list[str]) -> np.ndarray:
+def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     """Return the ROUGE-L recall of each sampled answer of the defender's models, float64 [models, samples, answers].
 
     NaN where a model was not queried. It is computed once for an evaluation. Raises NoAnswerError where a method left
@@ -39,10 +39,12 @@ def recalls(case: Evaluation, files: list[str]) -> np.ndarray:
         parts = [Sampled.read(path) for path in files]
         pairs = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
         count = min((part.tokens.shape[2] for part in parts if len(part.index)), default=0)
-        overlaps = [overlap_of(case.data, [(index, tokens[:, k]) for index, tokens in pairs]) for k in range(count)]
+        overlaps = [
+            overlap_of(evaluation.data, [(index, tokens[:, k]) for index, tokens in pairs]) for k in range(count)
+        ]
         return np.stack([scores[..., 0] for scores in overlaps], axis=-1)
 
-    return case.once("recalls", files, compute)
+    return evaluation.once("recalls", files, compute)
 
 
 def overlap_of(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

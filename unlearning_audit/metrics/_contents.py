@@ -83,13 +83,13 @@ def with_contents(
     return lines + beside
 
 
-def surprise(case: Evaluation) -> Surprise:
+def surprise(evaluation: Evaluation) -> Surprise:
     """Return a function of (pair, split) and a sample, which returns −log p of each scored token of the sample, as the
     mean over the audited models of that split: float64 [scored tokens].
 
     The function returns None if no job computed the signal "tokens" of these models, or not for this sample.
     """
-    read = case.answers(case.unlearned_files)
+    read = evaluation.answers(evaluation.unlearned_files)
 
     def of(place: tuple[int, int], sample: int) -> np.ndarray | None:
         """Return −log p of the scored tokens of ``sample``, as the mean over the models of the (pair, split) ``place``:
@@ -97,9 +97,11 @@ def surprise(case: Evaluation) -> Surprise:
         tokens = read.of_signal("tokens")
         if tokens is None or sample not in tokens.index:
             return None
-        member = case.membership
-        models = case.target & (member.block == place[0]) & (member.split == place[1])
-        values = -case.signal("tokens", case.unlearned_files, models, np.array([sample]))[:, 0, :, LOGP].mean(axis=0)
+        member = evaluation.membership
+        models = evaluation.target & (member.block == place[0]) & (member.split == place[1])
+        values = -evaluation.signal("tokens", evaluation.unlearned_files, models, np.array([sample]))[
+            :, 0, :, LOGP
+        ].mean(axis=0)
         scored: np.ndarray = values[~np.isnan(values)]
         return scored
 

@@ -97,16 +97,16 @@ def _sets(coins: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarra
         yield coins[models[0]], models, sign
 
 
-def scores_of(case: Evaluation) -> dict[Key, np.ndarray]:
+def scores_of(evaluation: Evaluation) -> dict[Key, np.ndarray]:
     """Return (attack, form) → scores of the attacks, and of phi alone, float64 [target models, samples] each, without
     duplicates.
 
     An attack that ranks all samples like an earlier one counts once (such as one that learns from both kinds of shadow
     data). The random control is always kept.
     """
-    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    phi = evaluation.answers(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
     scores = {(PHI, ""): phi}
-    for key, (score, _) in case.scores.items():
+    for key, (score, _) in evaluation.scores.items():
         finite = ~np.isnan(score)
         if key[0] == CONTROL or not any(np.array_equal(score[finite], earlier[finite]) for earlier in scores.values()):
             scores[key] = score

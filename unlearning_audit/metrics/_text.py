@@ -36,14 +36,14 @@ def above_retraining(name: str, label: str, of: str = "", comparison: str = "", 
     )
 
 
-def by_pair(case: Evaluation, rows: Callable[[np.ndarray, Membership], list[Row]]) -> list[Row]:
+def by_pair(evaluation: Evaluation, rows: Callable[[np.ndarray, Membership], list[Row]]) -> list[Row]:
     """Return the rows of all target models, then, if these are several swapped pairs, the rows of each pair, with its
     number in the field ``pair``.
 
     In a swapped pair, the models of one split forget the samples that those of the other never saw. ``rows`` computes
     the rows of some models from a mask of them, bool [target models], and their memberships.
     """
-    target = case.membership[case.target]
+    target = evaluation.membership[evaluation.target]
 
     def of_blocks(blocks: Collection[int]) -> list[Row]:
         """Return the rows of the target models of some pairs."""
@@ -93,29 +93,29 @@ def nll(logits: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, two[..., 1] - two[..., 0])
 
 
-def compared_files(case: Evaluation) -> list[str] | None:
+def compared_files(evaluation: Evaluation) -> list[str] | None:
     """Return the files with logits of the retrained models to compare with, or None if there are none.
 
     Retraining itself is compared with its control. Returns None too if retraining failed or diverged, because that is
     not a fault of this method.
     """
-    return case.compared_files if or_none(case.answers, case.compared_files) else None
+    return evaluation.compared_files if or_none(evaluation.answers, evaluation.compared_files) else None
 
 
 #: Value of each sample, float64 [target models, samples], by metric and ``rule``.
 Shares = Mapping[tuple[str, str], np.ndarray]
 
 
-def of_tokens(case: Evaluation, read: Callable[[np.ndarray], Shares]) -> list[Row]:
+def of_tokens(evaluation: Evaluation, read: Callable[[np.ndarray], Shares]) -> list[Row]:
     """Return rows of the means of numbers that ``read`` computes from the tokens of forgotten and held-out samples.
 
     ``read``: the signal "tokens" [models, samples, tokens, 4] → (metric, rule) → values [models, samples] in [0, 1]. If
     there are retrained models, rows of the difference from them follow.
     """
-    samples, files = forgotten_or_heldout(case), compared_files(case)
-    audited = read(case.signal("tokens", case.unlearned_files, case.target, samples))
-    retrained = None if files is None else read(case.signal("tokens", files, case.target, samples))
-    return shares(case, audited, retrained, only=("forget", "heldout"), samples=samples)
+    samples, files = forgotten_or_heldout(evaluation), compared_files(evaluation)
+    audited = read(evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples))
+    retrained = None if files is None else read(evaluation.signal("tokens", files, evaluation.target, samples))
+    return shares(evaluation, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 
 def padding(x: np.ndarray) -> np.ndarray:
@@ -127,20 +127,20 @@ def padding(x: np.ndarray) -> np.ndarray:
     return np.logical_and.accumulate((x == -1)[..., ::-1], axis=-1)[..., ::-1]
 
 
-def forgotten_or_heldout(case: Evaluation) -> np.ndarray:
+def forgotten_or_heldout(evaluation: Evaluation) -> np.ndarray:
     """Return the samples that some target model forgot or never saw, int64."""
-    return np.flatnonzero((case.membership.forget | case.membership.heldout)[case.target].any(0))
+    return np.flatnonzero((evaluation.membership.forget | evaluation.membership.heldout)[evaluation.target].any(0))
 
 
-def forgotten_tokens(case: Evaluation) -> tuple[np.ndarray, np.ndarray]:
+def forgotten_tokens(evaluation: Evaluation) -> tuple[np.ndarray, np.ndarray]:
     """Return the samples that some target model forgot, int64 [rows], and the signal "tokens" of all target models on
     them, float64 [target models, rows, tokens, 4]."""
-    samples = np.flatnonzero(case.membership.forget[case.target].any(0))
-    return samples, case.signal("tokens", case.unlearned_files, case.target, samples)
+    samples = np.flatnonzero(evaluation.membership.forget[evaluation.target].any(0))
+    return samples, evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples)
 
 
 def shares(
-    case: Evaluation, audited: Shares, retrained: Shares | None = None, *, gaps: Mapping[str, str] | None = None,
+    evaluation: Evaluation, audited: Shares, retrained: Shares | None = None, *, gaps: Mapping[str, str] | None = None,
     only: Collection[str] = ("forget", "heldout", "retain", "test"), samples: np.ndarray | None = None,
 ) -> list[Row]:  # fmt: skip
     """Return rows of the means over models and samples of numbers in [0, 1], for every role (field ``role``) and every
@@ -155,7 +155,7 @@ def shares(
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows of some ``models`` bool [target models]."""
         over, table = groups(member), []
-        for role, mask in roles(case.data.part == 1, member).items():
+        for role, mask in roles(evaluation.data.part == 1, member).items():
             for (name, rule), value in audited.items() if role in only else ():
                 asked = (mask if samples is None else mask[:, samples]) & ~np.isnan(value[models])
                 if not asked.any(1).all():
@@ -169,11 +169,11 @@ def shares(
                     table.append(row(metric=gap, **place, estimate=levels.of(apart, **over, n=n, bounds=(-1, 1))))
         return table
 
-    return by_pair(case, of_models)
+    return by_pair(evaluation, of_models)
 
 
 def of_forgotten(
-    case: Evaluation, decides: Mapping[str, DecisionRule], value: np.ndarray, samples: np.ndarray | None = None
+    evaluation: Evaluation, decides: Mapping[str, DecisionRule], value: np.ndarray, samples: np.ndarray | None = None
 ) -> dict[str, Effect]:
     """Return the mean of ``value`` in [0, 1], float64 [target models, samples], over each target model's forgotten
     samples; NaN is left out.
@@ -181,7 +181,7 @@ def of_forgotten(
     ``decides``: the name of the number → how it decides; ``samples``: which samples the values are of, int64 (None:
     all). {} where a model has no such sample.
     """
-    ((name, rule),), target = decides.items(), case.membership[case.target]
+    ((name, rule),), target = decides.items(), evaluation.membership[evaluation.target]
     samples = np.arange(value.shape[1]) if samples is None else samples
     rows = target.forget[:, samples] & ~np.isnan(value)
     if not rows.any(axis=1).all():
@@ -191,18 +191,18 @@ def of_forgotten(
     return {name: single(**vars(part), **units(target), index=samples[columns], rule=rule)}
 
 
-def utilities(case: Evaluation, forgotten: bool = False) -> dict[str, Effect]:
+def utilities(evaluation: Evaluation, forgotten: bool = False) -> dict[str, Effect]:
     """Return the mean negative log-likelihood per token of each target model on retained and test samples, as
     effects to utility.
 
     Held-out samples replace an empty test part. With ``forgotten``, forgotten samples are added. {} for models that are
     not language models. The latent values are log-odds of a token, because a loss cannot fall below 0 and log-odds can.
     """
-    logits = case.unlearned[case.target]
+    logits = evaluation.unlearned[evaluation.target]
     if logits.shape[-1] != 2:
         return {}
-    value, target = nll(logits), case.membership[case.target]
-    losses, test = {}, case.data.part == 1
+    value, target = nll(logits), evaluation.membership[evaluation.target]
+    losses, test = {}, evaluation.data.part == 1
     # A destroyed model has a high loss on samples that no model saw.
     unseen = {"test": np.broadcast_to(test, value.shape)} if test.any() else {"heldout": target.heldout}
     forget = {"forget": target.forget} if forgotten else {}

@@ -28,7 +28,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the accuracy of the target models on retained, forgotten, held-out and test samples, as rows with the
     field ``role``. The test part is judged by its clean labels.
 
@@ -36,26 +36,31 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     follows: how much more often these are right than the target models. [] if all samples have one label, as passages
     of text do. Imported models get a row with the reason for a role that is not known.
     """
-    table = of_models(case, case.target)
+    table = of_models(evaluation, evaluation.target)
     if not table:
         return []
     roles = {line.role for line in table}
     return table + [
-        nothing("accuracy", why, role=role) for role, why in UNKNOWN.items() if case.imported and role not in roles
+        nothing("accuracy", why, role=role)
+        for role, why in UNKNOWN.items()
+        if evaluation.imported and role not in roles
     ]
 
 
-def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
+def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
     """Return rows "accuracy", "majority_share" and "accuracy_gap" of some ``models`` bool [models], for each role.
 
     Accuracy is the mean over models of each model's share of right predictions (a NaN logit is wrong). Its interval
     covers samples, the same ones in all models together, and models. [] if all samples have one label. Roles without
     samples have no row.
     """
-    if np.ptp(case.labels) == 0:
+    if np.ptp(evaluation.labels) == 0:
         return []
-    over, guess = groups(case.membership[models]), case.answers(case.unlearned_files).predicted(models)
-    roles, retrained = sides(case, models), or_none(case.answers, case.compared_files)
+    over, guess = (
+        groups(evaluation.membership[models]),
+        evaluation.answers(evaluation.unlearned_files).predicted(models),
+    )
+    roles, retrained = sides(evaluation, models), or_none(evaluation.answers, evaluation.compared_files)
     table = [
         row(metric="accuracy", role=role, estimate=rates.rate(hit=guess == labels, rows=rows, **over))
         for role, (rows, labels) in roles.items()
@@ -69,15 +74,17 @@ def of_models(case: Evaluation, models: np.ndarray) -> list[Row]:
     return [line for line in table if line.n]
 
 
-def sides(case: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def sides(evaluation: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return role → the samples of each of some ``models`` bool [models], and the labels that are right: bool and int
     [models, samples].
 
     These are the labels that the models were trained with, and for the test part the clean ones.
     """
-    member = case.membership[models]
-    taught = np.broadcast_to(case.labels_of(models), member.forget.shape)
-    test, clean = (np.broadcast_to(each, member.forget.shape) for each in (case.data.part == 1, case.data.y_clean))
+    member = evaluation.membership[models]
+    taught = np.broadcast_to(evaluation.labels_of(models), member.forget.shape)
+    test, clean = (
+        np.broadcast_to(each, member.forget.shape) for each in (evaluation.data.part == 1, evaluation.data.y_clean)
+    )
     masks = {"retain": member.retain, "forget": member.forget, "heldout": member.heldout}
     return {role: (rows, taught) for role, rows in masks.items()} | {"test": (test, clean)}
 
@@ -89,7 +96,7 @@ UTILITY = DecisionRule(-1, "accuracy", deciding=False, lowest=0.0, highest=1.0)
 FORGOTTEN = replace(UTILITY, direction=1, deciding=True)
 
 
-def effects(case: Evaluation, options: Options, forgotten: bool = False) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options, forgotten: bool = False) -> dict[str, Effect]:
     """Return "accuracy_retain" and "accuracy_test" → the accuracy of each target model on its retained and on the test
     samples, which decides as utility.
 
@@ -97,14 +104,14 @@ def effects(case: Evaluation, options: Options, forgotten: bool = False) -> dict
     of one block that keep the same samples are one unit. For language models, the mean negative log-likelihood
     takes the place of accuracy ("nll_…"). With ``forgotten``, the number on forgotten samples follows.
     """
-    if np.ptp(case.labels) == 0:
-        return _text.utilities(case, forgotten)
-    places = _text.units(case.membership[case.target])
-    answers, of_role = case.answers(case.unlearned_files), sides(case, case.target)
+    if np.ptp(evaluation.labels) == 0:
+        return _text.utilities(evaluation, forgotten)
+    places = _text.units(evaluation.membership[evaluation.target])
+    answers, of_role = evaluation.answers(evaluation.unlearned_files), sides(evaluation, evaluation.target)
     unseen = "test" if of_role["test"][0].any() else "heldout"  # a destroyed model shows on what nobody saw
     roles = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
     of_role = {role: of_role[role] for role in roles if of_role[role][0].any(axis=1).all()}
-    guess, latent = answers.predicted(case.target), _latent(answers.by_model(case.target), of_role)
+    guess, latent = answers.predicted(evaluation.target), _latent(answers.by_model(evaluation.target), of_role)
     parts = {}
     for role, (rows, labels) in of_role.items():
         columns = np.flatnonzero(rows.any(axis=0))
@@ -114,12 +121,12 @@ def effects(case: Evaluation, options: Options, forgotten: bool = False) -> dict
     return parts
 
 
-def accuracies_by_role(case: Evaluation, options: Options) -> dict[str, Effect]:
+def accuracies_by_role(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the accuracy of each target model on retained, test and forgotten samples.
 
     Tuning uses it where a method must match the accuracies of retraining (Naderloui et al. 2025, appendix A.2).
     """
-    return effects(case, options, forgotten=True)
+    return effects(evaluation, options, forgotten=True)
 
 
 def _latent(answers: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -10,15 +10,15 @@ NEEDS = ("swapped_pairs",)
 QUANTITIES = accuracy.QUANTITIES
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "accuracy_gap" for each pair of splits by itself, with the fields ``pair`` and ``role``.
 
     The gap is how much more often retrained models are right. [] if there is only one pair.
     """
-    groups = _pairs.groups(case.membership)
+    groups = _pairs.groups(evaluation.membership)
 
     def read(groups: list[_pairs.Group]) -> list[Row]:
-        models = np.isin(np.arange(len(case.target)), np.concatenate([group.models for group in groups]))
-        return [row for row in accuracy.of_models(case, models) if row.metric == "accuracy_gap"]
+        models = np.isin(np.arange(len(evaluation.target)), np.concatenate([group.models for group in groups]))
+        return [row for row in accuracy.of_models(evaluation, models) if row.metric == "accuracy_gap"]
 
     return [row for row in _pairs.by_pair(groups, read) if row.pair is not None]

@@ -35,7 +35,7 @@ class Options(Settings):
     shuffles: int = Field(default=1000, ge=40)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows on how well forgotten and held-out samples are distinguished without any audited model, as means over
     target models: "label_overlap", "label_overlap_random" (that of random divisions), and "blind_accuracy" and
     "blind_auc" of a linear classifier.
@@ -45,25 +45,27 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     range of random divisions. Imported samples may be known by numbers only. Then only their labels are compared, and
     there are no rows if all labels are equal.
     """
-    visible = bool(case.data.x.size)
-    if not visible and not np.ptp(case.labels):
+    visible = bool(evaluation.data.x.size)
+    if not visible and not np.ptp(evaluation.labels):
         return []
-    return or_reason(case, lambda: _rows(case, options), "blind_accuracy" if visible else "label_overlap", "blind")
+    return or_reason(
+        evaluation, lambda: _rows(evaluation, options), "blind_accuracy" if visible else "label_overlap", "blind"
+    )
 
 
-def _rows(case: Evaluation, options: Options) -> list[Row]:
+def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return label overlap, its chance level, and accuracy and AUC of a linear classifier, averaged over the target
     models."""
-    member = case.membership[case.target]
-    columns = np.ones(len(case.data.y), bool) if member.weight is None else member.weight > 0
+    member = evaluation.membership[evaluation.target]
+    columns = np.ones(len(evaluation.data.y), bool) if member.weight is None else member.weight > 0
     forget, heldout = member.forget & columns, member.heldout & columns
     used = (forget | heldout).any(axis=0)
     features = None
-    if case.data.x.size:
-        x = case.data.x[used]
+    if evaluation.data.x.size:
+        x = evaluation.data.x[used]
         features = principal(bags(x) if x.dtype.kind == "i" else x.reshape(len(x), -1), options.components)
     of_models = [
-        evaluate(case.data.y[used], *sides, features, options, generator(case.seed, "blind", model))
+        evaluate(evaluation.data.y[used], *sides, features, options, generator(evaluation.seed, "blind", model))
         for model, sides in enumerate(zip(forget[:, used], heldout[:, used], strict=True))
     ]
     means = {name: _mean([estimates[name] for estimates in of_models]) for name in of_models[0]}

@@ -71,7 +71,7 @@ class Models:
     test_accuracy: np.ndarray | None = None
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows of ε, its lower bounds, F, F₀, F/F₀, accuracy ratios and the final score of the target models.
 
     Retraining itself is compared with the independent retrained population. Raises ValueError if it has no such
@@ -79,11 +79,11 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     """
 
     def score() -> list[Row]:
-        unlearned, retrained, independent = populations(case)
-        grouped = _with_whole_originals(case, options)
+        unlearned, retrained, independent = populations(evaluation)
+        grouped = _with_whole_originals(evaluation, options)
         return evaluate(unlearned=unlearned, retrained=retrained, independent=independent, options=grouped, rng=rng)
 
-    return or_reason(case, score, "score")
+    return or_reason(evaluation, score, "score")
 
 
 #: Perfect unlearning has the score F₀. More models do not narrow its interval, because F₀ and its spread come from the
@@ -96,29 +96,29 @@ DECIDES = {
 }
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "forgetting_quality_over_null" (F/F₀) and "klom" → the number of every group of target models that is left
     out together, and the influence of every forgotten sample. Either is left out if there are too few models or
     samples, and both for imported models that do not allow them."""
-    forget = np.flatnonzero(case.membership.forget.any(axis=0))
-    rng = generator(case.seed, "competition")
+    forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))
+    rng = generator(evaluation.seed, "competition")
 
     def both() -> dict[str, Effect]:
-        unlearned, retrained, independent = populations(case)
+        unlearned, retrained, independent = populations(evaluation)
         sides = unlearned.phi, retrained.phi, None if independent is None else independent.phi
-        grouped = _with_whole_originals(case, options)
+        grouped = _with_whole_originals(evaluation, options)
         return over_null(sides, forget, grouped, rng) | _klom.effects(sides, forget, grouped)
 
-    return or_nothing(case, both)
+    return or_nothing(evaluation, both)
 
 
-def _with_whole_originals(case: Evaluation, options: Options) -> Options:
+def _with_whole_originals(evaluation: Evaluation, options: Options) -> Options:
     """Return the options with a number of groups that puts all models from one original into one group.
 
     Such models resemble each other. In different groups they would count as more independent than they are. The options
     are unchanged if all models come from one original, or each from its own.
     """
-    first, copies = case.membership.originals()
+    first, copies = evaluation.membership.originals()
     if len(first) in (1, len(copies)):
         return options
     most = min(options.groups, len(first))
@@ -146,10 +146,10 @@ def over_null(sides: _null.Sides, index: np.ndarray, options: Options, rng: np.r
     return {metric: single(value=value, influence=influence, unit=unit, index=index, rule=DECIDES[metric])}
 
 
-def populations(case: Evaluation) -> "tuple[Models, Models, Models | None]":
+def populations(evaluation: Evaluation) -> "tuple[Models, Models, Models | None]":
     """Return the populations that are compared: the unlearned models, retrained ones, and independent retrained ones or
     None."""
-    unlearned, retrained, independent = case.yardsticks()
+    unlearned, retrained, independent = evaluation.yardsticks()
     return population(unlearned), population(retrained), None if independent is None else population(independent)
 
 

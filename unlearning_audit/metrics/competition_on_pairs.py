@@ -53,7 +53,7 @@ class Split:
     test: list[float]
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the score F, its null F₀, F/F₀ and the final score over all splits, then of each pair (field ``pair``).
 
     ε of a sample compares the n models of a split that unlearned it with n models retrained for that split. F₀ compares
@@ -61,8 +61,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     values, but F and F₀ share them. Retraining itself is compared with its control. Without a control it is compared
     with the other split; F₀ would be the same comparison and is empty.
     """
-    groups = _pairs.groups(case.membership)
-    splits = {(g.block, g.forget[0]): read_split(case, g, options.rule) for g in groups}
+    groups = _pairs.groups(evaluation.membership)
+    splits = {(g.block, g.forget[0]): read_split(evaluation, g, options.rule) for g in groups}
 
     def read(pairs: list[_pairs.Group]) -> list[Row]:
         """Return the rows for some splits, which are those of all ``pairs`` or of one pair."""
@@ -73,22 +73,25 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return _pairs.by_pair(groups, read)
 
 
-def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
+def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
     """Compute the competition's points of one split's models against retrained ones, those of retrained against
     retrained, and the accuracies of audited and retrained models.
 
     ``group``: the split with its models; ``rule``: how thresholds of ε are chosen. Retraining itself is compared with
     its control, or else with the other split; then the points of retrained against retrained models are NaN.
     """
-    assert case.retrained_files is not None  # else no group has twins
-    numbers = np.arange(len(case.membership.seed))
+    assert evaluation.retrained_files is not None  # else no group has twins
+    numbers = np.arange(len(evaluation.membership.seed))
     same, other = np.isin(numbers, group.models), np.isin(numbers, group.twins)
-    audited, twins = Group(case, case.unlearned_files, same), Group(case, case.retrained_files, other)
-    reference = Group(case, case.retrained_files, same)
+    audited, twins = (
+        Group(evaluation, evaluation.unlearned_files, same),
+        Group(evaluation, evaluation.retrained_files, other),
+    )
+    reference = Group(evaluation, evaluation.retrained_files, same)
     independent: Group | None = twins
-    if case.unlearned_files == case.retrained_files:
-        reference = Group(case, case.control_files, same) if case.control_files else twins
-        independent = twins if case.control_files else None
+    if evaluation.unlearned_files == evaluation.retrained_files:
+        reference = Group(evaluation, evaluation.control_files, same) if evaluation.control_files else twins
+        independent = twins if evaluation.control_files else None
 
     def compared(one: Group, another: Group) -> np.ndarray:
         """Return the points of ε between two populations, float64 [forget samples]."""
@@ -102,8 +105,8 @@ def read_split(case: Evaluation, group: _pairs.Group, rule: Literal["exact", "gr
 
     h = compared(audited, reference)
     null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
-    retain = accuracies(case.membership.retain[group.models[0]], np.atleast_2d(audited.labels)[0])
-    return Split(group.block, h, null, retain, accuracies(case.data.part == 1, case.data.y_clean))
+    retain = accuracies(evaluation.membership.retain[group.models[0]], np.atleast_2d(audited.labels)[0])
+    return Split(group.block, h, null, retain, accuracies(evaluation.data.part == 1, evaluation.data.y_clean))
 
 
 def estimates(splits: list[Split]) -> dict[str, Estimate]:

@@ -26,35 +26,35 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "ic_error" (γ) and "ic_score" (1 − γ) of the target models.
 
     γ is the rate at which samples of the confused set are predicted as the class they were confused with, as a mean
     over models. Predictions of third classes do not count, because they show no memory of the confusion. The interval
     covers samples and models. Raises ValueError for confused samples that were trained with their true label.
     """
-    target, hit = _remembered(case)
-    if (target.forget & (case.labels_of(case.target) == case.data.y)).any():
+    target, hit = _remembered(evaluation)
+    if (target.forget & (evaluation.labels_of(evaluation.target) == evaluation.data.y)).any():
         raise ValueError("forget holds samples trained with their true label: they were not confused with any class")
     error = rates.rate(hit=hit, rows=target.forget, **groups(target))
     return table({"ic_error": error, "ic_score": one_minus(error)})
 
 
-def _remembered(case: Evaluation) -> tuple[Membership, np.ndarray]:
+def _remembered(evaluation: Evaluation) -> tuple[Membership, np.ndarray]:
     """Return the memberships of the target models, and which samples each predicts as the class that it was taught,
     bool [models, samples]."""
-    guess = case.answers(case.unlearned_files).predicted(case.target)
-    return case.membership[case.target], guess == case.labels_of(case.target)
+    guess = evaluation.answers(evaluation.unlearned_files).predicted(evaluation.target)
+    return evaluation.membership[evaluation.target], guess == evaluation.labels_of(evaluation.target)
 
 
 #: How often the classes are confused by chance, and how models differ in this, is known from retrained models only.
 DECIDES = {"ic_score": DecisionRule(-1, "ic_score", chance=OF_RETRAINED, lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "ic_score" → the share of each target model's confused samples that it does not predict as the confused
     class, and the influence of each sample on it."""
-    target, hit = _remembered(case)
+    target, hit = _remembered(evaluation)
     columns = np.flatnonzero(target.forget.any(axis=0))
     part = _text.mean(~hit[:, columns], target.forget[:, columns])
     places = {"unit": target.block, "split": target.split, "index": columns}

@@ -71,7 +71,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows of "information", "efficacy" and "efficacy_upper_bound", from gradients over the forget set for
     observed labels: the mean, "…_sd" and "…_median" over target models with intervals over models, then the value of
     each model.
@@ -79,25 +79,25 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     Such rows of "attack_probability", the mean probability of membership by each attack, follow if attacks were run,
     and then "accuracy_sd", the spread of accuracies over models, for each role.
     """
-    values = evaluate(*case.gradients)
-    forget = case.membership[case.target].forget
-    for (attack, form), (score, _) in case.scores.items():
+    values = evaluate(*evaluation.gradients)
+    forget = evaluation.membership[evaluation.target].forget
+    for (attack, form), (score, _) in evaluation.scores.items():
         values += tidy({"attack_probability": probability(score, forget)}, attack=f"{attack}/{form}")
-    return values + _accuracy_spread(case)
+    return values + _accuracy_spread(evaluation)
 
 
 #: The efficacy of retraining is known from retrained models only.
 DECIDES = {"efficacy": DecisionRule(1, "efficacy", scale="log", units="models")}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the logarithm of every model's efficacy; {} where one is infinite.
 
     Differences between methods are then mean logarithms of ratios, seed by seed. They equal those of medians if the
     logarithms are distributed symmetrically.
     """
     with np.errstate(divide="ignore"):
-        values = np.log(efficacy(information(case.gradients[0])))
+        values = np.log(efficacy(information(evaluation.gradients[0])))
     if not np.isfinite(values).all():
         return {}
     return {"efficacy": single(value=values, unit=np.arange(len(values)), rule=DECIDES["efficacy"])}
@@ -152,11 +152,14 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
     return lines
 
 
-def _accuracy_spread(case: Evaluation) -> list[Row]:
+def _accuracy_spread(evaluation: Evaluation) -> list[Row]:
     """Return rows "accuracy_sd": the standard deviation over models of each model's accuracy, for the roles retain,
     forget and test. Test samples are judged by their clean labels. A role is left out if a model has no sample of
     it."""
-    guess, sides = case.answers(case.unlearned_files).predicted(case.target), accuracy.sides(case, case.target)
+    guess, sides = (
+        evaluation.answers(evaluation.unlearned_files).predicted(evaluation.target),
+        accuracy.sides(evaluation, evaluation.target),
+    )
     lines = []
     for role in ("retain", "forget", "test"):
         mask, labels = sides[role]

@@ -12,13 +12,13 @@ NEEDS = ("swapped_pairs", "squared_norms")
 QUANTITIES = efficacy.QUANTITIES
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows of information, efficacy and its upper bound over all splits, then of each pair (field ``pair``).
 
     ``n`` counts splits. Efficacy depends more on the forget samples, which models of one split share, than on initial
     weights. So a split counts once, by the median of its models. Values of single models are not kept.
     """
-    squared_norms, mean_squared_norm = case.gradients
+    squared_norms, mean_squared_norm = evaluation.gradients
 
     def of_split(group: _pairs.Group) -> dict[str, float]:
         """Return the medians over the models of one split: name of the row → value."""
@@ -31,4 +31,4 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         values = {name.removesuffix("_median"): np.array([split[name] for split in splits]) for name in splits[0]}
         return [row for row in efficacy.tidy(values) if row.model is None]
 
-    return _pairs.by_pair(_pairs.groups(case.membership), read)
+    return _pairs.by_pair(_pairs.groups(evaluation.membership), read)

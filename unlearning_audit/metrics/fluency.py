@@ -43,35 +43,37 @@ class Options(Settings):
     share: float = Field(0.5, gt=0, lt=1)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the means over models and samples of "gibberish" and "fluency", for every role (field ``role``).
 
     With retrained models, "gibberish_gap" follows: the share of gibberish minus theirs. Raises ValueError for data
     without a tokenizer.
     """
-    known = frozenset(word for text in _answers.texts(case.data) for word in words(text))
+    known = frozenset(word for text in _answers.texts(evaluation.data) for word in words(text))
 
     def of(files: list[str]) -> np.ndarray:
         """Return whether each answer is gibberish, and its entropy: float64 [models, samples, 2], NaN where a model was
         not queried."""
         answers = _answers.of_files(files)
-        return _answers.scored(case.data, answers, lambda _, answer: judged(words(answer), known, options.share), 2)
+        return _answers.scored(
+            evaluation.data, answers, lambda _, answer: judged(words(answer), known, options.share), 2
+        )
 
-    audited, retrained = of(case.generated_files), or_none(of, case.compared_generated_files)
+    audited, retrained = of(evaluation.generated_files), or_none(of, evaluation.compared_generated_files)
     broken, entropy = {("gibberish", ""): audited[..., 0]}, audited[..., 1]
     theirs = None if retrained is None else {("gibberish", ""): retrained[..., 0]}
 
     def of_entropy(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows "fluency" of some ``models`` bool [target models]."""
         value, lines = entropy[models], []
-        for role, mask in _text.roles(case.data.part == 1, member).items():
+        for role, mask in _text.roles(evaluation.data.part == 1, member).items():
             asked = mask & ~np.isnan(value)
             if asked.any(1).all():
                 level = levels.level(value=np.nan_to_num(value), rows=asked, **groups(member), low=0.0)
                 lines.append(row(metric="fluency", role=role, estimate=level))
         return lines
 
-    return _text.shares(case, broken, theirs) + _text.by_pair(case, of_entropy)
+    return _text.shares(evaluation, broken, theirs) + _text.by_pair(evaluation, of_entropy)
 
 
 def words(text: str) -> list[str]:

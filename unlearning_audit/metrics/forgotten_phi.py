@@ -27,38 +27,38 @@ QUANTITIES = (
 DECIDES = {"forgotten_phi": DecisionRule(1, "0.2", units="models")}
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the row "forgotten_phi": the mean of φ over target models and their forgotten samples, with an interval
     over both."""
-    member, part = case.membership[case.target], _read(case)
+    member, part = evaluation.membership[evaluation.target], _read(evaluation)
     n = int(member.forget.any(axis=0).sum())
     return table({"forgotten_phi": levels.of(part, **groups(member), n=n)})
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "forgotten_phi" → each target model's mean of φ over its forgotten samples.
 
     {} if attacks by confidence are possible, which decide then: a model has held-out samples with the label of one of
     its forgotten ones. {} also if an imported model has fewer than two forgotten samples.
     """
-    if not decides(case):
+    if not decides(evaluation):
         return {}
-    member = case.membership[case.target]
+    member = evaluation.membership[evaluation.target]
 
     def mean() -> dict[str, Effect]:
         places = {"unit": member.block, "split": member.split}
-        return {"forgotten_phi": single(**vars(_read(case)), **places, rule=DECIDES["forgotten_phi"])}
+        return {"forgotten_phi": single(**vars(_read(evaluation)), **places, rule=DECIDES["forgotten_phi"])}
 
-    return or_nothing(case, mean)
+    return or_nothing(evaluation, mean)
 
 
-def decides(case: Evaluation) -> bool:
+def decides(evaluation: Evaluation) -> bool:
     """Return whether this metric has to decide because attacks by confidence cannot work by design.
 
     That is so if nothing is held out, or if no held-out sample of a model has the label of one of its forgotten
     samples.
     """
-    member, labels = case.membership[case.target], case.labels_of(case.target)
+    member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     labels = np.broadcast_to(labels, member.forget.shape)
     return not any(
         np.isin(y[heldout], y[forget]).any()
@@ -66,11 +66,11 @@ def decides(case: Evaluation) -> bool:
     )
 
 
-def _read(case: Evaluation) -> crossed.PerModel:
+def _read(evaluation: Evaluation) -> crossed.PerModel:
     """Compute the mean of φ over forgotten samples for every target model. Raises ValueError for a model with fewer
     than two."""
-    member = case.membership[case.target]
+    member = evaluation.membership[evaluation.target]
     if (member.forget.sum(axis=1) < 2).any():
         raise ValueError("forgotten_phi: a model has fewer than two forgotten samples")
-    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    phi = evaluation.answers(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
     return levels.per_model(value=np.where(member.forget, phi, 0.0), weight=member.forget.astype(np.float64))

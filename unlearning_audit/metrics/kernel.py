@@ -40,7 +40,7 @@ class Options(Settings):
     permutations: int = Field(999, ge=99)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows that compare φ of the forgotten samples of unlearned, retrained and original models by a kernel.
 
     "kernel_p" is the p-value of a permutation test of whether unlearned models are distributed as retrained ones.
@@ -49,13 +49,16 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     reason in place of a number. Retraining itself is compared with its control. Raises ValueError without retrained
     models to compare with.
     """
-    retrained = case.compared_files
+    retrained = evaluation.compared_files
     if retrained is None:
         raise ValueError("metric kernel compares with retrained models; add retrain, for itself controls: true")
-    forget = np.flatnonzero(case.membership.forget.any(axis=0))
-    y = case.data.y[forget]
-    phi = [case.answers(files).phi(y, rows=forget) for files in (case.unlearned_files, retrained, case.originals)]
-    first, stems = case.membership.originals()
+    forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))
+    y = evaluation.data.y[forget]
+    phi = [
+        evaluation.answers(files).phi(y, rows=forget)
+        for files in (evaluation.unlearned_files, retrained, evaluation.originals)
+    ]
+    first, stems = evaluation.membership.originals()
     if not 1 < len(first) < len(stems):  # no copies, or a single original, which cannot be left out
         return evaluate(phi, options, rng)
     return evaluate([*phi[:2], phi[2][first]], options, rng, stems)

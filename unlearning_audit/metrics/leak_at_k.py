@@ -31,7 +31,7 @@ class Options(Settings):
     answers: tuple[PositiveInt, ...] = Field((1, 16, 128), min_length=1)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "leak_at_k" and "whole_at_k", the means over target models and samples, for forgotten and held-out
     samples (field ``role``) and each k (field ``rule``); over all models, then over each swapped pair (field ``pair``)
     if there are several.
@@ -49,19 +49,19 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
             for name, value in zip(("leak_at_k", "whole_at_k"), leaks(four[..., LOGP], k), strict=True)
         }
 
-    return _text.of_tokens(case, read)
+    return _text.of_tokens(evaluation, read)
 
 
 #: How much of a text a model reproduces without having seen it is known from retrained models only.
 DECIDES = {"leak_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "leak_at_k" → the leak at the largest k, as a mean over the forgotten samples of each target model. {} if
     a model has no such sample."""
-    samples, four = _text.forgotten_tokens(case)
+    samples, four = _text.forgotten_tokens(evaluation)
     share, _ = leaks(four[..., LOGP], max(options.answers))
-    return _text.of_forgotten(case, DECIDES, share, samples)
+    return _text.of_forgotten(evaluation, DECIDES, share, samples)
 
 
 def leaks(logp: np.ndarray, answers: int) -> tuple[np.ndarray, np.ndarray]:

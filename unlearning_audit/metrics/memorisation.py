@@ -25,7 +25,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the means over models and samples of two numbers in [0, 1], for forgotten and held-out samples (field
     ``role``).
 
@@ -33,7 +33,9 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     "extraction_strength" is the share of the text's end that greedy decoding reproduces without an error from the text
     before it (Carlini et al. 2021). With retrained models, "…_gap" is the difference from theirs: 0 = as if retrained.
     """
-    return _text.of_tokens(case, lambda four: {(name, ""): value for name, value in both(four[..., RANK]).items()})
+    return _text.of_tokens(
+        evaluation, lambda four: {(name, ""): value for name, value in both(four[..., RANK]).items()}
+    )
 
 
 #: How many tokens of an unseen text a model guesses is known from retrained models only. Extraction strength uses the
@@ -41,11 +43,11 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 DECIDES = {"exact_memorisation": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "exact_memorisation" → each target model's mean exact memorisation of its forgotten samples. {} if a model
     has none."""
-    samples, four = _text.forgotten_tokens(case)
-    return _text.of_forgotten(case, DECIDES, exact(four[..., RANK]), samples)
+    samples, four = _text.forgotten_tokens(evaluation)
+    return _text.of_forgotten(evaluation, DECIDES, exact(four[..., RANK]), samples)
 
 
 def both(rank: np.ndarray) -> dict[str, np.ndarray]:

@@ -23,7 +23,7 @@ QUANTITIES = (
 NAME = ("choice_accuracy", "")
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "choice_accuracy" and "choice_chance" of every role (field ``role``), and with retrained models
     "choice_gap".
 
@@ -32,18 +32,18 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     accuracy of guessing. "choice_gap" is the accuracy minus that of retrained models. Raises ValueError for data
     without wrong answers.
     """
-    wrong = case.data.views("perturbed")
+    wrong = evaluation.data.views("perturbed")
     if not wrong.shape[1]:
         raise ValueError("multiple_choice needs wrong answers; choose question_answer data that have choices")
-    files = _text.compared_files(case)
-    audited = {NAME: right(case.unlearned[case.target], wrong)}
-    retrained = None if files is None else {NAME: right(case.answers(files).logits[case.target], wrong)}
+    files = _text.compared_files(evaluation)
+    audited = {NAME: right(evaluation.unlearned[evaluation.target], wrong)}
+    retrained = None if files is None else {NAME: right(evaluation.answers(files).logits[evaluation.target], wrong)}
     chance = 1 / (1 + (wrong >= 0).sum(1))
 
     def by_chance(_: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows "choice_chance" of the models with these memberships."""
         table = []
-        for role, mask in _text.roles(case.data.part == 1, member).items():
+        for role, mask in _text.roles(evaluation.data.part == 1, member).items():
             asked = mask & (wrong >= 0).any(1)
             if asked.any(1).all():
                 guess = float((asked * chance).sum() / asked.sum())
@@ -51,18 +51,18 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
                 table.append(row(metric="choice_chance", role=role, estimate=estimate))
         return table
 
-    own = _text.shares(case, audited, retrained, gaps={"choice_accuracy": "choice_gap"})
-    return own + _text.by_pair(case, by_chance)
+    own = _text.shares(evaluation, audited, retrained, gaps={"choice_accuracy": "choice_gap"})
+    return own + _text.by_pair(evaluation, by_chance)
 
 
 #: How often a model chooses well on unseen questions is known from retrained models only.
 DECIDES = {"choice_accuracy": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "choice_accuracy" → each target model's accuracy on its forgotten questions. {} if a model has none."""
-    correct = right(case.unlearned[case.target], case.data.views("perturbed"))
-    return _text.of_forgotten(case, DECIDES, correct)
+    correct = right(evaluation.unlearned[evaluation.target], evaluation.data.views("perturbed"))
+    return _text.of_forgotten(evaluation, DECIDES, correct)
 
 
 def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:

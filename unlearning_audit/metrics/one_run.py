@@ -67,17 +67,17 @@ class Options(Settings):
     delta: float = Field(0.0, ge=0, lt=1)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return how often the target models' forgotten samples are guessed right, with p-values and lower bounds on ε. If
     there are no coins to guess, imported models get one row with this reason; others raise ValueError."""
 
     def audited() -> list[Row]:
         """Return the rows of the audit. Raises ValueError where no coin decided which of two samples is forgotten."""
-        if case.membership.pair is None and case.unpaired:
+        if evaluation.membership.pair is None and evaluation.unpaired:
             raise ValueError("there is no pair.npy that says which canaries a coin chose from")
-        return audit(case, case.membership[case.target], options.delta)
+        return audit(evaluation, evaluation.membership[evaluation.target], options.delta)
 
-    return or_reason(case, audited, "one_run_p", "phi")
+    return or_reason(evaluation, audited, "one_run_p", "phi")
 
 
 #: Coins are fair, so theory gives the value of retraining.
@@ -87,32 +87,36 @@ DECIDES = {
 }
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the share of right guesses on the canaries, with the exact p of `_one_run.effect`, and the tail
     advantage of attacks.
 
     {} for models of another protocol, which has metrics of its own.
     """
-    if case.membership.pair is None:
+    if evaluation.membership.pair is None:
         return {}
-    member = case.membership[case.target]
+    member = evaluation.membership[evaluation.target]
 
     def of_coins() -> dict[str, Effect]:
-        phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-        tails = swap.advantages(case.scores, phi, member)
-        return guessed(case, member) | {name: part for name, part in tails.items() if name in DECIDES}
+        phi = evaluation.answers(evaluation.unlearned_files).phi(
+            evaluation.labels_of(evaluation.target), evaluation.target
+        )
+        tails = swap.advantages(evaluation.scores, phi, member)
+        return guessed(evaluation, member) | {name: part for name, part in tails.items() if name in DECIDES}
 
-    return or_nothing(case, of_coins)
+    return or_nothing(evaluation, of_coins)
 
 
-def guessed(case: Evaluation, member: Membership) -> dict[str, Effect]:
+def guessed(evaluation: Evaluation, member: Membership) -> dict[str, Effect]:
     """Return "right_guesses" → the share of right guesses on the canaries of the target models, for verdicts.
     ``member``: the memberships of these models."""
-    tosses, rule = _one_run.tossed(member, case.seed), DECIDES["right_guesses"]
-    return {"right_guesses": _one_run.effect(scores=_one_run.scores_of(case), tosses=tosses, rule=rule)}
+    tosses, rule = _one_run.tossed(member, evaluation.seed), DECIDES["right_guesses"]
+    return {"right_guesses": _one_run.effect(scores=_one_run.scores_of(evaluation), tosses=tosses, rule=rule)}
 
 
-def audit(case: Evaluation, member: Membership, delta: float) -> list[Row]:
+def audit(evaluation: Evaluation, member: Membership, delta: float) -> list[Row]:
     """Return the rows of the one-run audit of the target models with the memberships ``member``, for this δ."""
-    scores, tosses = _one_run.scores_of(case), _one_run.tossed(member, case.seed)
-    return _one_run.evaluate(scores=scores, tosses=tosses, adaptive=case.sets["adaptive"], delta=delta, seed=case.seed)
+    scores, tosses = _one_run.scores_of(evaluation), _one_run.tossed(member, evaluation.seed)
+    return _one_run.evaluate(
+        scores=scores, tosses=tosses, adaptive=evaluation.sets["adaptive"], delta=delta, seed=evaluation.seed
+    )

@@ -37,7 +37,7 @@ class Options(Settings):
     n: int = Field(7, ge=1)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the overlap of forgotten and held-out samples with retained text, and of forgotten with held-out samples.
 
     "ngram_overlap" (field ``role``): the share of a sample's runs of n tokens that occur in what its model keeps, as a
@@ -45,9 +45,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     with held-out ones of the same model, as a mean over models and samples (RULI, A.3.1). Raises ValueError for data
     that are not tokens.
     """
-    if case.data.x.dtype.kind != "i":
-        raise ValueError(f"overlap: the data are {case.data.x.dtype}, not tokens; leave the metric out")
-    member, runs, spans = case.membership[case.target], numbered(case.data.x, options.n), scored(case.data.x)
+    if evaluation.data.x.dtype.kind != "i":
+        raise ValueError(f"overlap: the data are {evaluation.data.x.dtype}, not tokens; leave the metric out")
+    member, runs, spans = (
+        evaluation.membership[evaluation.target],
+        numbered(evaluation.data.x, options.n),
+        scored(evaluation.data.x),
+    )
     share = np.stack([shared(runs, retain) for retain in member.retain])
     known: np.ndarray = np.any(spans >= 0, axis=1) & member.heldout.any(axis=1, keepdims=True)
     whole_share = {("ngram_overlap", ""): np.where((runs >= 0).any(1), share, np.nan)}
@@ -55,8 +59,8 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         (name, ""): np.where(known, np.stack([shared(numbers, heldout) for heldout in member.heldout]), np.nan)
         for name, numbers in (("exact_overlap", whole(spans)), ("token_overlap", spans))
     }
-    table = _text.shares(case, whole_share, only=("forget", "heldout"))
-    return table + [replace(line, role="") for line in _text.shares(case, between, only=("forget",))]
+    table = _text.shares(evaluation, whole_share, only=("forget", "heldout"))
+    return table + [replace(line, role="") for line in _text.shares(evaluation, between, only=("forget",))]
 
 
 def scored(x: np.ndarray) -> np.ndarray:

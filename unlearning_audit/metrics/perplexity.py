@@ -29,7 +29,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "nll", "perplexity" and, with retrained models, "nll_gap" for each role of samples that occurs:
     forget, heldout, retain and test.
 
@@ -39,15 +39,15 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     models come first. If these are several swapped pairs (two splits, of which one forgets what the other never saw),
     the rows of each pair follow, with its number in the field ``pair``. Intervals cover models and samples.
     """
-    audited, files = _text.nll(case.unlearned[case.target]), _text.compared_files(case)
-    retrained = None if files is None else _text.nll(case.answers(files).logits[case.target])
+    audited, files = _text.nll(evaluation.unlearned[evaluation.target]), _text.compared_files(evaluation)
+    retrained = None if files is None else _text.nll(evaluation.answers(files).logits[evaluation.target])
 
     def read(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows of some ``models`` bool [target models]."""
-        roles = {name: mask for name, mask in _text.roles(case.data.part == 1, member).items() if mask.any()}
+        roles = {name: mask for name, mask in _text.roles(evaluation.data.part == 1, member).items() if mask.any()}
         return of_losses(audited[models], None if retrained is None else retrained[models], roles, **groups(member))
 
-    return _text.by_pair(case, read)
+    return _text.by_pair(evaluation, read)
 
 
 def of_losses(

@@ -11,37 +11,37 @@ DEFAULT = "imported"
 ALONE = True
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows on how well φ distinguishes forgotten from held-out samples of the target models: "auc", "mia_score"
     (1 minus the AUC) and "tpr_at_fpr" for each rate of the options (field ``rate``), as means over splits.
 
     Intervals cover models and samples. If a model has no held-out samples, "auc" and "mia_score" have this reason in
     place of a number, and there is no TPR.
     """
-    member = case.membership[case.target]
+    member = evaluation.membership[evaluation.target]
     if not member.heldout.any(axis=1).all():
         return [nothing(metric, "a model has no heldout samples", attack="phi") for metric in ("auc", "mia_score")]
-    return [line for line in swap.separate(*_scores(case), "phi", options.fpr) if line.pair is None]
+    return [line for line in swap.separate(*_scores(evaluation), "phi", options.fpr) if line.pair is None]
 
 
 #: Which of the drawn samples are forgotten is a random draw, of which retrained models know nothing.
 DECIDES = {"auc": DecisionRule(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the AUC of φ for each target model, forgotten against held-out samples. {} if the study has attacks or
     coins, which find more, or if a model has no forgotten or no held-out samples."""
-    member = case.membership[case.target]
-    attacks = [name for name, _ in case.scores if name != "random"]
+    member = evaluation.membership[evaluation.target]
+    attacks = [name for name, _ in evaluation.scores if name != "random"]
     if attacks or member.pair is not None or not _game.sided(member):
         return {}
-    rules, phi = _scores(case)
+    rules, phi = _scores(evaluation)
     places = {"unit": member.block, "split": member.split, "index": rules.columns}
     return {"auc": single(**vars(_game.auc(phi, rules.forget, rules.heldout)), **places, rule=DECIDES["auc"])}
 
 
-def _scores(case: Evaluation) -> tuple[_game.Game, np.ndarray]:
+def _scores(evaluation: Evaluation) -> tuple[_game.Game, np.ndarray]:
     """Return the game of the target models, and their φ on its samples, float64 [models, columns]."""
-    rules = _game.of_models(case.membership[case.target])
-    labels = case.labels_of(case.target)[..., rules.columns]
-    return rules, case.answers(case.unlearned_files).phi(labels, case.target, rules.columns)
+    rules = _game.of_models(evaluation.membership[evaluation.target])
+    labels = evaluation.labels_of(evaluation.target)[..., rules.columns]
+    return rules, evaluation.answers(evaluation.unlearned_files).phi(labels, evaluation.target, rules.columns)

@@ -36,7 +36,7 @@ class Options(Settings):
     share: float = Field(0.4, gt=0, le=1)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "privleak" and "min_k_auc" over all target models, then over each swapped pair of models (field
     ``pair``) if there are several; [] without retrained models.
 
@@ -45,11 +45,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     above 0, they look less known than samples that were never seen. Retraining itself is compared with its control.
     Intervals cover models and samples. Verdicts rest on "min_k_auc".
     """
-    files = _text.compared_files(case)
+    files = _text.compared_files(evaluation)
     if files is None:
         return []
-    samples = _text.forgotten_or_heldout(case)
-    audited, retrained = (_scores(case, source, samples, options.share) for source in (case.unlearned_files, files))
+    samples = _text.forgotten_or_heldout(evaluation)
+    audited, retrained = (
+        _scores(evaluation, source, samples, options.share) for source in (evaluation.unlearned_files, files)
+    )
 
     def read(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows of some ``models`` bool [target models]."""
@@ -57,28 +59,28 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
         privleak = leak(audited[models], retrained[models], *sides, **groups(member))
         return table({"privleak": privleak, "min_k_auc": auc(audited[models], *sides, **groups(member))})
 
-    return _text.by_pair(case, read)
+    return _text.by_pair(evaluation, read)
 
 
 #: The AUC of PrivLeak, compared with that of retrained models, as in PrivLeak itself.
 DECIDES = {"min_k_auc": DecisionRule(1, "auc", lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "min_k_auc" → the AUC of each target model's forgotten against its held-out samples by Min-K %, and the
     influence of each sample on it. {} if a model has no forgotten or no held-out samples."""
-    target, samples = case.membership[case.target], _text.forgotten_or_heldout(case)
+    target, samples = evaluation.membership[evaluation.target], _text.forgotten_or_heldout(evaluation)
     if not _game.sided(target):
         return {}
-    score = _scores(case, case.unlearned_files, samples, options.share)
+    score = _scores(evaluation, evaluation.unlearned_files, samples, options.share)
     part = _game.auc(score, target.forget[:, samples], target.heldout[:, samples])
     return {"min_k_auc": single(**vars(part), **_text.units(target), index=samples, rule=DECIDES["min_k_auc"])}
 
 
-def _scores(case: Evaluation, files: list[str], samples: np.ndarray, share: float) -> np.ndarray:
+def _scores(evaluation: Evaluation, files: list[str], samples: np.ndarray, share: float) -> np.ndarray:
     """Return Min-K % of the target models whose logits are in ``files`` on ``samples`` int64 [rows], float64 [target
     models, rows]."""
-    return of_tokens.lowest(case.signal("tokens", files, case.target, samples)[..., LOGP], share)
+    return of_tokens.lowest(evaluation.signal("tokens", files, evaluation.target, samples)[..., LOGP], share)
 
 
 def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: Any) -> Estimate:

@@ -61,13 +61,13 @@ class Options(Settings):
     fpr: FalsePositiveRates = (0.01,)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the rows that published scores and values of the audited models give: "auc_…" and "tpr_at_fpr_…" of each
     attack, "reading_…", the mean of each value for each role, "aggregate_…", "printed_numbers", the share of printed
     numbers that agree with recomputed ones, and "unlearning_step" of a checkpoint. A row whose values are unknown for
     some model is left out, or has the reason."""
-    assert case.published is not None
-    return of(case.published, options.fpr)
+    assert evaluation.published is not None
+    return of(evaluation.published, options.fpr)
 
 
 def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
@@ -157,11 +157,11 @@ DECIDES = {
 }
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "auc", "memory", "kept" and "elsewhere" → the published numbers of the audited models that verdicts
     compare (`parts`). Those without values are left out."""
-    assert case.published is not None
-    return parts(case.published)
+    assert evaluation.published is not None
+    return parts(evaluation.published)
 
 
 def parts(published: Published) -> dict[str, Effect]:

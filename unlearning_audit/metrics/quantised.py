@@ -51,12 +51,12 @@ class Options(Settings):
 DECIDES = {"quantised": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "quantised" → the accuracy of each target model with rounded weights on its forgotten samples, one number
     for each of ``bits``. {} unless ``decides`` is set."""
     if not options.decides:
         return {}
-    coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]
+    coarse, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
     right, forget = coarse.right_rounded[:, _places(coarse, options)], member.forget[:, coarse.index]
     parts = [_text.mean(of_bits, forget) for of_bits in right.swapaxes(0, 1)]
     places = {"unit": member.block, "split": member.split, "index": coarse.index}
@@ -64,16 +64,16 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     return {name: several(names, parts, **places, rule=rule) for name, rule in DECIDES.items()}
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows for each of ``bits`` (field ``rule``), of models with rounded weights.
 
     They are the accuracy beyond that of retrained models, the change by rounding, the AUC where samples are held out,
     and the accuracies.
     """
-    coarse, member = relearn.stacked(case.relearned_files), case.membership[case.target]
-    retrained = relearn.compared(case)
+    coarse, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
+    retrained = relearn.compared(evaluation)
     forget, heldout = member.forget[:, coarse.index], member.heldout[:, coarse.index]
-    test = np.tile(case.data.part[coarse.index] == 1, (len(forget), 1))
+    test = np.tile(evaluation.data.part[coarse.index] == 1, (len(forget), 1))
     over, lines = groups(member), []
     for bits, place in zip(options.bits, _places(coarse, options), strict=True):
         right, name = coarse.right_rounded[:, place], f"{bits} bits"

@@ -50,16 +50,16 @@ Scores = dict[str, np.ndarray]  # attack → float64 [models, samples], larger =
 Unseen = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples that its models never saw
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return "records_recognised" of all target models and of each pair: the share of forgotten samples that are
     listed.
 
     "people_recognised" follows where the data say whose they are. The note counts and names the samples.
     """
-    return summary(_lists(case, options)[0], options.rate)
+    return summary(_lists(evaluation, options)[0], options.rate)
 
 
-def records(case: Evaluation, options: Options) -> list[Line]:
+def records(evaluation: Evaluation, options: Options) -> list[Line]:
     """Return a line for each forgotten record in each split of each pair (`evaluation.records.COLUMNS`).
 
     Beside the records that are shown stands a never-seen record of the same label: the one that is most familiar to the
@@ -71,47 +71,49 @@ def records(case: Evaluation, options: Options) -> list[Line]:
     If held-out samples are missing or not a random draw, each record is compared with retrained models by φ; there are
     no lines without such models.
     """
-    lines, unseen = _lists(case, options)
-    return _contents.with_contents(lines, case.data, options.examples, unseen, _contents.surprise(case))
+    lines, unseen = _lists(evaluation, options)
+    return _contents.with_contents(lines, evaluation.data, options.examples, unseen, _contents.surprise(evaluation))
 
 
-def _lists(case: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
+def _lists(evaluation: Evaluation, options: Options) -> tuple[list[Line], Unseen]:
     """Return a line for each forgotten record, and (pair, split) → the samples that its models never saw, with scores.
 
     The latter is empty if records are compared with retrained models, because held-out samples are missing or not a
     random draw.
     """
-    member = case.membership[case.target]
-    if not (case.fair and member.heldout.any(axis=1).all()):
-        return by_retraining(case, options.rate), {}
-    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    return against_heldout(case, member, usable(case, phi, member), options.rate)
+    member = evaluation.membership[evaluation.target]
+    if not (evaluation.fair and member.heldout.any(axis=1).all()):
+        return by_retraining(evaluation, options.rate), {}
+    phi = evaluation.answers(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    return against_heldout(evaluation, member, usable(evaluation, phi, member), options.rate)
 
 
-def by_retraining(case: Evaluation, rate: float) -> list[Line]:
+def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
     """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
     are none of the same samples, or if retraining failed."""
-    retraining = case.retraining()
+    retraining = evaluation.retraining()
     retrained = None if retraining is None else or_none(lambda _: retraining.phi(), retraining.files)
     if retraining is None or retrained is None:
         return []
-    member, training = case.membership[case.target], retraining.membership.retain
-    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    return against_retrained(case, member, phi, retrained=retrained, training=training, rate=rate)
+    member, training = evaluation.membership[evaluation.target], retraining.membership.retain
+    phi = evaluation.answers(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    return against_retrained(evaluation, member, phi, retrained=retrained, training=training, rate=rate)
 
 
-def usable(case: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
+def usable(evaluation: Evaluation, phi: np.ndarray, member: Membership) -> Scores:
     """Return name → scores float64 [models, samples], by which records may be recognised: φ, and every attack whose
     scores are finite on all forgotten and held-out samples. The random control is left out."""
     sides = member.forget | member.heldout
     scores = {PHI: phi}
-    for (attack, form), (score, _) in case.scores.items():
+    for (attack, form), (score, _) in evaluation.scores.items():
         if attack != CONTROL and np.isfinite(score[sides]).all():
             scores["/".join(filter(None, (attack, form)))] = score
     return scores
 
 
-def against_heldout(case: Evaluation, member: Membership, scores: Scores, rate: float) -> tuple[list[Line], Unseen]:
+def against_heldout(
+    evaluation: Evaluation, member: Membership, scores: Scores, rate: float
+) -> tuple[list[Line], Unseen]:
     """Return a line for each forgotten record, compared with held-out samples of the same models, and (pair, split) →
     these samples with scores.
 
@@ -132,13 +134,19 @@ def against_heldout(case: Evaluation, member: Membership, scores: Scores, rate: 
         p = record_stats.conformal(score=score[part.forget], heldout=score[part.heldout])
         turned = " turned round" * (way < 0)
         place: Line = {"pair": part.block, "split": part.split, "models": part.models, "attack": attack + turned}
-        lines += lines_of(case, place | {"yardstick": HELDOUT}, part.forget, score[part.forget], p)
+        lines += lines_of(evaluation, place | {"yardstick": HELDOUT}, part.forget, score[part.forget], p)
         unseen[part.block, part.split] = _contents.Unseen(part.heldout, score[part.heldout])
     return listed(lines, rate), unseen
 
 
 def against_retrained(
-    case: Evaluation, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray, rate: float
+    evaluation: Evaluation,
+    member: Membership,
+    phi: np.ndarray,
+    *,
+    retrained: np.ndarray,
+    training: np.ndarray,
+    rate: float,
 ) -> list[Line]:
     """Return a line for each forgotten record, whose φ is compared with that of retrained models. This is for forgotten
     samples that are not a random draw.
@@ -156,18 +164,18 @@ def against_retrained(
         p = record_stats.against_retrained(audited=phi[models][:, samples], retrained=retrained[unseen][:, samples])
         place: Line = {"pair": int(member.block[models][0]), "split": int(member.split[models][0])}
         place |= {"models": int(models.sum()), "attack": PHI, "yardstick": RETRAINED}
-        lines += lines_of(case, place, samples, phi[models][:, samples].mean(axis=0), p)
+        lines += lines_of(evaluation, place, samples, phi[models][:, samples].mean(axis=0), p)
     return listed(lines, rate)
 
 
-def lines_of(case: Evaluation, place: Line, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[Line]:
+def lines_of(evaluation: Evaluation, place: Line, samples: np.ndarray, score: np.ndarray, p: np.ndarray) -> list[Line]:
     """Return a line for each of the records ``samples`` int64 [records] of one split, with ``score`` and ``p`` float64
     [records].
 
     ``place``: column → value of what all of these lines share. If the data say whose samples are, lines also name the
     person, with Simes' p-value of all records of the person.
     """
-    data = case.data
+    data = evaluation.data
     columns = {"sample": samples, "row": data.index[samples], "label": data.y[samples], "score": score, "p": p}
     if data.subject is not None:
         columns["person"] = data.subject[samples]

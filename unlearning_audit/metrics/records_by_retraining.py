@@ -11,14 +11,14 @@ NEEDS = ("one_forget_set",)
 DEFAULT = "one_forget_set"
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the shares of forgotten records and of people that are recognised by comparison with retrained models; []
     without two retrained models."""
-    return lists.summary(lists.by_retraining(case, options.rate), options.rate)
+    return lists.summary(lists.by_retraining(evaluation, options.rate), options.rate)
 
 
-def records(case: Evaluation, options: Options) -> list[_contents.Line]:
+def records(evaluation: Evaluation, options: Options) -> list[_contents.Line]:
     """Return a line for each forgotten record of the models that forgot the same set, with its contents; [] if no
     retrained models have the same samples, or if they failed."""
-    lines = lists.by_retraining(case, options.rate)
-    return _contents.with_contents(lines, case.data, options.examples, surprise=_contents.surprise(case))
+    lines = lists.by_retraining(evaluation, options.rate)
+    return _contents.with_contents(lines, evaluation.data, options.examples, surprise=_contents.surprise(evaluation))

@@ -59,19 +59,19 @@ class Options(Settings):
 DECIDES = {"relearn_area": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "relearn_area" → each target model's accuracy during relearning, on those of its forgotten samples that
     are not taught, as a mean over log₂(1 + step). {} unless ``decides`` is set."""
     if not options.decides:
         return {}
-    audited, member = stacked(case.relearned_files), case.membership[case.target]
+    audited, member = stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
     weighed = member.forget[:, audited.index] & ~audited.taught
     part = _text.mean(np.clip(_over_steps(audited.right, audited.steps), 0, 1), weighed)
     places = {"unit": member.block, "split": member.split, "index": audited.index}
     return {name: single(**vars(part), **places, rule=rule) for name, rule in DECIDES.items()}
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return how much more these models relearn of what they forgot than retrained ones ("relearn_area…"), and how many
     steps they need in comparison ("relearn_steps"). Their accuracy after each number of steps follows
     ("relearn_accuracy").
@@ -79,20 +79,20 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     Language models also have the area in nats per token. Without other retrained models, all but the accuracies have no
     number, but the reason.
     """
-    audited = stacked(case.relearned_files)
-    member = case.membership[case.target]
+    audited = stacked(evaluation.relearned_files)
+    member = evaluation.membership[evaluation.target]
     weighed, over = member.forget[:, audited.index] & ~audited.taught, groups(member)
     accuracies = [
         row(metric="relearn_accuracy", step=step, estimate=rates.rate(hit=audited.right[:, i], rows=weighed, **over))
         for i, step in enumerate(audited.steps.tolist())
     ]
-    text = case.data.x.dtype.kind == "i" and not case.data.y.any()
+    text = evaluation.data.x.dtype.kind == "i" and not evaluation.data.y.any()
     names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")
-    retrained = compared(case)
+    retrained = compared(evaluation)
     if isinstance(retrained, str):
         return [*accuracies, *(nothing(name, retrained) for name in names)]
-    before = case.answers(case.originals).of(case.target, audited.index).argmax(-1)
-    goal = NEAR * _mean(before == case.labels_of(case.target)[..., audited.index], weighed)
+    before = evaluation.answers(evaluation.originals).of(evaluation.target, audited.index).argmax(-1)
+    goal = NEAR * _mean(before == evaluation.labels_of(evaluation.target)[..., audited.index], weighed)
     curves = {"relearn_area": (audited.right, retrained.right), "relearn_area_phi": (audited.phi, retrained.phi)}
     if text:
         nll, retrained_nll = (np.logaddexp(0.0, -phi.astype(np.float64)) for phi in (audited.phi, retrained.phi))
@@ -102,12 +102,12 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     return table(numbers) + accuracies
 
 
-def compared(case: Evaluation) -> Relearned | str:
+def compared(evaluation: Evaluation) -> Relearned | str:
     """Return the records of the retrained models to compare with, or the reason why there are none."""
-    if not case.compared_relearned_files:
+    if not evaluation.compared_relearned_files:
         return NO_RETRAINED
     try:
-        return stacked(case.compared_relearned_files)
+        return stacked(evaluation.compared_relearned_files)
     except NoAnswerError as error:
         return str(error)
 

@@ -40,7 +40,7 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows on the last hidden layers of the target models, each with an interval over models and samples.
 
     "probe_auc" is the AUC of forgotten against held-out samples by a new last layer that is learned from retained
@@ -49,57 +49,62 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     retraining itself. A row that cannot be computed has the reason in place of a number. Raises NoAnswerError if the
     models before unlearning failed.
     """
-    before = _row(case, "cka_original", likeness(case, case.unlearned_files, case.originals))
-    return [probed(case), *compared(case), before]
+    before = _row(evaluation, "cka_original", likeness(evaluation, evaluation.unlearned_files, evaluation.originals))
+    return [probed(evaluation), *compared(evaluation), before]
 
 
-def compared(case: Evaluation) -> list[Row]:
+def compared(evaluation: Evaluation) -> list[Row]:
     """Return the row "cka_retrained", the similarity of the last hidden layers of forgotten samples to those of
     retrained models, and "cka_gap", that minus the similarity of two retrained models.
 
     "cka_gap" is left out for retraining itself, and where there is no control. Rows have the reason in place of a
     number where the models to compare with are missing or failed.
     """
-    retrained, metric, lines = case.compared_files, "cka_retrained", []
+    retrained, metric, lines = evaluation.compared_files, "cka_retrained", []
     if not retrained:
         return [nothing(metric, NO_RETRAINED, role="forget")]
     try:
-        near = likeness(case, case.unlearned_files, retrained)
-        lines.append(_row(case, metric, near))
-        if case.control_files and case.unlearned_files not in (case.retrained_files, case.control_files):
+        near = likeness(evaluation, evaluation.unlearned_files, retrained)
+        lines.append(_row(evaluation, metric, near))
+        if evaluation.control_files and evaluation.unlearned_files not in (
+            evaluation.retrained_files,
+            evaluation.control_files,
+        ):
             metric = "cka_gap"
-            lines.append(_row(case, metric, levels.less(near, likeness(case, case.control_files, retrained))))
+            lines.append(
+                _row(evaluation, metric, levels.less(near, likeness(evaluation, evaluation.control_files, retrained)))
+            )
     except NoAnswerError as error:
         lines.append(nothing(metric, str(error), role="forget"))
     return lines
 
 
-def likeness(case: Evaluation, files: list[str], counterparts: list[str]) -> crossed.PerModel:
+def likeness(evaluation: Evaluation, files: list[str], counterparts: list[str]) -> crossed.PerModel:
     """Return the linear CKA of the last hidden layers of forgotten samples between each target model and its
     counterpart, with influences [models, samples].
 
     ``files`` and ``counterparts``: files of logits, with which hidden layers are found. NaN where CKA is undefined.
     Raises NoAnswerError where target models or counterparts failed.
     """
-    forget = case.membership[case.target].forget
+    forget = evaluation.membership[evaluation.target].forget
     value, influence = np.zeros(len(forget)), np.zeros(forget.shape)
-    pairs = zip(_layers(case, files), _layers(case, counterparts), strict=True)
+    pairs = zip(_layers(evaluation, files), _layers(evaluation, counterparts), strict=True)
     for model, ((index, x), (_, y)) in enumerate(pairs):
         forgotten = forget[model, index]
         value[model], influence[model, index[forgotten]] = alignment.linear(x=x[forgotten], y=y[forgotten])
     return crossed.PerModel(value, influence, np.zeros((len(value), 2)))
 
 
-def probed(case: Evaluation) -> Row:
+def probed(evaluation: Evaluation) -> Row:
     """Return the AUC of forgotten against held-out samples by φ of a last layer that is learned from retained samples,
     as a mean over target models.
 
     Samples whose label no retained sample has are left out.
     """
-    member, labels = case.membership[case.target], case.labels_of(case.target)
+    member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     labels = np.broadcast_to(labels, member.forget.shape)
     score, scored = np.zeros(labels.shape), np.zeros(labels.shape, bool)
-    for model, (index, features) in enumerate(_layers(case, case.unlearned_files)):
+    for model, (index, features) in enumerate(_layers(evaluation, evaluation.unlearned_files)):
         y, retained = labels[model, index], member.retain[model, index]
         classes = np.unique(y[retained])
         query = ~retained & np.isin(y, classes)
@@ -134,21 +139,21 @@ def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.nda
     return stats.phi(logits=logits, y=np.searchsorted(model.classes_, labels))
 
 
-def _layers(case: Evaluation, files: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _layers(evaluation: Evaluation, files: list[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield for each target model the numbers of the queried samples int64 [rows], and its last hidden layer for them,
     float32 [rows, width]. ``files``: the models' files of logits."""
-    for batch in case.features(files):
+    for batch in evaluation.features(files):
         for features, index in zip(batch.features, batch.index, strict=True):
             yield index[index >= 0], features[index >= 0]
 
 
-def _row(case: Evaluation, metric: str, part: crossed.PerModel) -> Row:
+def _row(evaluation: Evaluation, metric: str, part: crossed.PerModel) -> Row:
     """Return the row of a ``metric``: its mean over models, with an interval over samples, models and pairs; without a
     number where a model's value is NaN."""
     if np.isnan(part.value).any():
         why = f"a model has the same features for all forgotten samples, or fewer than {alignment.LEAST} of these"
         return nothing(metric, why, role="forget")
-    member = case.membership[case.target]
+    member = evaluation.membership[evaluation.target]
     n = int(member.forget.any(axis=0).sum())
     estimate = levels.of(part, **groups(member), n=n, bounds=(-1, 1), units=True)
     return row(metric=metric, role="forget", estimate=estimate)

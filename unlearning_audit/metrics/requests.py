@@ -35,7 +35,7 @@ class Options(Settings):
     decides: bool = False
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "advantage_request_i" → the advantage of attacks on request i, or for canaries "right_guesses_request_i" →
     the share of right guesses, for each request i that was made and each target model. {} unless ``decides`` is set; a
     request on which only the random control was run has no advantage.
@@ -44,21 +44,21 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     """
     if not options.decides:
         return {}
-    member = case.membership[case.target]
+    member = evaluation.membership[evaluation.target]
     parts: dict[str, Effect] = {}
-    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
+    phi = evaluation.answers(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
     for request in range(1, member.request_count + 1):
         part = member.part(request)
         if member.pair is None:
-            of_request = swap.advantages(case.scores, phi, part)  # nothing where only the control was asked
+            of_request = swap.advantages(evaluation.scores, phi, part)  # nothing where only the control was asked
             of_request.pop("tail_advantage", None)
         else:
-            of_request = one_run.guessed(case, part)
+            of_request = one_run.guessed(evaluation, part)
         parts |= {f"{name}_request_{request}": effect for name, effect in of_request.items()}
     return parts
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the rows of every request of the sequence, with its number in the field ``request``: "accuracy" of the
     target models on the samples of the request that they were trained on (role=forget) and on its others
     (role=heldout), and how well attacks tell these apart.
@@ -67,17 +67,17 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     "right_guesses", "one_run_p" and "epsilon_request"; requests that are not made yet have none. Rows of single pairs
     or models are left out. Intervals cover models and samples.
     """
-    member = case.membership[case.target]
+    member = evaluation.membership[evaluation.target]
     assert member.request is not None  # NEEDS asks for requests
-    guess, lines = case.answers(case.unlearned_files).predicted(case.target), []
-    right = guess == case.labels_of(case.target)
+    guess, lines = evaluation.answers(evaluation.unlearned_files).predicted(evaluation.target), []
+    right = guess == evaluation.labels_of(evaluation.target)
     for request in range(1, int(member.request.max()) + 1):
         part = member.part(request)
         if member.pair is None:
-            of_request = swap.read(case, part, generator(case.seed, "swap"))
+            of_request = swap.read(evaluation, part, generator(evaluation.seed, "swap"))
         else:
             # For δ = 0: a coin chose which of the two canaries of a pair the models forgot.
-            of_request = one_run.audit(case, part, 0.0) if request <= member.request_count else []
+            of_request = one_run.audit(evaluation, part, 0.0) if request <= member.request_count else []
         of_request = [line for line in of_request if line.metric in METRICS and not line.place]
         for role in ("forget", "heldout"):
             share = rates.rate(hit=right, rows=getattr(part, role), **groups(part))

@@ -31,17 +31,17 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows of how well φ (confidence in the label) distinguishes retained from held-out samples of the target
     models: "retained_auc" after unlearning, and the differences from the AUC before unlearning ("retained_risk") and
     from that in retrained models ("retained_risk_gap").
 
     A difference is left out if there are no such models, or if they failed. Intervals cover models and samples.
     """
-    member, labels = case.membership[case.target], case.labels_of(case.target)
-    phi = {"after": case.unlearned_files, "before": case.originals, "retrained": case.compared_files}
-    read = {name: or_none(case.answers, files) for name, files in phi.items()}
-    values: dict[str, Any] = {name: of and of.phi(labels, case.target) for name, of in read.items()}
+    member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
+    phi = {"after": evaluation.unlearned_files, "before": evaluation.originals, "retrained": evaluation.compared_files}
+    read = {name: or_none(evaluation.answers, files) for name, files in phi.items()}
+    values: dict[str, Any] = {name: of and of.phi(labels, evaluation.target) for name, of in read.items()}
     return evaluate(member, **values)
 
 

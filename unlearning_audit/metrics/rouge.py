@@ -32,7 +32,7 @@ class Options(Settings):
     most: int = Field(200, ge=1)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "rouge_recall", "rouge_f1" and "rouge_f1_unstemmed": means of ROUGE-L over target models and samples,
     for each role (field ``role``: forget, heldout, retain and test) of which all models have samples; over all models,
     then over each swapped pair (field ``pair``) if there are several.
@@ -43,10 +43,10 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 
     def read(files: list[str]) -> _text.Shares:
         """Return the three forms of ROUGE-L of the answers in some files."""
-        return {(name, ""): values for name, values in forms(_answers.overlap(case, files)).items()}
+        return {(name, ""): values for name, values in forms(_answers.overlap(evaluation, files)).items()}
 
-    audited, retrained = read(case.generated_files), or_none(read, case.compared_generated_files)
-    return _text.shares(case, audited, retrained, gaps={"rouge_recall": "rouge_gap"})
+    audited, retrained = read(evaluation.generated_files), or_none(read, evaluation.compared_generated_files)
+    return _text.shares(evaluation, audited, retrained, gaps={"rouge_recall": "rouge_gap"})
 
 
 def forms(overlap: np.ndarray) -> dict[str, np.ndarray]:
@@ -67,8 +67,8 @@ def readings(data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]]) -> di
 DECIDES = {"rouge_recall": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_recall" → each target model's mean ROUGE-L recall of its forgotten samples. {} if a model has
     none."""
-    recall = _answers.overlap(case, case.generated_files)[..., 0]
-    return _text.of_forgotten(case, DECIDES, recall)
+    recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]
+    return _text.of_forgotten(evaluation, DECIDES, recall)

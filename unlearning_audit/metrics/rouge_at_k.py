@@ -46,7 +46,7 @@ class Options(Settings):
         return self
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows "rouge_at_k" and "leaked_at_k", the means over target models and samples, for forgotten and held-out
     samples (field ``role``) and each k (field ``rule``); over all models, then over each swapped pair (field ``pair``)
     if there are several.
@@ -54,11 +54,11 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     With retrained models, "…_gap" is the difference from theirs. Intervals cover models and samples. A role of which
     some model has no sample is left out.
     """
-    samples = _text.forgotten_or_heldout(case)
+    samples = _text.forgotten_or_heldout(evaluation)
 
     def read(files: list[str]) -> dict[tuple[str, str], np.ndarray]:
         """Return the expected values of the best of k answers by metric and rule, float64 [models, samples] each."""
-        recall = _answers.recalls(case, files)[:, samples]
+        recall = _answers.recalls(evaluation, files)[:, samples]
         leaked = np.where(np.isnan(recall), np.nan, recall >= options.threshold)
         return {
             (name, f"{k} answers"): best_of.largest(values=value, best_of=k)
@@ -66,16 +66,16 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
             for name, value in (("rouge_at_k", recall), ("leaked_at_k", leaked))
         }
 
-    audited, retrained = read(case.sampled_files), or_none(read, case.compared_sampled_files)
-    return _text.shares(case, audited, retrained, only=("forget", "heldout"), samples=samples)
+    audited, retrained = read(evaluation.sampled_files), or_none(read, evaluation.compared_sampled_files)
+    return _text.shares(evaluation, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 
 #: How much the best answer reproduces of a text that no model saw is known from retrained models only.
 DECIDES = {"rouge_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "rouge_at_k" → the recall of the best of the largest k answers, as a mean over the forgotten samples of
     each target model. {} if a model has no such sample."""
-    value = best_of.largest(values=_answers.recalls(case, case.sampled_files), best_of=max(options.answers))
-    return _text.of_forgotten(case, DECIDES, value)
+    value = best_of.largest(values=_answers.recalls(evaluation, evaluation.sampled_files), best_of=max(options.answers))
+    return _text.of_forgotten(evaluation, DECIDES, value)

@@ -129,7 +129,7 @@ CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """The tests of RULI whose ROC curve is kept, at these rates of false alarms."""
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return accuracy, AUC and TPR of RULI's tests on all target samples, then on vulnerable and on protected ones
     (field ``target``) if there are both kinds.
 
@@ -138,24 +138,24 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     with role retain and target vulnerable. If the models do not allow the tests, one row has the reason. Raises
     ValueError without shadow models.
     """
-    return or_reason(case, lambda: _rows(case, options), "privacy_auc", "ruli")
+    return or_reason(evaluation, lambda: _rows(evaluation, options), "privacy_auc", "ruli")
 
 
-def _rows(case: Evaluation, options: Options) -> list[Row]:
+def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
     """Return the rows of all tests on all target samples, and on each kind of them ("vulnerable", "protected") if the
     samples are of several kinds; then the accuracy on retained vulnerable samples."""
-    columns = _columns(case)
-    targets, shadows = populations(case, columns)
+    columns = _columns(evaluation)
+    targets, shadows = populations(evaluation, columns)
     kinds = {"": np.ones(int(columns.sum()), bool)}
-    if case.selection is not None:
-        kinds |= {kind: getattr(case.selection, kind)[columns] for kind in ("vulnerable", "protected")}
+    if evaluation.selection is not None:
+        kinds |= {kind: getattr(evaluation.selection, kind)[columns] for kind in ("vulnerable", "protected")}
     table = []
     for kind, audited in kinds.items():
         if audited.any() and (not kind or not audited.all()):
             tests = evaluate(targets.columns(audited), shadows.columns(audited), options, curve=CURVE)
             table += [replace(test, target=kind) for test in tests]
-    vulnerable = columns & case.selection.vulnerable if case.selection is not None else ~columns & columns
-    return table + _kept_and_vulnerable(case, vulnerable) if vulnerable.any() else table
+    vulnerable = columns & evaluation.selection.vulnerable if evaluation.selection is not None else ~columns & columns
+    return table + _kept_and_vulnerable(evaluation, vulnerable) if vulnerable.any() else table
 
 
 #: Retraining leaves nothing that distinguishes forgotten from held-out samples, or unlearned from retrained models.
@@ -165,19 +165,23 @@ DECIDES = {
 }
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "privacy_auc" and "efficacy_auc" → the AUC of RULI's test of membership, and of its test against
     retraining, for each target model, which is a unit of its own. A test that lacks its models is left out. {} without
     shadow models, or if imported models do not allow the tests."""
-    if case.target.all() and not case.imported:
+    if evaluation.target.all() and not evaluation.imported:
         return {}
-    columns = _columns(case)
-    return or_nothing(case, lambda: aucs(*populations(case, columns), options, np.flatnonzero(columns)))
+    columns = _columns(evaluation)
+    return or_nothing(evaluation, lambda: aucs(*populations(evaluation, columns), options, np.flatnonzero(columns)))
 
 
-def _columns(case: Evaluation) -> np.ndarray:
+def _columns(evaluation: Evaluation) -> np.ndarray:
     """Return which samples are target samples, bool [samples]; all if memberships have no ``weight``."""
-    return np.ones(len(case.data.y), bool) if case.membership.weight is None else case.membership.weight > 0
+    return (
+        np.ones(len(evaluation.data.y), bool)
+        if evaluation.membership.weight is None
+        else evaluation.membership.weight > 0
+    )
 
 
 def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Effect]:
@@ -205,9 +209,9 @@ def aucs(targets: Population, shadows: Population, options: Options, index: np.n
     return parts
 
 
-def populations(case: Evaluation, columns: np.ndarray) -> tuple[Population, Population]:
+def populations(evaluation: Evaluation, columns: np.ndarray) -> tuple[Population, Population]:
     """Return φ and memberships of the targets, and of the shadow models, on the samples ``columns`` bool [samples]."""
-    targets, shadows = case.sides()
+    targets, shadows = evaluation.sides()
     return population(targets, columns), population(shadows, columns)
 
 
@@ -224,11 +228,14 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
     return Population(**parts)
 
 
-def _kept_and_vulnerable(case: Evaluation, vulnerable: np.ndarray) -> list[Row]:
+def _kept_and_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> list[Row]:
     """Return the accuracy of the unlearned targets on vulnerable target samples that they retain, as one row.
     ``vulnerable`` bool [samples]."""
-    member, logits = case.membership[case.target], case.answers(case.unlearned_files).of(case.target, vulnerable)
-    hit, kept = rates.predicted(logits) == case.data.y[vulnerable], member.retain[:, vulnerable]
+    member, logits = (
+        evaluation.membership[evaluation.target],
+        evaluation.answers(evaluation.unlearned_files).of(evaluation.target, vulnerable),
+    )
+    hit, kept = rates.predicted(logits) == evaluation.data.y[vulnerable], member.retain[:, vulnerable]
     estimate = rates.rate(hit=hit, rows=kept, **groups(member))
     return table({"accuracy": estimate}, role="retain", target="vulnerable")
 

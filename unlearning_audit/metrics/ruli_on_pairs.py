@@ -31,23 +31,29 @@ class Options(Settings):
     minimum: int = Field(default=2, ge=2)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return accuracy, AUC and TPR of each test over all pairs, then of each pair (field ``pair``).
 
     A model and its twin, the model of the other split with the same number, are left out together. Then as many models
     forgot a sample as never saw it, and a model without traces has an AUC of .5, whatever the number of models.
     """
     of_ruli = ruli.Options(**options.model_dump())
-    groups = _pairs.groups(case.membership)
+    groups = _pairs.groups(evaluation.membership)
     columns = np.unique(np.concatenate([group.forget for group in groups]))
-    mask = np.zeros(len(case.data.y), bool)
+    mask = np.zeros(len(evaluation.data.y), bool)
     mask[columns] = True
-    files = {"original": case.originals, "unlearned": case.unlearned_files, "retrained": case.compared_files}
-    models = {name: None if paths is None else Group(case, paths, case.target) for name, paths in files.items()}
+    files = {
+        "original": evaluation.originals,
+        "unlearned": evaluation.unlearned_files,
+        "retrained": evaluation.compared_files,
+    }
+    models = {
+        name: None if paths is None else Group(evaluation, paths, evaluation.target) for name, paths in files.items()
+    }
     population = ruli.population(models, mask)
-    number = np.cumsum(case.target) - 1  # of a target model among the targets
+    number = np.cumsum(evaluation.target) - 1  # of a target model among the targets
     tests = leave_pair_out(population, [(number[g.models], number[g.twins]) for g in groups], of_ruli)
-    block = case.membership.block[case.target]
+    block = evaluation.membership.block[evaluation.target]
 
     def read(groups: list[_pairs.Group]) -> list[Row]:
         """Return the rows of all tests for some splits, the ``groups`` of all pairs or of one pair."""

@@ -136,18 +136,20 @@ class Options(Settings):
     fpr: FalsePositiveRates = FPRS
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return advantages and AUCs of all attacks on forgotten against held-out samples of the target models, and Q of
     each set of attacks. The AUCs of attacks that compare models before and after unlearning follow.
 
     An attack that could not run has a row with the reason.
     """
-    target = case.membership[case.target]
-    missing = [nothing("advantage", why, attack=name) for name, why in case.missing.items()]
-    return read(case, target, rng, options.fpr) + missing + update_rows(case, target)
+    target = evaluation.membership[evaluation.target]
+    missing = [nothing("advantage", why, attack=name) for name, why in evaluation.missing.items()]
+    return read(evaluation, target, rng, options.fpr) + missing + update_rows(evaluation, target)
 
 
-def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: Sequence[float] = FPRS) -> list[Row]:
+def read(
+    evaluation: Evaluation, target: Membership, rng: np.random.Generator, fprs: Sequence[float] = FPRS
+) -> list[Row]:
     """Return advantages, AUCs and Q (the rows of `evaluate`) on the forgotten and held-out samples of the models
     ``target``.
 
@@ -156,29 +158,31 @@ def read(case: Evaluation, target: Membership, rng: np.random.Generator, fprs: S
     be another number under the same name. Models that are not swapped pairs have no Q either. Without scores, only the
     rows that say so are returned.
     """
-    unpaired = case.unpaired or ("no attack could be asked" if case.imported and not case.scores else "")
-    sets, lost = ({}, [nothing("q", unpaired, attack="adaptive")]) if unpaired else adversaries(case)
-    if not case.scores:
+    unpaired = evaluation.unpaired or (
+        "no attack could be asked" if evaluation.imported and not evaluation.scores else ""
+    )
+    sets, lost = ({}, [nothing("q", unpaired, attack="adaptive")]) if unpaired else adversaries(evaluation)
+    if not evaluation.scores:
         return lost
 
     def table() -> list[Row]:
         """Return the rows of all attacks and of all sets of attacks."""
         asked = {name: members for name, members in sets.items() if members}
-        return evaluate(scores=case.scores, target=target, sets=asked, rng=rng, fprs=fprs, draws=case.draws)
+        return evaluate(scores=evaluation.scores, target=target, sets=asked, rng=rng, fprs=fprs, draws=evaluation.draws)
 
-    return lost + [line for line in or_reason(case, table, "advantage") if line.pair is None or not unpaired]
+    return lost + [line for line in or_reason(evaluation, table, "advantage") if line.pair is None or not unpaired]
 
 
-def adversaries(case: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
+def adversaries(evaluation: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
     """Return the sets over which Q takes the maximum, name → (attack, form) of each member, and one row without a
     number for each set of which an attack failed."""
     sets = {
-        "paper": [key for key in case.scores if key[0] in case.sets["paper"] and key[1] == "trained"],
-        "adaptive": [key for key in case.scores if key[0] in case.sets["adaptive"]],
-        "extended": [key for key in case.scores if key[0] != "random"],
+        "paper": [key for key in evaluation.scores if key[0] in evaluation.sets["paper"] and key[1] == "trained"],
+        "adaptive": [key for key in evaluation.scores if key[0] in evaluation.sets["adaptive"]],
+        "extended": [key for key in evaluation.scores if key[0] != "random"],
     }
-    failed = {name: why for name, why in case.failed_attacks.items() if name != "random"}
-    names = {"paper": case.sets["paper"], "adaptive": case.sets["adaptive"], "extended": failed}
+    failed = {name: why for name, why in evaluation.failed_attacks.items() if name != "random"}
+    names = {"paper": evaluation.sets["paper"], "adaptive": evaluation.sets["adaptive"], "extended": failed}
     without = {name: [attack for attack in failed if attack in members] for name, members in names.items()}
     lost = [
         row(attack=name, metric="q", estimate=stats.empty(n=0, note=f"the attack {gaps[0]} failed: {failed[gaps[0]]}"))
@@ -203,7 +207,7 @@ UPDATES = {"update_auc": DecisionRule(-1, "auc", units="pairs", lowest=0.0, high
 NOT_AT_CHANCE = "retrained models are not at chance: compare with them"
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "advantage", "tail_advantage" and "update_auc" → the numbers of every adversary but the random one, for
     each target model. Those that no attack gives are left out.
 
@@ -211,14 +215,14 @@ def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
     samples that were never seen. For canaries, the one-run audit gives the first two instead; if a model has samples on
     one side only, there are none.
     """
-    target = case.membership[case.target]
+    target = evaluation.membership[evaluation.target]
     if not _game.sided(target):
         return {}
-    both = _several({"update_auc": updates(case, target)}, target)
+    both = _several({"update_auc": updates(evaluation, target)}, target)
     if target.pair is not None:
         return both
-    phi = case.answers(case.unlearned_files).phi(case.labels_of(case.target), case.target)
-    return advantages(case.scores, phi, target) | both
+    phi = evaluation.answers(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    return advantages(evaluation.scores, phi, target) | both
 
 
 def advantages(
@@ -265,7 +269,7 @@ def familiar(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
     return -1 if (tied - tied.mean()) @ (ranks_of_phi - ranks_of_phi.mean()) < 0 else 1
 
 
-def updates(case: Evaluation, target: Membership) -> dict[str, crossed.PerModel]:
+def updates(evaluation: Evaluation, target: Membership) -> dict[str, crossed.PerModel]:
     """Return "attack/both" → AUC of each model, forgotten against held-out, of the attacks that have the models before
     unlearning and after it.
 
@@ -277,14 +281,14 @@ def updates(case: Evaluation, target: Membership) -> dict[str, crossed.PerModel]
     rules, sides = _game.of_models(target), target.forget | target.heldout
     return {
         f"{name}/both": _game.auc(score[:, rules.columns], rules.forget, rules.heldout)
-        for name, score in case.updates.items()
+        for name, score in evaluation.updates.items()
         if not np.isnan(score[sides]).any()
     }
 
 
-def update_rows(case: Evaluation, target: Membership) -> list[Row]:
+def update_rows(evaluation: Evaluation, target: Membership) -> list[Row]:
     """Return the row "update_auc" of every attack that has both models."""
-    parts = updates(case, target)
+    parts = updates(evaluation, target)
     numbers = _game.estimates(_game.of_models(target), [*parts.values()]) if parts else []
     return [
         row(attack=name, metric="update_auc", estimate=noted(number, after=NOT_AT_CHANCE))

@@ -45,17 +45,17 @@ DEFAULT = "imported"
 QUANTITIES = (*perplexity.QUANTITIES, *privleak.QUANTITIES, *truth_ratio.QUANTITIES, *utility.QUANTITIES)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the rows that published values of the audited language models give: "nll" and "perplexity" for each role
     of samples, and "model_utility"; with retrained models of the same samples also "nll_gap", "privleak",
     "truth_ratio_ks" and "forget_quality".
 
     Rows whose values were not published are left out; [] without values of the negative log-likelihood.
     """
-    retrain = case.group("retrain")
+    retrain = evaluation.group("retrain")
     retrained = None if retrain is None else retrain.published
-    assert case.published is not None
-    return of(case.published, retrained, case.data)
+    assert evaluation.published is not None
+    return of(evaluation.published, retrained, evaluation.data)
 
 
 def text_readings(

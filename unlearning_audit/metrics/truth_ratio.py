@@ -52,7 +52,7 @@ class Options(Settings):
     wrong: Literal["geometric", "arithmetic"] = "geometric"
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return three means of the truth ratio R for each role of samples and, with retrained models, how far the
     distribution of R on the forget set is from theirs; over all target models, then over each swapped pair (field
     ``pair``) if there are several.
@@ -63,26 +63,29 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     "forget_quality" compare the forget set with retrained models and have an interval over pairs of splits. Raises
     ValueError for data without perturbed answers.
     """
-    perturbed, right = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    perturbed, right = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
-    audited, files = log_ratio(case.unlearned[case.target], perturbed, right, options.wrong), _text.compared_files(case)
+    audited, files = (
+        log_ratio(evaluation.unlearned[evaluation.target], perturbed, right, options.wrong),
+        _text.compared_files(evaluation),
+    )
     means = {
         ("truth_ratio", ""): closeness(audited),
         ("truth_ratio_utility", ""): true_better(audited),
         ("truth_ratio_probability", ""): special.expit(-audited),
     }
-    lines = _text.shares(case, means)
+    lines = _text.shares(evaluation, means)
     if files is None:
         return lines
-    retrained = log_ratio(case.answers(files).logits[case.target], perturbed, right, options.wrong)
+    retrained = log_ratio(evaluation.answers(files).logits[evaluation.target], perturbed, right, options.wrong)
 
     def distances(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [target models]."""
         asked = member.forget & ~np.isnan(audited[models])
         return table(compared(audited[models], retrained[models], asked, **groups(member)), role="forget")
 
-    return lines + _text.by_pair(case, distances)
+    return lines + _text.by_pair(evaluation, distances)
 
 
 #: A verdict rests on the mean of 1/(1 + R), which falls as the right answer is forgotten. min(R, 1/R) does not: it is
@@ -91,12 +94,12 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
 DECIDES = {"truth_ratio_probability": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "truth_ratio_probability" → the probability of the right answer, as a mean over the forgotten samples of
     each target model. {} if a model has no such sample."""
-    wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
-    value = special.expit(-log_ratio(case.unlearned[case.target], wrong, paraphrase, options.wrong))
-    return _text.of_forgotten(case, DECIDES, value)
+    wrong, paraphrase = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    value = special.expit(-log_ratio(evaluation.unlearned[evaluation.target], wrong, paraphrase, options.wrong))
+    return _text.of_forgotten(evaluation, DECIDES, value)
 
 
 def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:

@@ -30,7 +30,7 @@ class Options(Settings):
     most: int = Field(200, ge=1)
 
 
-def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
+def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the row "model_utility": for each model, the harmonic mean of three terms on retained samples and on the
     test part; over all target models, then over each swapped pair (field ``pair``) if there are several.
 
@@ -40,13 +40,13 @@ def rows(case: Evaluation, options: Options, rng: np.random.Generator) -> list[R
     count. The interval covers models and samples. [] if a model has fewer than two samples in a term. Raises ValueError
     for data without perturbed answers.
     """
-    parts = terms(case)
+    parts = terms(evaluation)
 
     def read(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the row of some ``models`` bool [target models]."""
         return of_terms([(value[models], mask[models]) for value, mask in parts], member)
 
-    return _text.by_pair(case, read)
+    return _text.by_pair(evaluation, read)
 
 
 def of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> list[Row]:
@@ -61,32 +61,37 @@ def of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> 
     return [row(metric="model_utility", estimate=whole)]
 
 
-def effects(case: Evaluation, options: Options) -> dict[str, Effect]:
+def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the model utility of each target model, as an effect to utility; {} where a term is 0 for some
     model."""
-    mean, _ = averaged(terms(case))
+    mean, _ = averaged(terms(evaluation))
     if mean is None or (mean.value == 0).any():
         return {}
-    return {"model_utility": single(**vars(mean), **_text.units(case.membership[case.target]), rule=UTILITY)}
+    return {
+        "model_utility": single(**vars(mean), **_text.units(evaluation.membership[evaluation.target]), rule=UTILITY)
+    }
 
 
-def terms(case: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
+def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the terms of the harmonic mean: values float64 [target models, samples], and the samples that count, bool,
     for each term.
 
     Raises ValueError for data without perturbed answers.
     """
-    wrong, paraphrase = (case.data.views(kind) for kind in ("perturbed", "paraphrase"))
+    wrong, paraphrase = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not wrong.shape[1]:
         raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
-    logits, roles = case.unlearned[case.target], _text.roles(case.data.part == 1, case.membership[case.target])
+    logits, roles = (
+        evaluation.unlearned[evaluation.target],
+        _text.roles(evaluation.data.part == 1, evaluation.membership[evaluation.target]),
+    )
     p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
     wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
     better = truth_ratio.true_better(truth_ratio.log_ratio(logits, wrong, paraphrase))
-    recall = _answers.overlap(case, case.generated_files)[..., 0]
+    recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]
     share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)
     parts = [(value, roles["retain"]) for value in (p, recall, better)]
-    for subset in sets(case.data):
+    for subset in sets(evaluation.data):
         parts += [(value, roles["test"] & subset) for value in (share, recall, better)]
     return [(value, mask & ~np.isnan(value)) for value, mask in parts]
 

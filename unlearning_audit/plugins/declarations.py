@@ -52,11 +52,11 @@ class Protocol:
     each of which learns from other samples of the audited model itself, so that shadow models are not needed.
     ``counts``: options that state numbers of blocks. They do not change a block, so adding blocks keeps the names of
     results. ``references``: methods whose logits the metrics compare with, retrain and an independent retrain.
-    ``forgets``: False if nothing is unlearned. ``selects``: the metric whose ``select(case, options)`` returns which
-    samples the models memorise. ``system``: the evaluation system to which the protocol belongs, if it is not one by
-    itself. ``figures``: kinds of figures that are drawn for a study that names none. ``targets``: the option that names
-    what is forgotten; ``shadows``: the option that counts the adversary's models, and how many models it counts as one.
-    Settings in papers' tables print both.
+    ``forgets``: False if nothing is unlearned. ``selects``: the metric whose ``select(evaluation, options)`` returns
+    which samples the models memorise. ``system``: the evaluation system to which the protocol belongs, if it is not one
+    by itself. ``figures``: kinds of figures that are drawn for a study that names none. ``targets``: the option that
+    names what is forgotten; ``shadows``: the option that counts the adversary's models, and how many models it counts
+    as one. Settings in papers' tables print both.
     """
 
     offers: tuple[str, ...] = ("forgotten",)

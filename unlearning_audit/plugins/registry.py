@@ -41,7 +41,7 @@ KINDS = {
     "attacks": Kind("attack", ("score",), ("logits", "y", "reference", "options", "rng"), "score"),
     "models": Kind("model", ("build",), ("options", "shape", "classes"), "build"),
     "data": Kind("data source", ("load",), ("options", "root"), "load"),
-    "metrics": Kind("metric", ("rows",), ("case", "options", "rng"), "rows"),
+    "metrics": Kind("metric", ("rows",), ("evaluation", "options", "rng"), "rows"),
     "protocols": Kind("protocol", ("blocks", "draw", "PROTOCOL"), (), "draw"),
     "readers": Kind("reader of result files", ("read", "files"), ("paths", "options", "root"), "files"),
 }

@@ -5,7 +5,7 @@ A signal that is computed from the models defines ``read(stack, member, rows, se
 signal's own ``about(member, data, settings)`` returns. Shadow models are queried as well. Attacks and metrics get the
 array by `Evaluation.signal`, with NaN for samples that were not queried.
 
-A signal that follows from results that exist defines ``values(case, files, models, rows)`` instead, which returns
+A signal that follows from results that exist defines ``values(evaluation, files, models, rows)`` instead, which returns
 float64 [models, rows, …]. ``models`` bool [models] selects models whose logits are in ``files``; ``rows`` int64 [rows]
 selects samples of the data.
 

@@ -9,11 +9,11 @@ import numpy as np
 from unlearning_audit.signals import Evaluation
 
 
-def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return φ before unlearning, float64 [models, rows]. For imported models, it is that of the original models with
     the same forget sets."""
-    if case.imported:
-        before = case.before()
+    if evaluation.imported:
+        before = evaluation.before()
         assert not isinstance(before, str)  # else nobody asks
         return np.asarray(before[models][:, rows])
-    return case.answers(case.originals).phi(case.labels_of(models)[..., rows], models, rows)
+    return evaluation.answers(evaluation.originals).phi(evaluation.labels_of(models)[..., rows], models, rows)

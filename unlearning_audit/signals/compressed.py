@@ -5,9 +5,9 @@ import numpy as np
 from unlearning_audit.signals import ArtifactError, Evaluation
 
 
-def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the bytes of each compressed text, float64 [models, rows]; equal for all models. Raises ArtifactError for
     data that are not texts."""
-    if case.data.compressed is None:
-        raise ArtifactError(f"{case.data_file}: field 'compressed' is missing; only data of text have it")
-    return np.tile(case.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))
+    if evaluation.data.compressed is None:
+        raise ArtifactError(f"{evaluation.data_file}: field 'compressed' is missing; only data of text have it")
+    return np.tile(evaluation.data.compressed[rows].astype(np.float64), (int(models.sum()), 1))

@@ -10,11 +10,11 @@ from unlearning_audit.evaluation.cohort import views_logp
 from unlearning_audit.signals import ArtifactError, Evaluation
 
 
-def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the mean log p of each neighbour, float64 [models, rows, views]. Raises ArtifactError for samples without
     neighbours."""
-    kinds = [case.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
+    kinds = [evaluation.data.views(kind)[rows] for kind in ("neighbour", "paraphrase")]
     views = next((candidates for candidates in kinds if candidates.shape[1]), None)
     if views is None or (views < 0).all(1).any():
-        raise ArtifactError(f"{case.data_file}: some samples have no neighbours; set neighbours: 4 under data")
-    return views_logp(case.answers(files).of(models), views)
+        raise ArtifactError(f"{evaluation.data_file}: some samples have no neighbours; set neighbours: 4 under data")
+    return views_logp(evaluation.answers(files).of(models), views)

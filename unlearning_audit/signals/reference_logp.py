@@ -10,16 +10,19 @@ from unlearning_audit.evaluation import signals
 from unlearning_audit.signals import Evaluation
 
 
-def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the mean log p of each sample's label over the shadow models that were not trained on it, float64 [models,
     rows].
 
     A shadow model is left out of its own mean; NaN where no other is left. The mean is always computed from models
     before unlearning, so ``files`` is not used.
     """
-    shadow = np.flatnonzero(~case.target)
-    unseen = ~case.membership.train[np.ix_(shadow, rows)]
-    logits, labels = case.answers(case.originals).of(~case.target, rows), case.labels_of(~case.target)[..., rows]
+    shadow = np.flatnonzero(~evaluation.target)
+    unseen = ~evaluation.membership.train[np.ix_(shadow, rows)]
+    logits, labels = (
+        evaluation.answers(evaluation.originals).of(~evaluation.target, rows),
+        evaluation.labels_of(~evaluation.target)[..., rows],
+    )
     of_unseen = np.where(unseen, signals.per_model(signals.label_logp, logits, labels), 0.0)
     same_model = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
     with np.errstate(invalid="ignore"):

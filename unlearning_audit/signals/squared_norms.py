@@ -29,12 +29,12 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     return Gradients(stack.squared_norms(asked).double().cpu().numpy(), sum(parts[1:], parts[0]))
 
 
-def values(case: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return the squared norms of the gradients of single samples, for ``models`` and ``rows``, float64 [models, rows].
 
     Raises ArtifactError if they were not computed for all samples.
     """
-    gradients = case.answers(files).gradients
-    if gradients is None or gradients.squared_norms.shape[1] != len(case.data.y):
+    gradients = evaluation.answers(files).gradients
+    if gradients is None or gradients.squared_norms.shape[1] != len(evaluation.data.y):
         raise ArtifactError(f"{files[0]}: no squared_norms of all samples were read of these models; {DECLARE}")
     return np.asarray(gradients.squared_norms[models][:, rows])

@@ -13,7 +13,7 @@ from unlearning_audit.evaluation import effects as added
 from unlearning_audit.evaluation import records as lists
 from unlearning_audit.evaluation import rows
 from unlearning_audit.evaluation.measuring import Numbers, measure, unchanged
-from unlearning_audit.evaluation.opening import case_of
+from unlearning_audit.evaluation.opening import evaluation_of
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.evaluation.scoring import score
 from unlearning_audit.store import parts, tables
@@ -45,13 +45,16 @@ def metrics(
     started, folder = time.perf_counter(), Path(metrics).parent
     attacked, missing = _scored(scores, settings, place["attacks"], files)
     seconds = {"attacks": round(time.perf_counter() - started, 3)} if settings["attacks"] else {}
-    case = case_of(settings, **files, **({"scores": [scores]} if settings["attacks"] else {}))
-    case.missing = missing
+    evaluation = evaluation_of(settings, **files, **({"scores": [scores]} if settings["attacks"] else {}))
+    evaluation.missing = missing
     of = place["metrics"]
     known = _known(folder, of["keys"])
-    numbers = measure(case, settings["metrics"], files=of["files"], terms=of["terms"], known=known)
-    doubts = [*case.unread, *remarks(case.unlearned_files)]
-    said = [*(Row("doubt", note=text) for text in doubts), *unchanged(case.before_files, case.unlearned_files)]
+    numbers = measure(evaluation, settings["metrics"], files=of["files"], terms=of["terms"], known=known)
+    doubts = [*evaluation.unread, *remarks(evaluation.unlearned_files)]
+    said = [
+        *(Row("doubt", note=text) for text in doubts),
+        *unchanged(evaluation.before_files, evaluation.unlearned_files),
+    ]
     added.write(effects, numbers.effects)
     lists.write(records, numbers.records)
     rows.write(metrics, [*numbers.rows, *said])
@@ -74,8 +77,8 @@ def _scored(
     asked |= {f"{of}_readings": files.get(f"{of}_signals", []) for of in ("original", "unlearned")}
     if "attacked" in files:
         settings, asked = {**settings, "populations": settings["attacked"]}, {"populations": files["attacked"]}
-    case = case_of(settings, **asked)
-    if case.published is not None or not settings["attacks"]:  # published results have scores already
+    evaluation = evaluation_of(settings, **asked)
+    if evaluation.published is not None or not settings["attacks"]:  # published results have scores already
         tables.write_scores(path, tables.no_scores())
         return {}, {}
     read = cache(tables.read_scores)
@@ -83,10 +86,10 @@ def _scored(
     for name, (folder, part) in parts.beside(Path(path).parent, place["keys"]).items():
         with suppress(ArtifactError):
             known |= {of: columns for of, columns in read(folder / "scores.parquet").items() if of[0] == name}
-            case.missing |= part["missing"]
+            evaluation.missing |= part["missing"]
     try:
         made = score(
-            case, settings["attacks"], seed=settings["seed"], own_rows=settings.get("own_rows", False),
+            evaluation, settings["attacks"], seed=settings["seed"], own_rows=settings.get("own_rows", False),
             files=place["files"], terms=place["terms"], known=known,
         )  # fmt: skip
     except NoAnswerError:  # metrics find this too, and report it
@@ -94,10 +97,10 @@ def _scored(
         return {}, {}
     tables.write_scores(path, made.columns, made.failed)
     missing = {
-        name: {key: why for key, why in case.missing.items() if key.partition("/")[0] == name}
+        name: {key: why for key, why in evaluation.missing.items() if key.partition("/")[0] == name}
         for name in settings["attacks"] if name not in made.failed
     }  # fmt: skip
-    return {place["keys"][name]: {"missing": of_attack} for name, of_attack in missing.items()}, case.missing
+    return {place["keys"][name]: {"missing": of_attack} for name, of_attack in missing.items()}, evaluation.missing
 
 
 def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:

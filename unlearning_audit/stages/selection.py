@@ -12,7 +12,7 @@ def selection(
     """Select vulnerable and protected samples by the metric in ``settings``, and write them to the file ``selection``;
     return how many of each."""
     metric = registry.load("metrics", settings["metric"])
-    case = Evaluation(data, splits, originals, originals)
-    chosen_rows = metric.select(case, metric.Options(**settings["options"]))
+    evaluation = Evaluation(data, splits, originals, originals)
+    chosen_rows = metric.select(evaluation, metric.Options(**settings["options"]))
     chosen_rows.write(selection)
     return {"vulnerable": int(chosen_rows.vulnerable.sum()), "protected": int(chosen_rows.protected.sum())}

@@ -166,34 +166,36 @@ class Campaign:
         """Return metric → the effects of models to it, computed from the logits ``files``, one per pair, and from
         the scores of attacks that read logits only."""
         attacks = self.settings["attacks"]
-        case = self._case(files, None)
+        evaluation = self._evaluation(files, None)
         columns = [
             part
             for name, entry in attacks.items()
-            for part in scoring.scored(case, name, registry.load("attacks", entry["name"]), entry, case.seed)
+            for part in scoring.scored(
+                evaluation, name, registry.load("attacks", entry["name"]), entry, evaluation.seed
+            )
         ]
         path = str(self.folder / "scores.parquet")
         merged = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]} if columns else None
         tables.write_scores(path, merged or tables.no_scores())
-        case = self._case(files, path)
+        evaluation = self._evaluation(files, path)
         effects: dict[str, Any] = {}
         for entry in self.settings["metrics"].values():
             module = registry.load("metrics", entry["name"])
             measure = module.accuracies_by_role if self.by_role else module.effects
-            effects |= measure(case, module.Options(**entry["options"]))
+            effects |= measure(evaluation, module.Options(**entry["options"]))
         return effects
 
-    def _case(self, files: list[str], scores: str | None) -> Evaluation:
+    def _evaluation(self, files: list[str], scores: str | None) -> Evaluation:
         """Return the evaluation of unlearned models with the logits ``files``, one per pair of models, and with the
         file of attacks' ``scores``, or None."""
         pairs = len(files)
-        case = Evaluation(
+        evaluation = Evaluation(
             self.data_file, self.splits[:pairs], self.originals[:pairs], files, scores_file=scores,
             retrained_files=self.retrained[:pairs],
         )  # fmt: skip
-        case.seed, case.draws = self.settings["seed"], DRAWS
-        case.sets = {"paper": self.settings["paper_set"], "adaptive": self.settings["adaptive_set"]}
-        return case
+        evaluation.seed, evaluation.draws = self.settings["seed"], DRAWS
+        evaluation.sets = {"paper": self.settings["paper_set"], "adaptive": self.settings["adaptive_set"]}
+        return evaluation
 
     def _parts(self, path: str, membership: Membership) -> list[str]:
         """Split the file of all models' logits ``path`` into one temporary file per pair of models, and return their

@@ -1,4 +1,4 @@
-"""Files of one case are read once, stacked in their order, and refused if they do not belong together."""
+"""Files of one evaluation are read once, stacked in their order, and refused if they do not belong together."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def study(tmp_path, monkeypatch):
     return tmp_path
 
 
-def case(**files):
+def evaluation(**files):
     defaults = {
         "data_file": "data.npz", "splits": ["splits0.npz", "splits1.npz"], "scores_file": "scores.parquet",
         "originals": ORIGINALS, "unlearned_files": UNLEARNED,
@@ -62,7 +62,7 @@ def case(**files):
 
 
 def test_batches_are_stacked_in_their_order(study):
-    loaded = case()
+    loaded = evaluation()
     np.testing.assert_array_equal(loaded.original, np.concatenate([Logits.read(path).logits for path in ORIGINALS]))
     assert loaded.unlearned.shape == (5, SAMPLES, CLASSES)
     np.testing.assert_array_equal(loaded.membership.seed, [0, 1, 2, 0, 1])
@@ -74,19 +74,19 @@ def test_batches_are_stacked_in_their_order(study):
 
 
 def test_labels_are_those_that_the_models_were_trained_with(study):
-    loaded = case()
+    loaded = evaluation()
     assert loaded.labels is loaded.data.y
     assert loaded.labels_of(np.array([0, 3])) is loaded.labels
     labels = [np.tile((INDEX + batch) % CLASSES, (models, 1)) for batch, models in enumerate((3, 2))]
     for batch, part in enumerate(labels):
         membership(len(part), labels=part).write(f"splits{batch}.npz")
-    loaded = case()
+    loaded = evaluation()
     np.testing.assert_array_equal(loaded.labels, np.concatenate(labels))
     np.testing.assert_array_equal(loaded.labels_of(INDEX[:5] % 3 == 1), [labels[0][1], labels[1][1]])
 
 
 def test_scores_lie_where_they_belong_and_nowhere_else(study):
-    found = case().scores
+    found = evaluation().scores
     assert set(found) == {("loss", "trained"), ("shadow", "trained")}
     score, decision = found["loss", "trained"]
     expected = np.full((3, SAMPLES), np.nan)
@@ -96,7 +96,7 @@ def test_scores_lie_where_they_belong_and_nowhere_else(study):
     for column, value, last in (("model", 3, 2), ("model", -1, 2), ("index", SAMPLES, 5), ("index", -1, 5)):
         scores(**{column: [value]})
         with pytest.raises(ArtifactError, match=f"^scores.parquet: field '{column}' has values outside 0 … {last}"):
-            _ = case().scores
+            _ = evaluation().scores
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_files_that_do_not_belong_together_are_told(study, file, change, message
     with np.load(file) as archive:
         arrays = {name: archive[name] for name in archive.files}
     np.savez(file, **arrays | change)
-    loaded = case()
+    loaded = evaluation()
     with pytest.raises(ValueError, match=message):
         _ = loaded.original, loaded.membership
 
@@ -126,7 +126,7 @@ def test_files_that_do_not_belong_together_are_told(study, file, change, message
 def test_gradients_are_asked_for_in_vain_where_no_batch_or_only_one_has_them(study):
     for files in ({"unlearned0.npz": ["unlearned0-readings.npz"]}, {}):
         with pytest.raises(ArtifactError, match=r"unlearned\d.npz: no gradients were read of these models"):
-            _ = case(readings=files).gradients
+            _ = evaluation(readings=files).gradients
 
 
 def test_readings_belong_to_the_logits_of_their_batch_signal_by_signal():
@@ -139,7 +139,7 @@ def test_the_reference_of_a_sample_are_shadow_models_that_never_saw_it(study):
     """Samples 4 and 5 were seen by nobody, the others by all; a shadow model is no reference of itself."""
     for batch, models in enumerate((3, 2)):
         membership(models, shadow=[0, 1]).write(f"splits{batch}.npz")
-    loaded = case()
+    loaded = evaluation()
     logp = loaded.original.astype(np.float64)
     logp = (logp - np.log(np.exp(logp).sum(-1, keepdims=True)))[:, INDEX, Y]
     of = loaded.signal("reference_logp", loaded.unlearned_files, np.ones(5, bool), np.array([0, 4, 5]))
