@@ -77,6 +77,7 @@ def test_what_is_done_says_what_the_study_can_tell(finished, monkeypatch, capsys
     assert [record["basis"] for record in told["forecast"]["telling"]] * 2 == ["done"] * len(lines)
 
 
+@pytest.mark.slow
 def test_a_run_of_what_is_done_shows_the_verdicts_again(finished, monkeypatch, capfd):
     monkeypatch.chdir(finished.folder)
     assert ended("run", "study.yaml", "--cores", "1") == 0

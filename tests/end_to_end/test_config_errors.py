@@ -64,6 +64,7 @@ def outer(workplace, audit: dict, *arguments: str):
     return warm.run(["mine", "--cores", "2", *arguments], workplace.environment, workplace.folder)
 
 
+@pytest.mark.slow
 def test_another_workflow_uses_every_rule_with_its_own_config(workplace, finished):
     counts = workplace.job_counts(outer(workplace, TINY, "--dry-run").stdout)
     alone = workplace.planned("--forceall")
