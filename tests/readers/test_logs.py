@@ -55,7 +55,7 @@ def test_privleak_is_held_against_what_it_was_computed_from(tmp_path, reference,
     settings = "mode: unlearn\nforget_split: forget10\ntrainer: {handler: GradDiff}\n"
     cases.write_config(path.parents[1], f"{settings}retain_logs_path: {retrained_file}\n")
     imported = readers.imported([tmp_path])
-    assert list(imported.groups[0].methods) == ["graddiff"]
+    assert list(imported.groups[0].methods) == ["exp_7_graddiff"]
     (said,) = (check for check in imported.agreements[path] if check.quantity == "privleak")
     assert said.agrees is (True if given or reference == 0.5 else False if retrained_file else None)
     assert said.agrees is not None or "none of those given fits" in said.how

@@ -78,9 +78,7 @@ def test_models_of_one_trainer_in_runs_of_other_names_are_not_pooled(tmp_path):
     for number, name in enumerate(("first_seed1", "first_seed2", "second")):
         write_logs(tmp_path / "unlearn" / name, evals=(5 + number, 1.0))
         cases.write_config(tmp_path / "unlearn" / name, "mode: unlearn\ntrainer: {handler: GradDiff}\n")
-    (group,) = readers.imported([tmp_path]).groups
-    assert sorted(map(len, group.methods.values())) == [1, 2]
-    assert any("are separate methods" in note for note in group.notes)
+    assert shapes(tmp_path) == [(0, 1, {"first_graddiff": 2, "second_graddiff": 1})]
 
 
 def test_a_log_whose_yardstick_is_not_there_is_left_out_where_others_can_be_compared(tmp_path):
@@ -137,20 +135,6 @@ def test_one_model_of_a_file_is_named_as_retrained(tmp_path):
     assert shapes(path, retrain=[Path(f"{path}:a"), Path(f"{path}:b")]) == [(0, 2, {"npo": 1})]
     with pytest.raises(ValueError, match=re.escape(f"{path}: this file has no model 'c'; it holds a, b, npo")):
         readers.imported([path], retrain=[Path(f"{path}:c")])
-
-
-def test_a_log_that_is_called_retrained_and_reads_otherwise_is_asked_about(tmp_path):
-    cases.tree(tmp_path)
-    named, _ = write_logs(tmp_path / "saves/eval", **{TINY.format("ft_retain90"): (7, 2.5),
-                                                      TINY.format("pretrained_retain90"): (8, 0.0)})  # fmt: skip
-    imported = readers.imported([tmp_path])
-    (group,) = imported.groups
-    assert [model.file.parent.name for model in group.retrain] == ["tofu_Tiny-1B_retain90"]
-    assert list(group.methods) == ["pretrained"]
-    (doubtful,) = (left for left in imported.out if left.file == named)
-    assert "say which it is: --retrain FILE, or --none FILE" in doubtful.sentence
-    assert shapes(tmp_path, none=[named]) == [(2, 1, {"pretrained": 1})]
-    assert shapes(tmp_path, retrain=[named]) == [(1, 2, {"pretrained": 1})]
 
 
 # ---------------------------------------------------------------- the table of roles

@@ -92,7 +92,7 @@ def test_rows_without_names_are_the_same_samples_in_files_of_the_same_sides(tmp_
     assert shape(group) == (1, 1, {"npo": 1})
     assert len([note for note in group.notes if note.startswith("No column names samples")]) == 1
     frames[tmp_path / "npo.csv"].iloc[::-1].to_csv(tmp_path / "npo.csv", index=False)
-    with pytest.raises(ValueError, match="no retrained model has its forget set; name equal samples alike"):
+    with pytest.raises(ValueError, match="no retrained model of this name has its forget set; name equal samples alike"):
         readers.imported([tmp_path])
     for path, frame in frames.items():
         path.unlink()

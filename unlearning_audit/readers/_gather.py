@@ -1,7 +1,7 @@
 """Run the readers on some paths, and group comparable models."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -73,30 +73,26 @@ def imported(
     if not models:
         raise ValueError(_nothing(places, out))
     _groups.assign(models, retrain, none)
-    damaged = [model for model in models if model.damage and model.role in (NONE, RETRAIN)]
-    for model in damaged:
+    for model in [model for model in models if model.damage and model.role in (NONE, RETRAIN)]:
         sentence = f"{model.file}: {model.damage}: this model is damaged, so nothing can be compared with it"
-        models.remove(model)
-        if model.file in places or not models:
-            raise ValueError(sentence)
         out.append(Unread(model.file, sentence))
-    if roles is not None:
-        groups = _roles.grouped(models, _roles.read(roles), roles)
-        return Imported(groups, _agreements(models, groups, across), formats, out)
+        models.remove(model)
+        _refuse(out, places if models else [model.file])
     files = {model.file for model in models}
-    try:
-        groups, unplaced = _groups.grouped(models, alone=alone)
-    except ValueError:
-        if beside := next((result for result in out if result.file in files), None):  # it may be the missing model
-            raise ValueError(beside.sentence) from None
-        raise
-    unread = {result.file for result in out} - files
-    formats = {path: name for path, name in formats.items() if path not in unread}
+    if roles is not None:
+        groups, unplaced = _roles.grouped(models, _roles.read(roles), roles), []
+    else:
+        try:
+            groups, unplaced = _groups.grouped(models, alone=alone)
+        except ValueError:
+            _refuse(out, files)  # a model beside others may be the one that is missing
+            raise
+    formats = {path: name for path, name in formats.items() if path in files or path not in {one.file for one in out}}
     return Imported(groups, _agreements(models, groups, across), formats, out + unplaced)
 
 
-def _refuse(out: Sequence[Unread], files: Sequence[Path]) -> None:
-    """Raise ValueError if one of the ``files`` that were named directly cannot be read."""
+def _refuse(out: Sequence[Unread], files: Collection[Path]) -> None:
+    """Raise ValueError with the sentence about the first of ``files`` that cannot be read, if there is one."""
     if refused := next((result for result in out if result.file in files), None):
         raise ValueError(refused.sentence)
 
@@ -132,21 +128,17 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
     and then those of the model's own group.
     """
     agreements: dict[Path, list[Agreement]] = {}
-    retrained = [run for group in groups for run in (*group.retrain, *group.control)]
     placed = {model: group for group in reversed(groups) for model in group.models}
     for model in models:
-        stated = list(model.agreements)
+        best: dict[str, Agreement] = {}
         compare, group = across.get(model), placed.get(model)
         if compare and group and group.retrain and model not in group.retrain:
-            best: dict[str, Agreement] = {}
-            for run in (*group.retrain, *(run for run in retrained if run not in group.retrain)):
-                if run is model or _groups.subject(model) != _groups.subject(run):
-                    continue
-                for agreement in compare(model, run):
-                    if agreement.quantity not in best or (agreement.agrees and not best[agreement.quantity].agrees):
-                        best[agreement.quantity] = agreement
-            stated += best.values()
-        agreements.setdefault(model.file, []).extend(stated)
+            retrained = [*group.retrain, *(run for other in groups for run in (*other.retrain, *other.control))]
+            alike = [run for run in retrained if run is not model and _groups.subject(run) == _groups.subject(model)]
+            for agreement in (agreement for run in dict.fromkeys(alike) for agreement in compare(model, run)):
+                if agreement.quantity not in best or (agreement.agrees and not best[agreement.quantity].agrees):
+                    best[agreement.quantity] = agreement
+        agreements.setdefault(model.file, []).extend([*model.agreements, *best.values()])
     return agreements
 
 
@@ -211,13 +203,15 @@ def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
     Each of these models then takes the role that its own names inside suggest, or none. If ``place`` is a file, or if
     its name suggests no role, nothing changes.
     """
-    said = _words.of_parts((place.name,)) if place.is_dir() else _words.of_parts(())
-    inside = [_words.of_parts((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))
-              for model in models] if said.role else []  # fmt: skip
-    if any(words.role for words in inside):
-        for model, words in zip(models, inside, strict=True):
+    said = _words.of_parts((place.name,))
+    if place.is_dir() and said.role:
+        parts = {
+            model: (*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")) for model in models
+        }
+        inside = {model: _words.of_parts(names) for model, names in parts.items()}
+        for model in inside if any(words.role for words in inside.values()) else ():
             if model.decided == said.decided:
-                model.role, model.decided = words.role, words.decided
+                model.role, model.decided = inside[model].role, inside[model].decided
 
 
 def _without_common_words(models: Sequence[Model]) -> None:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from unlearning_audit.plugins.names import LONGEST
 from unlearning_audit.readers import _words
 from unlearning_audit.readers._model import FORGET, NONE, RETRAIN, UNKNOWN, UNLEARNED, Model, Unread, same_file
@@ -17,8 +15,6 @@ from unlearning_audit.readers._recompute import auc
 SHARED, LEAST = 0.5, 10
 #: The reason of a role that the user named.
 COMMAND = "the command"
-#: Retrained models of one forget set differ by less than this in their mean AUC over all attacks.
-APART = 0.25
 
 
 @dataclass(eq=False)
@@ -52,7 +48,11 @@ class Group:
 
 def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence[Path] = ()) -> None:
     """Give the models in the files or folders ``retrain`` and ``none`` these roles; FILE:NAME means the model of this
-    name. Raises ValueError for a path that contains no model."""
+    name. Raises ValueError for a path that contains no model.
+
+    Words that only retrained models named here have are dropped, unless they tell a size such as 1B: these models are
+    of one kind.
+    """
     for role, places in ((RETRAIN, retrain), (NONE, none)):
         for place in places:
             file, name = named(place)
@@ -65,6 +65,10 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
                 raise ValueError(f"{file}: this file has no model {name!r}; it holds {names}")
             for model in meant:
                 model.role, model.method, model.decided = role, "", COMMAND
+    by_name = [model for model in models if (model.role, model.decided) == (RETRAIN, COMMAND)]
+    said = {word for model in models if model not in by_name for word in model.words}
+    for model in by_name:
+        model.words = tuple(word for word in model.words if word in said or _words.sized(word))
 
 
 def named(place: Path) -> tuple[Path, str]:
@@ -83,60 +87,55 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     for model in models:
         if model.role == UNKNOWN:
             model.role, model.decided = UNLEARNED, "nothing says otherwise"
-    sizes = {model: len(subject(model)) for model in models}
-    small = {
+    left = {
         model: f"{model.file}: only {size} samples are to be forgotten by one model; at least {LEAST} are needed"
-        for model, size in sizes.items() if size < LEAST
+        for model in models if (size := len(subject(model))) < LEAST
     }  # fmt: skip
-    unplaced = list(dict.fromkeys(Unread(model.file, sentence) for model, sentence in small.items()))
-    all_models, models = models, [model for model in models if model not in small]
-    if not models:
-        raise ValueError(unplaced[0].sentence)
-    sound = [model for model in models if not model.damage]
+    small, large = left.copy(), [model for model in models if model not in left]
+    if not large:
+        raise ValueError(next(iter(left.values())))
+    sound = [model for model in large if not model.damage]
     if not sound:
-        raise ValueError(f"{models[0].file}: {models[0].damage}; there is no other model to compare")
-    _checkpoints(models)
-    groups = _founded([model for model in models if model.role == RETRAIN])
-    unplaced += _doubtful(groups)
-    groups = _joined([group for group in groups if group.retrain], [run for run in models if run.role != RETRAIN])
+        raise ValueError(f"{large[0].file}: {large[0].damage}; there is no other model to compare")
+    _mark_checkpoints(large)
+    groups = _founded([model for model in large if model.role == RETRAIN])
     if not groups:
-        if not alone and not all(model.fair for model in models):
-            raise ValueError(next((why for model, why in small.items() if model.role == RETRAIN), _question(models)))
+        if not alone and not all(model.fair for model in large):
+            raise ValueError(next((why for model, why in small.items() if model.role == RETRAIN), _question(large)))
         groups = _founded([model for model in sound if model.role == NONE] or sound)
         for group in groups:
             group.retrain = []
-    for model in (run for run in models if run.role == NONE):
-        fitting = _of_none(model, groups, models)
-        for group in fitting:
-            group.none.append(model)
-        if not fitting and not any(subject(model) <= group.samples for group in groups):
-            sentence = f"{model.file}: no retrained model has numbers for the samples of this model before unlearning"
-            unplaced.append(Unread(model.file, sentence))
-    for model in (run for run in models if run.role == UNLEARNED):
-        try:
-            group, words = _of_unlearned(model, groups)
-            group.methods.setdefault(_method(model, words), []).append(model)
-        except ValueError as error:
-            unplaced.append(Unread(model.file, str(error)))
-    for group in groups:
-        _apart_by_names(group)
-    of_unlearned = {run.file for run in all_models if run.role == UNLEARNED}
-    refused = next((result for result in unplaced if result.file in of_unlearned), None)
+    _add_none([model for model in large if model.role == NONE], groups, left)
+    for model in (model for model in large if model.role == UNLEARNED):
+        best = _of_reference(model, groups) or _best(model, groups, _common(groups))
+        if len(best) == 1:
+            best[0].methods.setdefault(_method(model, best[0]), []).append(model)
+        elif best:
+            files = " or ".join(str(group.retrain[0].file if group.retrain else group.words) for group in best[:3])
+            give = "give one, or name one with --retrain FILE"
+            left[model] = f"{model.file}: several retrained models fit it ({files}); {give}"
+        else:
+            left[model] = (
+                f"{model.file}: no retrained model of this name has its forget set; name equal samples alike, or name "
+                "the log of one with --retrain FILE"
+            )
+    refused = next((why for model, why in left.items() if model.role == UNLEARNED), "")
     if refused and not any(group.methods for group in groups):
-        raise ValueError(refused.sentence)
+        raise ValueError(refused)
     for group in groups:
         group.notes += _copies(group)
         group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
         group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
-        _recipes(group)
+        _by_recipes(group)
         names = slugs(group.methods)
         group.methods = {names[label]: models for label, models in group.methods.items()}
         group.notes += [f"{name}: {damage}." for name in group.methods if (damage := group.damage(name))]
     _name(groups)
+    unplaced = list(dict.fromkeys(Unread(model.file, sentence) for model, sentence in left.items()))
     return sorted(groups, key=lambda group: _natural(group.name)), unplaced
 
 
-def _checkpoints(models: Sequence[Model]) -> None:
+def _mark_checkpoints(models: Sequence[Model]) -> None:
     """Mark earlier checkpoints of a run as models of the method "retrain" or "full"; the last one keeps its role.
 
     Runs are those of retrained models and of models before unlearning.
@@ -161,32 +160,6 @@ def _question(models: Sequence[Model]) -> str:
     )
 
 
-def _doubtful(groups: Sequence[Group]) -> list[Unread]:
-    """Remove from the groups models that are called retrained but hardly can be; return them with a sentence.
-
-    Such a model distinguishes forgotten from held-out samples far better than another retrained model does. Its name
-    may be wrong because a file's name can also say with which model it is compared. Models that the user named on the
-    command stay.
-    """
-    reads = {
-        model: float(np.mean([*values.values()])) for group in groups for model in group.retrain
-        if (values := aucs(model))
-    }  # fmt: skip
-    doubtful = []
-    for group in groups:
-        alike = [run for peer in groups if peer.samples == group.samples for run in peer.retrain]
-        least = min((reads[model] for model in alike if model in reads), default=1.0)
-        for model in list(group.retrain):
-            if reads.get(model, least) > least + APART and model.decided != COMMAND:
-                group.retrain.remove(model)
-                sentence = (
-                    f"{model.file} is called retrained, but has an AUC of {reads[model]:.2f} where another has "
-                    f"{least:.2f}; say which it is: --retrain FILE, or --none FILE if it is the model before unlearning"
-                )
-                doubtful.append(Unread(model.file, sentence))
-    return doubtful
-
-
 def _copies(group: Group) -> list[str]:
     """Return sentences about files with the same scores for every sample: one of the two is a copy of the other."""
     first: dict[tuple[bytes, ...], Model] = {}
@@ -208,26 +181,22 @@ def aucs(model: Model) -> dict[str, float]:
 def _founded(retrained: list[Model]) -> list[Group]:
     """Return a group for each set of retrained models with the same forget set and the same words in their names.
 
-    Models whose names differ only in their folders share a group.
+    A model that the command names also joins a group with more or fewer words, unless one of them tells a size.
     """
     groups: list[Group] = []
     for model in retrained:
         words, samples = frozenset(model.words), subject(model)
-        alike = (group for group in groups if group.samples == samples)
-        twin = next((group for group in alike if group.words == words or _only_folders(model, group.retrain[0])), None)
-        if twin is None:
-            twin = Group("", words, samples)
-            groups.append(twin)
-        twin.words &= words
-        twin.retrain.append(model)
+        for group in groups:
+            other = words ^ group.words
+            named = model.decided == COMMAND and _nested(words, group.words) and not any(map(_words.sized, other))
+            if group.samples == samples and (named or not other):
+                break
+        else:
+            group = Group("", words, samples)
+            groups.append(group)
+        group.words |= words
+        group.retrain.append(model)
     return groups
-
-
-def _only_folders(one: Model, other: Model) -> bool:
-    """Return whether the words of two models become equal without those of outer folders (`Model.above`). Both models
-    must have such words."""
-    own, others = (frozenset(model.words) - model.above for model in (one, other))
-    return bool(one.above and other.above) and own == others
 
 
 def subject(model: Model) -> frozenset[str]:
@@ -244,128 +213,67 @@ def shared(model: Model, samples: frozenset[str]) -> int:
     return both if both >= LEAST and both >= SHARED * min(len(ids), len(samples)) else 0
 
 
-def _joined(groups: list[Group], others: Sequence[Model]) -> list[Group]:
-    """Return the groups of retrained models, after merging some that differ only in names.
+def _nested(one: frozenset[str], other: frozenset[str]) -> bool:
+    return one <= other or other <= one
 
-    Two groups are merged if they have one forget set, if the user named all of their retrained models on the command
-    line, and if their names need not be told apart. They must be if each group has a word of its own that also occurs
-    in the ``others`` (the models that are not retrained), or if they differ by a word with a size, such as 1B.
+
+def _common(groups: Sequence[Group]) -> frozenset[str]:
+    """Return the words that the names of all groups share."""
+    return frozenset.intersection(*(group.words for group in groups))
+
+
+def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list[Group]:
+    """Return the groups that fit a model best; [] if none fits.
+
+    A group fits if the model has results on enough samples of its forget set, and if all words of one of the two names,
+    but for the ``common`` words of all groups, are words of the other. Of these, those remain that share the most
+    samples and have the fewest others, and then those whose words differ least.
     """
-    said = frozenset(word for model in others for word in model.words)
-    whole: list[Group] = []
+    own, samples = frozenset(model.words) - common, subject(model)
+    ranks = {
+        group: (count, -len(group.samples ^ samples), -len(own ^ (group.words - common)))
+        for group in groups
+        if (count := shared(model, group.samples)) and _nested(own, group.words - common)
+    }
+    return [group for group, rank in ranks.items() if rank == max(ranks.values())]
+
+
+def _add_none(models: Sequence[Model], groups: list[Group], left: dict[Model, str]) -> None:
+    """Add models before unlearning to the groups that fit best among those with one forget set; put those that fit none
+    into ``left``, model → sentence.
+
+    A model may have a log for each forget set, with equal words and recipe. A group then takes the one that shares the
+    most samples with its forget set, and of these the one with the fewest samples.
+    """
+    common = _common(groups)
+    placed = set()
     for group in groups:
-        for twin in whole:
-            by_name = all(run.decided == COMMAND for run in (*group.retrain, *twin.retrain))
-            apart = (group.words - twin.words) & said, (twin.words - group.words) & said
-            sized = any(map(_words.sized, group.words ^ twin.words))
-            if by_name and group.samples == twin.samples and not all(apart) and not sized:
-                twin.words = (twin if apart[1] else group).words if any(apart) else group.words & twin.words
-                twin.retrain += group.retrain
-                break
-        else:
-            whole.append(group)
-    return whole
-
-
-def _apart_by_names(group: Group) -> None:
-    """Split a method of a group into several if its models' names differ by more than a seed or the number of a run.
-
-    Nothing shows then that these models are of one kind. A note of the group says so.
-    """
-    for label, runs in list(group.methods.items()):
-        rest = {run: "_".join(word for word in run.words if word not in group.words) for run in runs}
-        if len(set(rest.values())) > 1:
-            del group.methods[label]
-            for run in runs:
-                group.methods.setdefault(f"{label}_{rest[run]}".strip("_"), []).append(run)
-            group.notes.append(
-                f"Models of {label} whose names differ by more than a seed or a run are separate methods; if they "
-                "are one method, change that with --roles."
+        alike = [other for other in groups if other.samples == group.samples]
+        fitting = [model for model in models if group in _best(model, alike, common)]
+        placed |= set(fitting)
+        rank = {log: (shared(log, group.samples), -len(subject(log))) for log in fitting}
+        for model in fitting:
+            logs = [rank[log] for log in fitting if (log.words, log.recipe) == (model.words, model.recipe)]
+            if rank[model] == max(logs):
+                group.none.append(model)
+    for model in models:
+        if model not in placed and not any(subject(model) <= group.samples for group in groups):
+            left[model] = (
+                f"{model.file}: no retrained model has numbers for the samples of this model before unlearning"
             )
 
 
-def _fits(model: Model, group: Group, common: frozenset[str]) -> bool:
-    """Return whether the words that name the group are among the words that name the model, or the other way round."""
-    words, group_words = frozenset(model.words) - common, group.words - common
-    return words <= group_words or group_words <= words
+def _of_reference(model: Model, groups: Sequence[Group]) -> list[Group]:
+    """Return the group of the retrained model that a model's configuration names, in a list; [] if there is none."""
+    named = [group for group in groups if any(same_file(model.retrained_file, run.file) for run in group.retrain)]
+    return named if len(named) == 1 and shared(model, named[0].samples) else []
 
 
-def _nearest(model: Model, groups: list[Group]) -> list[Group]:
-    """Return the groups whose words differ least from the model's."""
-    apart = [len(frozenset(model.words) ^ group.words) for group in groups]
-    return [group for group, words in zip(groups, apart, strict=True) if words == min(apart)]
-
-
-def _common(groups: list[Group]) -> frozenset[str]:
-    """Return the words that the names of all groups share."""
-    return frozenset.intersection(*(group.words for group in groups)) if len(groups) > 1 else groups[0].words
-
-
-def _of_none(model: Model, groups: list[Group], models: Sequence[Model]) -> list[Group]:
-    """Return the groups to which a model before unlearning belongs; [] if none fits.
-
-    A group fits if the model has results on enough samples of its forget set, and if the words in their names agree or
-    all groups have equal words. Two rules narrow the choice. First, a model may have a log for each forget set: among
-    ``models``, those before unlearning with equal words and recipe. A group then takes the log that shares the most
-    samples with its forget set, and of these the one with the fewest samples. Second, of several groups with one forget
-    set, only those remain whose words differ least from the model's.
-    """
-    common, fitting = _common(groups), []
-    logs = [log for log in models if log.role == NONE and (log.words, log.recipe) == (model.words, model.recipe)]
-    for group in groups:
-        count = shared(model, group.samples)
-        if not count or not (_fits(model, group, common) or len({other.words for other in groups}) == 1):
-            continue
-        fits = {log: (shared(log, group.samples), -len(subject(log))) for log in logs}
-        if fits[model] == max(fits.values()):
-            fitting.append(group)
-    # If several groups have one forget set, those with the most similar names are kept.
-    return [group for group in fitting
-            if group in _nearest(model, [other for other in fitting if other.samples == group.samples])]  # fmt: skip
-
-
-def _of_unlearned(model: Model, groups: list[Group]) -> tuple[Group, frozenset[str]]:
-    """Return the group to which an unlearned model belongs, and the words that the names of this group's models share.
-
-    It is the group of the retrained model that the model's configuration names, if they share enough samples. Otherwise
-    these rules apply in turn to the groups that share enough samples: those whose words agree with the model's, if any;
-    those that share the most samples and, of these, have the fewest others; the one whose words differ least. If no
-    group's words agree, a note of the group says so. Raises ValueError if no group shares samples, or if several
-    remain.
-    """
-    common = _common(groups)
-    if model.retrained_file:
-        matches = [g for g in groups if any(same_file(model.retrained_file, retrained.file) for retrained in g.retrain)]
-        if len(matches) == 1 and shared(model, matches[0].samples):
-            return matches[0], matches[0].words
-    candidates = [group for group in groups if shared(model, group.samples)]
-    if not candidates:
-        raise ValueError(
-            f"{model.file}: no retrained model has its forget set; name equal samples alike, or name the log of one "
-            "with --retrain FILE"
-        )
-    candidates_by_name = [group for group in candidates if _fits(model, group, common)]
-    fits = candidates_by_name or candidates
-    # A smaller forget set may be part of a larger one. Among groups that share equally many samples, the one with the
-    # fewest others fits best.
-    fit = [(shared(model, group.samples), -len(group.samples ^ subject(model))) for group in fits]
-    best = _nearest(model, [group for group, of_group in zip(fits, fit, strict=True) if of_group == max(fit)])
-    if len(best) != 1:
-        files = " or ".join(str(group.retrain[0].file if group.retrain else group.words) for group in best[:3])
-        raise ValueError(
-            f"{model.file}: several retrained models fit it ({files}); give one, or name one with --retrain FILE"
-        )
-    if not candidates_by_name:
-        best[0].notes.append(
-            f"{model.file} does not say which model it belongs to; it is taken for one of {' '.join(best[0].words)}"
-        )
-    return best[0], best[0].words
-
-
-def _method(model: Model, words: frozenset[str]) -> str:
-    """Return the name of a method in a study, from its own name, its settings and its step."""
-    names = [model.method] if model.method else [word for word in model.words if word not in words]
-    label = "_".join([*names, *model.recipe]) or "unlearned"
+def _method(model: Model, group: Group) -> str:
+    """Return the name of a method in a study, from its own name, words that the group does not have, its settings and
+    its step. Models whose names differ otherwise than by a seed or a run are different methods."""
+    names = [model.method, *(word for word in model.words if word not in group.words), *model.recipe]
+    label = "_".join(filter(None, names)) or "unlearned"
     return label if model.step is None else f"{label}_step{model.step}"
 
 
@@ -386,43 +294,41 @@ def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
     return short
 
 
-def _recipes(group: Group) -> None:
+def _by_recipes(group: Group) -> None:
     """Divide the retrained models of a group into retrained ones and their control, in place.
 
     With several recipes (settings in names), those of the second are the control, and those of further ones methods.
     With one recipe and at least four models, half of them are the control. Models before unlearning of further recipes
     become methods, too.
     """
-    kinds = _apart_by_words(run.recipe for run in group.retrain)
-    if len(kinds) > 1:
-        first, second, *more = kinds
-        labels = {kind: " ".join(words) or "no setting" for kind, words in kinds.items()}
-        names = f"{labels[first]} is called retrain, {labels[second]} retrain_control"
+    reference = group.retrain[0].recipe if group.retrain else ()
+    retrained = _by_setting({run: run.recipe for run in group.retrain})
+    if len(retrained) > 1:
+        (first, group.retrain), (second, group.control), *more = retrained.items()
+        names = f"{first} is called retrain, {second} retrain_control"
         group.notes.append(f"Models were retrained by two recipes: {names}.")
-        for kind in more:
-            group.methods[f"retrain_{labels[kind]}"] = [run for run in group.retrain if run.recipe == kind]
-        group.control = [run for run in group.retrain if run.recipe == second]
-        group.retrain = [run for run in group.retrain if run.recipe == first]
+        group.methods |= {f"retrain_{label}": runs for label, runs in more}
     elif (half := len(group.retrain) // 2) >= 2:
         group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
         for run in group.control:
             run.decided = run.decided or "half of the retrained models"
-    recipe_of = {run: (*[word for word in run.words if word not in group.words], *run.recipe) for run in group.none}
-    recipes = _apart_by_words(recipe_of.values())
-    if len(recipes) > 1:
-        reference = group.retrain[0].recipe if group.retrain else ()
-        first = reference if reference in recipes else next(iter(recipes))
-        for recipe, words in recipes.items():
-            if recipe != first:
-                of_recipe = [run for run in group.none if recipe_of[run] == recipe]
-                group.methods[f"none_{'_'.join(words)}"] = of_recipe
-        group.none = [run for run in group.none if recipe_of[run] == first]
+    recipes = {run: (*(word for word in run.words if word not in group.words), *run.recipe) for run in group.none}
+    before = _by_setting(recipes)
+    if before:
+        first = next((label for label, runs in before.items() if recipes[runs[0]] == reference), next(iter(before)))
+        group.none = before.pop(first)
+        group.methods |= {f"none_{label}": runs for label, runs in before.items()}
 
 
-def _apart_by_words(recipes: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
-    """Return each recipe, in natural order, → its words that not all recipes have."""
-    kinds = sorted(set(recipes), key=lambda recipe: _natural(" ".join(recipe)))
-    return {kind: [word for word in kind if not all(word in other for other in kinds)] for kind in kinds}
+def _by_setting(recipes: dict[Model, tuple[str, ...]]) -> dict[str, list[Model]]:
+    """Return the models of each recipe by those of its words that not all recipes have, in natural order.
+    ``recipes``: model → words."""
+    kinds = sorted(set(recipes.values()), key=lambda recipe: _natural(" ".join(recipe)))
+    of_label: dict[str, list[Model]] = {}
+    for kind in kinds:
+        label = " ".join(word for word in kind if not all(word in other for other in kinds)) or "no setting"
+        of_label.setdefault(label, []).extend(run for run, recipe in recipes.items() if recipe == kind)
+    return of_label
 
 
 def _name(groups: list[Group]) -> None:
@@ -439,7 +345,6 @@ def _name(groups: list[Group]) -> None:
         exact = [model.task for model in group.models if model.task and subject(model) == group.samples]
         task = (exact or (tasks if len(same) == 1 else []) or [f"{len(group.samples)}_samples"])[0]
         group.name = slug("_".join([*words, task]))
-    for group in groups:
         apart = [word for peer in groups if peer.samples == group.samples for word in group.words ^ peer.words]
         if apart and not any(map(_words.sized, apart)):
             group.notes.append(

@@ -136,8 +136,6 @@ class Model:
         Which of several models of one kind it is.
     decided
         The reason for its role.
-    above
-        Those of ``words`` that come from a folder above the model's own.
     left_out
         Content of the file that is not read → why.
     damage
@@ -166,7 +164,6 @@ class Model:
     entry: str = ""
     replicate: str = ""
     decided: str = ""
-    above: frozenset[str] = frozenset()
     left_out: dict[str, str] = field(default_factory=dict)
     damage: str = ""
     raw: dict[str, Any] = field(default_factory=dict)

@@ -7,44 +7,40 @@ from typing import Any
 
 from unlearning_audit.readers._model import NONE, RETRAIN, UNKNOWN, UNLEARNED, Model
 
-_FULL = re.compile(r"^(full|target|original|originals|fine-?tuned?|before|none|memoriz(e|ing)d?)$")
-_RETRAINED = re.compile(
-    r"^((naive-)?(retrain|retain)(ed|ing)?(-?model|-from-scratch|-?\d*)|oracles?-?\d*|gold(en)?|reference-retrain|exact|"
-    r"(from-)?scratch)$"
-)
-#: Names of models that were trained neither on the forget set nor on the retained samples.
-_FOREIGN = re.compile(r"^(pretrain(ed)?|base(line)?|zero-?shot|untrained)$")
-_UNLEARNED = re.compile(r"^(unlearn(ed|ing)?|forgot(ten)?|after)$")
-_TASK = re.compile(r"^(forget|holdout|retain)(-?set)?-?\d+$|^(news|books)$")
-_STEP = re.compile(r"^(?:checkpoint|ckpt|step|global-step|iter(?:ation)?)-?(\d+)$")
+#: A number of a model among several of one kind: such a word and a number, as one word or two; also "retrain_1".
+_ONE = "(?:random-?)?(?:seed|rs|rng|init|run|rank|rep|repeat|replicate|replica|trial|try|fold|copy)"
+#: What the words of names mean. The first pattern that fits a word in small letters decides; any other word names the
+#: model itself. Foreign models were trained neither on the forget set nor on the retained samples.
+MEANINGS = {
+    meaning: re.compile(rf"^(?:{pattern})$")
+    for meaning, pattern in {
+        "replicate": rf"(?:{_ONE}|s)[-=]?\d+",
+        "one of several": _ONE,
+        "step": r"(checkpoint|ckpt|step|global-step|iter(ation)?)-?\d+",
+        NONE: "full|target|original|originals|fine-?tuned?|before|none|memoriz(e|ing)d?",
+        RETRAIN: r"(naive-)?(retrain|retain)(ed|ing)?(-?model|-from-scratch|-?\d*)|oracles?-?\d*|gold(en)?|"
+                 "reference-retrain|exact|(from-)?scratch",
+        UNLEARNED: "unlearn(ed|ing)?|forgot(ten)?|after",
+        "task": r"(forget|holdout|retain)(-?set)?-?\d+|news|books",
+        "setting": "(wd|weight-?decay|lr|epochs?|ep|bs|batch(size)?|warmup|wu|alpha|beta|gamma|lambda|delta|tau|"
+                   "rank|rslora|lora|r|k|m|steps?|coeff?|scale|temp|layers?|drop|eps|clip|acc|ga|gpus?|size|ds)"
+                   r"[-=]?-?\d+([.]\d+)?(e-?\d+)?",
+        "foreign": "pretrain(ed)?|base(line)?|zero-?shot|untrained",
+        "plain": r"saves?|evals?|evaluations?|results?|outputs?|logs?|runs?|exp(eriments?)?|checkpoints?|data|ds|"
+                 r"size\d+|models?|tmp|tofu|muse|wmdp|json|npy|npz|csv|aggregated|summary|finetune|ft|train(ing)?|"
+                 "files?|scores?|loss(es)?|home|from|",
+    }.items()
+}  # fmt: skip
 #: The name of a folder for one checkpoint, whose number may count epochs.
 _STEP_FOLDER = re.compile(r"^(?:checkpoint|ckpt|(?:global[-_])?step|iter(?:ation)?|epoch)[-_=]?(\d+)$")
-#: The number of a model among several of one kind: such a word and a number, as one word or two; also "retrain_1".
-_ONE = "(?:random-?)?(?:seed|rs|rng|init|run|rank|rep|repeat|replicate|replica|trial|try|fold|copy)"
-_REPLICATE, _REPLICATE_WORD = re.compile(rf"^(?:{_ONE}|s)[-=]?(\d+)$"), re.compile(rf"^{_ONE}$")
-#: The words that say a role, but for those of foreign models.
-_ROLES = {NONE: _FULL, RETRAIN: _RETRAINED, UNLEARNED: _UNLEARNED}
+#: Words after which a number counts models.
+_COUNTED = MEANINGS["one of several"], MEANINGS[NONE], MEANINGS[RETRAIN], re.compile("^(unlearned|model)$")
 #: Separators of words. A hyphen separates only before such a word and its number, as in NPO-seed=3.
 _BETWEEN = re.compile(rf"[_/\s()]+|-(?={_ONE}[-=]?\d+(?:[_/\s]|$))", re.IGNORECASE)
 #: Words beside which "rank" is the rank of an adapter.
 _ADAPTER = re.compile(r"lora|adapter|peft", re.IGNORECASE)
-_NUMBER = re.compile(r"^\d+$")
-#: Words after which a number counts models.
-_COUNTED = _REPLICATE_WORD, _FULL, _RETRAINED, re.compile("^(unlearned|model)$")
 #: The name of a model with its size or version, such as Llama-3.2-1B.
 _SIZED = re.compile(r"(?=.*\d)(?=.*[a-z]).{4,}", re.IGNORECASE)
-#: Hyper-parameters: a short word of the field and a number.
-_SETTING = re.compile(
-    r"^(wd|weight-?decay|lr|epochs?|ep|bs|batch(size)?|warmup|wu|alpha|beta|gamma|lambda|delta|tau|"
-    r"rank|rslora|lora|r|k|m|steps?|coeff?|scale|temp|layers?|drop|eps|clip|acc|ga|gpus?|size|ds)"
-    r"[-=]?-?\d+([.]\d+)?(e-?\d+)?$"
-)
-#: Words of folders and files that say nothing about a model.
-_PLAIN = re.compile(
-    r"^(saves?|evals?|evaluations?|results?|outputs?|logs?|runs?|exp(eriments?)?|checkpoints?|data|ds|size\d+|"
-    r"models?|tmp|tofu|muse|wmdp|json|npy|npz|csv|aggregated|summary|finetune|ft|train(ing)?|files?|scores?|"
-    r"loss(es)?|home|from)$"
-)
 
 
 def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
@@ -75,49 +71,45 @@ def of_parts(parts: tuple[str, ...], file: Path = Path()) -> Model:
 
     ``parts``: names of folders, outermost first, and of entries. If they disagree, an inner name counts more.
     """
-    role, step, tasks, recipe, replicates, decided = UNKNOWN, None, [], [], [], ""
-    names: list[str] = []
-    above: frozenset[str] = frozenset()
+    role, step, decided = UNKNOWN, None, ""
+    said: dict[str, list[str]] = {meaning: [] for meaning in ("", *MEANINGS)}
     adapter = any(map(_ADAPTER.search, parts))
     for part in parts:
-        roles: dict[str, str] = {}
         if match := _STEP_FOLDER.match(part.lower()):
             step = int(match[1])
             continue
-        outer = len(names)
+        roles: dict[str, str] = {}
         words = _BETWEEN.split(part)
         for before, word in zip(["", *words], words, strict=False):
-            plain = word.lower()
-            if adapter and plain.startswith("rank"):
-                recipe.append(word)
-            elif match := _REPLICATE.match(plain):
-                replicates.append(match[1])
-            elif _NUMBER.match(plain) and any(word.match(before.lower()) for word in _COUNTED):
-                replicates.append(plain)
-            elif _REPLICATE_WORD.match(plain):
-                continue
-            elif match := _STEP.match(plain):
-                step = int(match[1])
-            elif told := next((name for name, pattern in _ROLES.items() if pattern.match(plain)), ""):
-                roles[told] = word
-            elif _TASK.match(plain):
-                tasks.append(plain if plain.startswith("forget") else word)
-            elif _SETTING.match(plain):
-                recipe.append(word)
-            elif _FOREIGN.match(plain):
-                roles[UNLEARNED] = word
-                names.append(word)
-            elif word and not _PLAIN.match(plain):
-                names.append(word)
+            meaning = _meaning(word, before, adapter=adapter)
+            if meaning == "step":
+                step = int(_digits(word))
+            elif meaning in (NONE, RETRAIN, UNLEARNED, "foreign"):
+                roles[UNLEARNED if meaning == "foreign" else meaning] = word
+            said["" if meaning == "foreign" else meaning].append(word)
         # A name with two roles says what a log is, and with what it is to be compared.
         if told := next((name for name in (UNLEARNED, NONE, RETRAIN) if name in roles), ""):
             role, decided = told, f"{roles[told]!r} in its name"
-            above = frozenset(names[:outer]) if any(map(_SIZED.match, names[outer:])) else frozenset()
+    tasks = [word.lower() if word.lower().startswith("forget") else word for word in said["task"]]
     task = next((name for name in tasks if name.startswith("forget")), tasks[0] if tasks else "")
     return Model(
-        file, role, tuple(dict.fromkeys(names)), tuple(dict.fromkeys(recipe)), step=step, task=task,
-        replicate=" ".join(replicates), decided=decided, above=above,
+        file, role, tuple(dict.fromkeys(said[""])), tuple(dict.fromkeys(said["setting"])), step=step, task=task,
+        replicate=" ".join(map(_digits, said["replicate"])), decided=decided,
     )  # fmt: skip
+
+
+def _meaning(word: str, before: str, *, adapter: bool) -> str:
+    """Return the meaning of a word after another, one of `MEANINGS`; "" for one that names the model itself.
+    ``adapter``: whether the name is of an adapter, whose rank is a setting."""
+    if adapter and word.lower().startswith("rank"):
+        return "setting"
+    if word.isdigit() and any(pattern.match(before.lower()) for pattern in _COUNTED):
+        return "replicate"
+    return next((meaning for meaning, pattern in MEANINGS.items() if pattern.match(word.lower())), "")
+
+
+def _digits(word: str) -> str:
+    return re.sub(r"\D", "", word)
 
 
 def sized(word: str) -> bool:
@@ -128,15 +120,15 @@ def sized(word: str) -> bool:
 def foreign(text: str) -> bool:
     """Return whether a name says only that a model was trained neither on the forget set nor on the retained
     samples."""
-    words = [word for word in re.split(r"[_/\s]+", text.lower()) if not (_PLAIN.match(word) or _STEP.match(word))]
-    return bool(words) and all(_FOREIGN.match(word) for word in words)
+    said = {_meaning(word, "", adapter=False) for word in re.split(r"[_/\s]+", text)} - {"plain", "step"}
+    return said == {"foreign"}
 
 
 def of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     """Return the model of a file with what names (`of_path`) and the configuration of its run say about it.
 
-    The role and the task of the configuration go first: its trainer is the method. The name of the model that it loaded
-    counts where the path of the file says nothing.
+    The role and the task of the configuration go first, and its trainer is a further word. The name of the model that
+    it loaded counts where the path of the file says nothing.
     """
     model, content = of_path(path, root, names), _configuration(path, root)
     trainer, mode = str(_at(content, "trainer", "handler") or ""), str(content.get("mode", ""))
@@ -150,7 +142,9 @@ def of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     for field in ("words", "recipe", "replicate"):
         setattr(model, field, getattr(model, field) or getattr(named, field))
     if mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train"):
-        model.role, model.method, model.decided = UNLEARNED, trainer, f"its configuration ({trainer or mode})"
+        model.role, model.decided = UNLEARNED, f"its configuration ({trainer or mode})"
+        if trainer.lower() not in "_".join(model.words).lower():
+            model.words = (*model.words, trainer)
     elif named.role:
         model.role, model.decided = named.role, named.decided
     return model

@@ -16,26 +16,12 @@ from unlearning_audit.readers._groups import Group, aucs, slugs
 from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN, RETRAIN, Model
 from unlearning_audit.store.files import write_failure
 
-#: Names of folders that a method cannot have.
-RESERVED = ("target", "shadow", "original", "shadow_original", "retrain", "retrain_control", "none")
-
 #: The largest length of a column's name: with "reading_" before it, it is the name of a metric.
 ROOM = LONGEST - len("reading_")
 
 #: The number of standard errors from .5 beyond which an AUC of retrained models shows that forgotten and held-out
 #: samples differ by themselves.
 ERRORS = 2.0
-
-
-@dataclasses.dataclass(frozen=True)
-class _Table:
-    """What the models of a group have in common: ``samples`` str [samples]; ``part`` of each; ``attacks`` and
-    ``readings`` that all models have: name → the samples for which all have a value, bool [samples]."""
-
-    samples: list[str]
-    part: np.ndarray
-    attacks: dict[str, np.ndarray]
-    readings: dict[str, np.ndarray]
 
 
 def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
@@ -51,27 +37,28 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     named: dict[str, None] = {}
     for group in imported.groups:
         place = folder / group.name
-        table = _table(group)
-        labels = {key: f"m {key}" if key in RESERVED else key for key in group.methods}
-        short = slugs(labels.values())
-        methods = {short[labels[key]]: models for key, models in group.methods.items()}
+        whole, values = _whole(group, columns), _aggregates.of(group)
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
-        populations |= {f"{key}/target": models for key, models in methods.items()}
-        names = {place / short[labels[key]] / "target" / FILE: key for key in group.methods}
         files = {place / part / FILE: (part, models) for part, models in populations.items() if models}
-        values = _aggregates.of(group)
+        files |= {place / name / "target" / FILE: (name, models) for name, models in group.methods.items()}
         for path, (part, models) in files.items():
-            if path in names and (damage := group.damage(names[path])):
+            if part in group.methods and (damage := group.damage(part)):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_failure(path, "diverged", damage)
                 continue
-            population = _population(models, table, imported, group, part, columns)
             aggregates = _aggregates.rows(models, group, values)
             named |= {one["name"]: None for one in aggregates}
-            dataclasses.replace(population, aggregates=json.dumps(aggregates)).write(path)
+            checks = [one for file in dict.fromkeys(m.file for m in models) for one in imported.agreements[file]]
+            # What was assumed about retrained models, and whether their AUC differs from .5.
+            remarks = [*group.notes, *notes_on_retrained(models)] if part == "retrain" else []
+            dataclasses.replace(
+                _of(models, group.models, whole), aggregates=json.dumps(aggregates), remarks=json.dumps(remarks),
+                agreements=json.dumps([{**dataclasses.asdict(one), "agrees": one.agrees} for one in checks]),
+            ).write(path)  # fmt: skip
         _remove_others(place, set(files))
-        yardsticks = {NONE: group.none, RETRAIN: group.retrain}
-        listed = [key for key, models in yardsticks.items() if models] + list(methods)
+        listed = [
+            name for name, models in {NONE: group.none, RETRAIN: group.retrain, **group.methods}.items() if models
+        ]
         fair = {"design": "random"} if all(model.fair for model in group.models) else {}
         scenarios[group.name] = {
             "protocol": {"name": "external", "path": place.as_posix(), **fair}, "methods": listed, "attacks": [],
@@ -105,13 +92,13 @@ def _remove_others(place: Path, files: set[Path]) -> None:
                 (place / folder).rmdir()
 
 
-def _table(group: Group) -> _Table:
-    """Return what the models of a group have in common: their samples, and the attacks and values that all of them
-    have.
+def _whole(group: Group, columns: dict[str, str]) -> Published:
+    """Return the scores, values and masks of all models of a group on all of its samples.
 
-    Each sample has one part (forgotten, held out, …). For each attack and value, a mask selects the samples on which
-    all models have it. Raises ValueError if a sample belongs to different parts in two models. A model with a random
-    draw of its own (`Model.fair`) is not checked: its forgotten samples may be held out from another.
+    ``columns``: name of an attack or value in the files → in the study. Numbers are NaN where a model has none, and, of
+    attacks and values that all models have, on samples that not all of them have. Raises ValueError if a sample belongs
+    to different parts (forgotten, held out, …) in two models. A model with a random draw of its own (`Model.fair`) is
+    not checked: its forgotten samples may be held out from another.
     """
     part: dict[str, str] = {}
     for model in group.models:
@@ -124,60 +111,46 @@ def _table(group: Group) -> _Table:
                     "another; give all of them the same sides"
                 )
         part |= {sample: side for sample, side in sides.items() if sample not in part} | read
-    samples = list(part)
-
-    def common(columns: Sequence[dict[str, Sequence[str]]]) -> dict[str, np.ndarray]:
-        """Return, for each name that all models have, the samples on which all have it, bool [samples]."""
-        shared = {
-            name: frozenset.intersection(*(frozenset(of_model[name]) for of_model in columns))
-            for name in columns[0] if all(name in of_model for of_model in columns)
-        }  # fmt: skip
-        return {name: np.isin(samples, list(rows)) for name, rows in shared.items() if rows}
-
-    attacks = common([dict.fromkeys(model.scores, model.ids) for model in group.models])
-    readings = common([{name: reading.ids for name, reading in model.readings.items()} for model in group.models])
-    return _Table(samples, np.array([part[sample] for sample in samples]), attacks, readings)
-
-
-def _population(
-    models: list[Model], table: _Table, imported: Imported, group: Group, part: str, columns: dict[str, str]
-) -> Published:
-    """Return scores, values and masks of ``models``, those of one ``part`` of a group such as "retrain", as arrays.
-
-    ``table``: what all models of the group have in common; a score or value is NaN on samples that not all have.
-    ``columns``: name of an attack or value in the files → in the study.
-    """
-    place = {sample: number for number, sample in enumerate(table.samples)}
-    size = len(table.samples)
-    attacks = list(dict.fromkeys(name for model in models for name in model.scores))
-    readings = list(dict.fromkeys(name for model in models for name in model.readings))
-    scores, values = (np.full((len(names), len(models), size), np.nan) for names in (attacks, readings))
-    masks = {role: np.tile(table.part == role, (len(models), 1)) for role in (FORGET, HELDOUT, RETAIN)}
-    for number, model in enumerate(models):
+    place, parts = {sample: number for number, sample in enumerate(part)}, np.array(list(part.values()))
+    shape = len(group.models), len(place)
+    forget, heldout, retain = (np.tile(parts == side, (shape[0], 1)) for side in (FORGET, HELDOUT, RETAIN))
+    scores: dict[str, np.ndarray] = {}
+    values: dict[str, np.ndarray] = {}
+    for number, model in enumerate(group.models):
         rows = [place[sample] for sample in model.ids]
+        forget[number, rows], heldout[number, rows] = model.forget, model.heldout
         for name, score in model.scores.items():
-            scores[attacks.index(name), number, rows] = score
+            scores.setdefault(columns[name], np.full(shape, np.nan))[number, rows] = score
         for name, reading in model.readings.items():
-            values[readings.index(name), number, [place[sample] for sample in reading.ids]] = reading.value
-        if rows:
-            masks[FORGET][number, rows], masks[HELDOUT][number, rows] = model.forget, model.heldout
-    for names, numbers, shared in ((attacks, scores, table.attacks), (readings, values, table.readings)):
-        for column, name in zip(numbers, names, strict=True):
-            if name in shared:
-                column[:, ~shared[name]] = np.nan
-    first = {name: next(m.readings[name] for m in models if name in m.readings) for name in readings}
-    checks = [reading for file in dict.fromkeys(m.file for m in models) for reading in imported.agreements[file]]
+            rows = [place[sample] for sample in reading.ids]
+            values.setdefault(columns[name], np.full(shape, np.nan))[number, rows] = reading.value
+    comparable = []
+    for name, column in (*scores.items(), *values.items()):
+        by_all = np.isfinite(column).all(axis=0)
+        if by_all.any():
+            column[:, ~by_all] = np.nan
+            comparable.append(name)
+    first = {columns[name]: one for model in reversed(group.models) for name, one in model.readings.items()}
     return Published(
-        forget=masks[FORGET], heldout=masks[HELDOUT], retain=masks[RETAIN], test=table.part == OTHER,
-        samples=np.array(table.samples, "U"), attacks=np.array([columns[name] for name in attacks], "U"),
-        scores=scores, readings=np.array([columns[name] for name in readings], "U"), values=values,
-        direction=np.array([first[name].direction for name in readings], np.int64),
-        share=np.array([first[name].share for name in readings], bool),
-        comparable=np.array([columns[name] for name in (*table.attacks, *table.readings)], "U"),
-        fair=all(model.fair for model in models), step=-1 if models[0].step is None else models[0].step,
-        agreements=json.dumps([{**dataclasses.asdict(reading), "agrees": reading.agrees} for reading in checks]),
-        # What was assumed about retrained models, and whether their AUC differs from .5.
-        remarks=json.dumps([*group.notes, *notes_on_retrained(models)] if part == "retrain" else []),
+        forget=forget, heldout=heldout, retain=retain, test=parts == OTHER, samples=np.array(list(place), "U"),
+        attacks=np.array(list(scores), "U"), scores=np.array(list(scores.values())).reshape(-1, *shape),
+        readings=np.array(list(values), "U"), values=np.array(list(values.values())).reshape(-1, *shape),
+        direction=np.array([first[name].direction for name in values], np.int64),
+        share=np.array([first[name].share for name in values], bool),
+        comparable=np.array(comparable, "U"), fair=all(model.fair for model in group.models),
+    )  # fmt: skip
+
+
+def _of(models: list[Model], everyone: list[Model], whole: Published) -> Published:
+    """Return the part of ``whole``, which holds the numbers of ``everyone``, that is of ``models``: without the columns
+    that none of them has."""
+    rows, step = [everyone.index(model) for model in models], models[0].step
+    scores, values = whole.scores[:, rows], whole.values[:, rows]
+    scored, valued = (np.isfinite(numbers).any(axis=(1, 2)) for numbers in (scores, values))
+    return dataclasses.replace(
+        whole, forget=whole.forget[rows], heldout=whole.heldout[rows], retain=whole.retain[rows],
+        attacks=whole.attacks[scored], scores=scores[scored], readings=whole.readings[valued], values=values[valued],
+        direction=whole.direction[valued], share=whole.share[valued], step=-1 if step is None else step,
     )  # fmt: skip
 
 
@@ -219,14 +192,16 @@ def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
         for model in group.models:
             for name in (columns[name] for name in model.scores):
                 title = f"AUC of {name}, forgotten against held-out samples"
-                table = {"title": title, "metric": f"auc_{name}", "scenarios": {}}
-                attacks.setdefault(f"auc_{name}", table)["scenarios"][group.name] = None
-            shares = [name for name, one in model.readings.items() if one.part == FORGET and one.share]
-            for name in (columns[name] for name in shares):
-                title = f"{name}, mean over what is to be forgotten"
-                table = {"title": title, "metric": f"reading_{name}", "where": {"role": "forget"}, "scenarios": {}}
-                means.setdefault(f"mean_{name}", table)["scenarios"][group.name] = None
-    return {key: table | {"scenarios": list(table["scenarios"])} for key, table in {**attacks, **means}.items()}
+                attacks.setdefault(f"auc_{name}", {"title": title, "metric": f"auc_{name}", "scenarios": []})
+                attacks[f"auc_{name}"]["scenarios"].append(group.name)
+            for name in (columns[name] for name, one in model.readings.items() if one.part == FORGET and one.share):
+                about = {"title": f"{name}, mean over what is to be forgotten", "metric": f"reading_{name}"}
+                means.setdefault(f"mean_{name}", {**about, "where": {"role": "forget"}, "scenarios": []})
+                means[f"mean_{name}"]["scenarios"].append(group.name)
+    return {
+        key: table | {"scenarios": list(dict.fromkeys(table["scenarios"]))}
+        for key, table in {**attacks, **means}.items()
+    }
 
 
 def agreement_rows(imported: Imported) -> list[dict[str, Any]]:
