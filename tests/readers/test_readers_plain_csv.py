@@ -33,10 +33,10 @@ def test_a_model_that_saw_no_data_is_a_method_named_by_its_label(tmp_path, word)
     ("change", "sentence"),
     [
         (lambda frame: frame.assign(loss=frame["loss"].where(frame["sample"] > 0)).drop(columns="sample"),
-         "column 'loss' has no finite number for sample 0 of the model with kind full, seed 0; write one, or add a "
+         "column 'loss' has no finite number for sample 0 of full/0; write one, or add a "
          "column sample, by which it is left out of all models"),
         (lambda frame: pandas.concat([frame, frame[frame["kind"] == "unlearned"].head(3)]),
-         "sample 0 of the model with kind unlearned, method npo, seed 0 occurs twice; leave out one of its rows, or "
+         "sample 0 of unlearned/npo/0 occurs twice; leave out one of its rows, or "
          "name the column that tells models apart with --columns model=NAME"),
         (lambda frame: frame.query("kind == 'unlearned'"),
          "no model is known to be retrained without the forget set; name one with --retrain FILE"),
@@ -92,7 +92,7 @@ def test_rows_without_names_are_the_same_samples_in_files_of_the_same_sides(tmp_
     assert shape(group) == (1, 1, {"npo": 1})
     assert len([note for note in group.notes if note.startswith("No column names samples")]) == 1
     frames[tmp_path / "npo.csv"].iloc[::-1].to_csv(tmp_path / "npo.csv", index=False)
-    with pytest.raises(ValueError, match="no retrained model of this name has its forget set; name equal samples alike"):
+    with pytest.raises(ValueError, match="no retrained model of this name has its forget set; name equal samples"):
         readers.imported([tmp_path])
     for path, frame in frames.items():
         path.unlink()

@@ -4,7 +4,7 @@ The authors published no code for them, and existing tools compute the privacy p
 computed here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,12 @@ PRIVACY = {
     "by_retrained": "1 − |d| / AUC of retrained models",
     "by_difference": "1 − |d|",
 }
+FORMULAS = {
+    "memorization": "harmonic mean of 1 − extraction strength, 1 − exact memorisation, 1 − probability of the "
+                    "paraphrased answer and 1 − truth ratio (right / (right + wrong))",
+    "utility": "harmonic mean of probability, ROUGE and truth ratio of three parts, and of that and fluency, where the "
+               "log has it",
+}  # fmt: skip
 DRAWS = 1000
 
 #: Name → values of every model, float64 [models, draws + 1]; the first draw is the sample itself.
@@ -41,34 +47,31 @@ def of(group: Group) -> dict[Model, Values]:
     missing if the model's log does not contain what it is computed from. Return {} unless all logs have the probability
     of paraphrased answers. Models are compared on the samples that all of them have.
     """
-    rng = np.random.default_rng(0)
-    models = [model for model in group.models if all(f"{FORGET}_Q_A_PARA_Prob" in m.readings for m in group.models)]
-    if not models:
+    models = group.models
+    if not models or not all(f"{FORGET}_Q_A_PARA_Prob" in model.readings for model in models):
         return {}
-    values: dict[Model, Values] = {model: {} for model in models}
+    rng = np.random.default_rng(0)
     forget, heldout = (
-        _shared([set(np.array(model.ids)[getattr(model, side)]) if model.scores else set() for model in models])
+        _in_all(np.array(model.ids)[getattr(model, side)] if model.scores else [] for model in models)
         for side in (FORGET, HELDOUT)
     )
-    asked = _shared([_ids(model, MEMORY) for model in models])
+    asked = _with_all(models, MEMORY)
     named = {sample: number for number, sample in enumerate(sorted({*forget, *asked}))}
     draws = _draws(rng, len(named))
-    others = {part: _shared([_ids(model, names) for model in models]) for part, names in UTILITY.items()}
+    others = {part: _with_all(models, names) for part, names in UTILITY.items()}
     weights = {part: _draws(rng, len(ids)) for part, ids in others.items()}
     unseen = _draws(rng, len(heldout))
-    for model in models:
-        own = values[model]
+    values: dict[Model, Values] = {model: {} for model in models}
+    for model, own in values.items():
+        drawn = draws[:, [named[sample] for sample in asked]]
         if asked:
-            drawn = draws[:, [named[sample] for sample in asked]]
-            parts = [1 - _mean(_read(model, name, asked), drawn) for name in MEMORY]
-            own["memorization"] = _harmonic(parts)
+            own["memorization"] = _harmonic([1 - _mean(_read(model, name, asked), drawn) for name in MEMORY])
         if all(others.values()):
-            parts = [_mean(_read(model, name, others[part]), weights[part]) for part, names in UTILITY.items()
-                     for name in names]  # fmt: skip
-            own["utility"] = _harmonic(parts)
+            own["utility"] = _harmonic([
+                _mean(_read(model, name, others[part]), weights[part]) for part in UTILITY for name in UTILITY[part]
+            ])  # fmt: skip
             fluency = next((name for name in model.readings if "gibberish" in name.lower()), "")
             if fluency and set(asked) <= set(model.readings[fluency].ids):
-                drawn = draws[:, [named[sample] for sample in asked]]
                 own["utility"] = _harmonic([own["utility"], _mean(_read(model, fluency, asked), drawn)])
         if forget and heldout and all(name in model.scores for name in ATTACKS):
             drawn = draws[:, [named[sample] for sample in forget]]
@@ -89,43 +92,32 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
     ``models``: the population, such as all models of one method; ``group``: the models that it is compared with;
     ``values``: model → its values, from `of`. Aggregates that lack a value are left out.
     """
-    retrained, full = (
-        _population([values.get(run, {}) for run in runs], ATTACKS)
-        for runs in ((*group.retrain, *group.control), group.none)
+    own, retrained, full = (
+        [values.get(run, {}) for run in runs] for runs in (models, (*group.retrain, *group.control), group.none)
     )
-    own = [values.get(model, {}) for model in models]
-    parts = {name: _population(own, (name,)) for name in ("memorization", "utility")}
-    formulas = {
-        "memorization": "harmonic mean of 1 − extraction strength, 1 − exact memorisation, 1 − probability of the "
-        "paraphrased answer and 1 − truth ratio (right / (right + wrong))",
-        "utility": "harmonic mean of probability, ROUGE and truth ratio of three parts, and of that and fluency, where "
-        "the log has it",
-    }
-    aggregates = {name: part[0].mean(axis=0) for name, part in parts.items() if part is not None}
-    attacks = _population(own, ATTACKS)
-    if attacks is not None and retrained is not None:
-        reference = retrained.mean(axis=1, keepdims=True)
-        distance = np.abs(attacks - reference)
-        span = np.abs(full.mean(axis=1, keepdims=True) - reference) if full is not None else None
-        scales = {"by_full": span, "by_retrained": reference, "by_difference": np.ones(())}
+    parts = {name: whole[0] for name in FORMULAS if (whole := _population(own, (name,))) is not None}
+    aggregates = {name: (FORMULAS[name], part) for name, part in parts.items()}
+    attacks, reference, before = (_population(runs, ATTACKS) for runs in (own, retrained, full))
+    if attacks is not None and reference is not None:
+        reference = reference.mean(axis=1, keepdims=True)
+        scales = {"by_retrained": reference, "by_difference": np.ones(())}
+        if before is not None:
+            scales["by_full"] = np.abs(before.mean(axis=1, keepdims=True) - reference)
         for name, scale in scales.items():
-            if scale is None:
-                continue
-            closeness = np.clip(1 - distance / np.where(scale > 0, scale, np.nan), 0, 1)
-            private = _harmonic(list(closeness))
-            aggregates[f"privacy_{name}"] = private.mean(axis=0)
-            formulas[f"privacy_{name}"] = f"harmonic mean over {', '.join(ATTACKS)} of {PRIVACY[name]}, from 0 to 1"
-            memorization, utility = parts["memorization"], parts["utility"]
-            if memorization is not None and utility is not None:
-                whole = _harmonic([memorization[0], private, utility[0]])
-                aggregates[f"overall_{name}"] = whole.mean(axis=0)
-                formulas[f"overall_{name}"] = f"harmonic mean of memorization, privacy_{name} and utility"
+            closeness = 1 - np.abs(attacks - reference) / np.where(scale > 0, scale, np.nan)
+            private = _harmonic(list(np.clip(closeness, 0, 1)))
+            formula = f"harmonic mean over {', '.join(ATTACKS)} of {PRIVACY[name]}, from 0 to 1"
+            aggregates[f"privacy_{name}"] = formula, private
+            if len(parts) == len(FORMULAS):
+                whole = _harmonic([parts["memorization"], private, parts["utility"]])
+                aggregates[f"overall_{name}"] = f"harmonic mean of memorization, privacy_{name} and utility", whole
     over = "samples and models" if len(models) > 1 else "samples, one model"
+    means = {name: (formula, drawn.mean(axis=0)) for name, (formula, drawn) in sorted(aggregates.items())}
     return [
         {"name": name, "value": float(drawn[0]), "ci_low": float(np.nanquantile(drawn[1:], 0.025)),
          "ci_high": float(np.nanquantile(drawn[1:], 0.975)), "n": len(models),
-         "formula": f"{formulas[name]}; interval over {over}"}
-        for name, drawn in sorted(aggregates.items()) if np.isfinite(drawn[0])
+         "formula": f"{formula}; interval over {over}"}
+        for name, (formula, drawn) in means.items() if np.isfinite(drawn[0])
     ]  # fmt: skip
 
 
@@ -161,16 +153,13 @@ def _harmonic(parts: Sequence[np.ndarray]) -> np.ndarray:
         return np.asarray(len(parts) / (1 / np.maximum(stacked, 0)).sum(axis=0))
 
 
-def _ids(model: Model, names: Sequence[str]) -> set[str]:
-    """Return the samples for which a model has all values ``names``."""
-    if not all(name in model.readings for name in names):
-        return set()
-    return set.intersection(*(set(model.readings[name].ids) for name in names))
+def _with_all(models: Sequence[Model], names: Sequence[str]) -> list[str]:
+    """Return the samples for which all models have all values ``names``, sorted; [] if a model lacks one."""
+    return _in_all(model.readings[name].ids if name in model.readings else () for model in models for name in names)
 
 
-def _shared(sets: Sequence[set[str]]) -> list[str]:
-    """Return the samples in all ``sets``, sorted."""
-    return sorted(set.intersection(*sets)) if sets else []
+def _in_all(samples: Iterable[Iterable[str]]) -> list[str]:
+    return sorted(set.intersection(*map(set, samples)))
 
 
 def _read(model: Model, name: str, samples: Sequence[str]) -> np.ndarray:

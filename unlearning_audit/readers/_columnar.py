@@ -50,17 +50,11 @@ def frame(path: Path) -> Any:
     import pandas
 
     columns = _of_archive(path) if _texts.kind(path) == ".npz" else _of_json(path)
+    nested = [name for name, value in columns.items() if np.ndim(np.asarray(value, object)) > 1]
     try:
-        return pandas.DataFrame({name: value for name, value in columns.items() if not _is_nested(value)})
+        return pandas.DataFrame({name: value for name, value in columns.items() if name not in nested})
     except ValueError as error:
         raise ValueError(f"{path}: every column must have one value for each sample ({error})") from None
-
-
-def _is_nested(value: Any) -> bool:
-    """Return whether a column has several axes, or cells that are lists or mappings."""
-    if isinstance(value, np.ndarray):
-        return value.ndim > 1
-    return isinstance(value, list) and any(isinstance(cell, (list, dict)) for cell in value)
 
 
 def _of_archive(path: Path) -> dict[str, Any]:

@@ -80,15 +80,17 @@ def imported(
         _refuse(out, places if models else [model.file])
     files = {model.file for model in models}
     if roles is not None:
-        groups, unplaced = _roles.grouped(models, _roles.read(roles), roles), []
+        groups = _roles.grouped(models, _roles.read(roles), roles)
     else:
         try:
             groups, unplaced = _groups.grouped(models, alone=alone)
+            out += unplaced
         except ValueError:
             _refuse(out, files)  # a model beside others may be the one that is missing
             raise
-    formats = {path: name for path, name in formats.items() if path in files or path not in {one.file for one in out}}
-    return Imported(groups, _agreements(models, groups, across), formats, out + unplaced)
+    unread = {one.file for one in out} - files
+    formats = {path: name for path, name in formats.items() if path not in unread}
+    return Imported(groups, _agreements(models, groups, across), formats, out)
 
 
 def _refuse(out: Sequence[Unread], files: Collection[Path]) -> None:

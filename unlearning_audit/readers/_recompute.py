@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from unlearning_audit.readers._model import TOLERANCE, Agreement, Model
+from unlearning_audit.readers._model import Agreement, Model
 
 #: A small number that keeps published quotients finite.
 TINY = 1e-10
@@ -15,17 +15,6 @@ def auc(member: np.ndarray, nonmember: np.ndarray) -> float:
     ranks = stats.rankdata(np.concatenate([member, nonmember]))
     count = len(member)
     return float((ranks[:count].sum() - count * (count + 1) / 2) / (count * len(nonmember)))
-
-
-def closest(quantity: str, printed: float, candidates: dict[str, float]) -> Agreement:
-    """Compare a printed number with several formulas, and return the agreement by the one that comes closest.
-
-    ``candidates``: formula in words → its value. If the file prints no number (NaN), the first formula is taken.
-    """
-    best = min(candidates, key=lambda how: (abs(candidates[how] - printed) > TOLERANCE, abs(candidates[how] - printed)))
-    if np.isnan(printed):
-        best = next(iter(candidates))
-    return Agreement(quantity, printed, candidates[best], best)
 
 
 def ratio_means(ratio: np.ndarray) -> dict[str, float]:

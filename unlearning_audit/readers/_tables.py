@@ -3,14 +3,12 @@
 import json
 import re
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from unlearning_audit.readers import _columnar, _texts
-from unlearning_audit.readers._columns import layout_of
 
 #: Suffixes of tables: text files, files with typed values, and workbooks, which are not read.
 TEXT, TYPED, WORKBOOKS = (".csv", ".tsv", ".txt"), (".parquet", ".npz", ".jsonl", ".json"), (".xlsx", ".xls", ".ods")
@@ -19,8 +17,8 @@ TEXT, TYPED, WORKBOOKS = (".csv", ".tsv", ".txt"), (".parquet", ".npz", ".jsonl"
 def frame(path: Path) -> Any:
     """Read a table of any known format as a pandas DataFrame.
 
-    Texts such as None, NA and nan stay texts where they can be words: in columns of kinds and methods, and in names of
-    samples. Raises ValueError that names the file if it is empty, a workbook, not valid, or in another encoding.
+    Texts such as None, NA and nan stay texts, because methods and samples can be called so. Raises ValueError that
+    names the file if it is empty, a workbook, not valid, or in another encoding.
     """
     import pandas
 
@@ -38,20 +36,10 @@ def frame(path: Path) -> Any:
             return pandas.read_json(path, lines=not is_list)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            read_csv = partial(
-                pandas.read_csv, path, sep=_separator(_first_line(path)), skipinitialspace=True, index_col=False,
-                encoding=_texts.encoding(path),
+            return pandas.read_csv(
+                path, sep=_separator(_first_line(path)), skipinitialspace=True, index_col=False,
+                encoding=_texts.encoding(path), keep_default_na=False, na_values=[""],
             )  # fmt: skip
-            table = read_csv()
-            columns = layout_of(list(table.columns), {}).columns
-            words = [columns[meaning] for meaning in ("kind", "method") if meaning in columns]
-            if words and table[words].isna().any(axis=None):  # the text None is a word in these columns
-                cells = read_csv(usecols=words, dtype=str, keep_default_na=False)[words]
-                table[words] = table[words].astype(object).mask(cells == "None", "None")
-            names = columns.get("sample")
-            if names and table[names].isna().any():  # the texts NA, None and nan can be names of samples
-                table[names] = read_csv(usecols=[names], dtype=str, keep_default_na=False)[names]
-            return table
     except pandas.errors.ParserWarning:
         raise ValueError(
             f"{path}: rows have more cells than the header; name every column, and write all numbers with a point"

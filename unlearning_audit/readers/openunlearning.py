@@ -84,18 +84,19 @@ def _inside(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
     return dict.fromkeys([()], *logs.values()) if len(logs) == 1 else logs
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Field:
     """A part of a log that holds values of samples: a metric, or one side of an attack.
 
     ``metric``: the name of the metric or attack; ``name``: that of the metric or of the side; ``printed``: the mean
-    that the log prints, or NaN; ``rows``: index of a sample → its values by key.
+    that the log prints, or NaN; ``rows``: index of a sample → its values by key; ``names``: index → name of the sample.
     """
 
     metric: str
     name: str
     printed: float
     rows: dict[str, dict[str, Any]]
+    names: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def part(self) -> str:
@@ -175,24 +176,21 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
     model = _words.of_run(path, root, names or (_texts.bare(path).name,))
     model.entry = "/".join(names)
     fields = list(_fields(log, f"{path}: {''.join(f'{name}.' for name in names)}"))
-    samples = _Samples(fields)
-    model.raw |= {"positions": samples.positions, "texts": samples.texts}
+    model.raw |= _name_samples(fields)
     if damage := _damage(fields):
         model.damage = damage
-        forgotten = (samples.of(field).values() for field in fields if field.part == FORGET)
-        model.ids = tuple(sorted(set().union(*forgotten)))
+        model.ids = tuple(sorted({name for field in fields if field.part == FORGET for name in field.names.values()}))
         model.forget, model.heldout = np.ones(len(model.ids), bool), np.zeros(len(model.ids), bool)
         return model
     attacks: dict[str, list[_Field]] = {}
     for field in fields:
         if field.name == field.metric:
-            _add_reading(model, field, samples)
+            _add_reading(model, field)
         else:
             attacks.setdefault(field.metric, []).append(field)
-    _add_attacks(model, attacks, log, samples)
+    _add_attacks(model, attacks, log)
     if not model.samples.get(FORGET):
-        if model.left_out:
-            name, reason = next(iter(model.left_out.items()))
+        for name, reason in model.left_out.items():
             raise ValueError(f"{path}: {name}: {reason}; there is no other metric of the forget set")
         existing = ", ".join(sorted(log)[:5])
         raise ValueError(
@@ -204,55 +202,40 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
     return model
 
 
-class _Samples:
-    """The names of the samples of one log, by index.
+def _name_samples(fields: list[_Field]) -> dict[str, Any]:
+    """Set the names of the samples of one log, from their texts, or else from group and position.
 
-    ``texts``: the groups of metrics with texts; ``by_text``: each of them → index → name derived from the sample's
-    text. A group whose metrics have different texts under one index uses different data sets, and has no entry.
+    A group whose metrics have different texts under one index uses different data sets: metrics without texts are named
+    by position. Return what `joined` needs: ``texts``, the groups of metrics with texts, and ``positions``, the name by
+    group and position → the name by text, for groups in which all samples have texts.
     """
-
-    def __init__(self, fields: list[_Field]) -> None:
-        self._counts: dict[str, int] = {}
-        self._by_metric: dict[str, dict[str, str]] = {}
-        self.by_text: dict[str, dict[str, str]] = {}
-        ambiguous = set()
-        for field in fields:
-            group = field.group
-            self._counts[group] = max(self._counts.get(group, 0), len(field.rows))
-            texts = [row.get("ground_truth") for row in field.rows.values()]
-            # Answers of which some are mere numbers do not name their samples.
-            named = bool(texts) and all(isinstance(text, str) and _number(text) is None for text in texts)
-            if field.name == field.metric and named:
-                names = dict(zip(field.rows, _texts.identities(group, map(str, texts)), strict=True))
-                self._by_metric[field.name] = names
-                before = self.by_text.setdefault(group, names)
-                if any(before.get(index, sample) != sample for index, sample in names.items()):
-                    ambiguous.add(group)
-        self.texts = {*self.by_text}
-        self.by_text = {group: names for group, names in self.by_text.items() if group not in ambiguous}
-
-    def of(self, field: _Field) -> dict[str, str]:
-        """Return index → name of the sample, derived from its text, or else from group and position."""
-        names = self._by_metric.get(field.name) or self.by_text.get(field.group) or {}
-        return {index: names.get(index, self._position(field.group, index)) for index in field.rows}
-
-    @property
-    def positions(self) -> dict[str, str]:
-        """Return the name by group and position → the name by text, for the samples of groups in which all have texts.
-        `joined` names samples of other logs by it."""
-        return {
-            self._position(group, index): sample
-            for group, names in self.by_text.items() if len(names) == self._counts[group]
-            for index, sample in names.items()
-        }  # fmt: skip
-
-    def _position(self, group: str, index: str) -> str:
-        return f"{group}/{self._counts[group]}:{index}"
+    sizes: dict[str, int] = {}
+    by_text: dict[str, dict[str, str]] = {}
+    ambiguous = set()
+    for field in fields:
+        sizes[field.group] = max(sizes.get(field.group, 0), len(field.rows))
+        texts = [row.get("ground_truth") for row in field.rows.values()]
+        # Answers of which some are mere numbers do not name their samples.
+        named = bool(texts) and all(isinstance(text, str) and _number(text) is None for text in texts)
+        if field.name == field.metric and named:
+            field.names = dict(zip(field.rows, _texts.identities(field.group, map(str, texts)), strict=True))
+            before = by_text.setdefault(field.group, field.names)
+            if any(before.get(index, sample) != sample for index, sample in field.names.items()):
+                ambiguous.add(field.group)
+    whole = {group: names for group, names in by_text.items() if group not in ambiguous}
+    for field in fields:
+        names, place = field.names or whole.get(field.group, {}), f"{field.group}/{sizes[field.group]}"
+        field.names = {index: names.get(index, f"{place}:{index}") for index in field.rows}
+    positions = {
+        f"{group}/{sizes[group]}:{index}": sample
+        for group, names in whole.items() if len(names) == sizes[group] for index, sample in names.items()
+    }  # fmt: skip
+    return {"positions": positions, "texts": {*by_text}}
 
 
-def _add_reading(model: Model, field: _Field, samples: _Samples) -> None:
+def _add_reading(model: Model, field: _Field) -> None:
     """Add the values per sample of a metric to ``model.readings``, and compare their mean with the one that the log
-    prints. ``samples``: the names of samples.
+    prints.
 
     A sample may have several values, such as prob and avg_loss; the one is read whose mean is printed. Values have
     direction +1 (larger if the model knows the sample better); losses have −1, and min(r, 1/r) of a truth ratio r has
@@ -267,31 +250,32 @@ def _add_reading(model: Model, field: _Field, samples: _Samples) -> None:
     if not columns:
         return
     ratios = "truth_ratio" in name.lower()
-    candidates: dict[str, tuple[float, str]] = {}
-    for key, values in columns.items():
-        array = np.array(list(values.values()))
-        means = _recompute.ratio_means(array) if ratios else {"mean": float(array.mean())}
-        candidates |= {f"{how} of {key}": (value, key) for how, value in means.items()}
-    agreement = _recompute.closest(name, field.printed, {how: value for how, (value, _) in candidates.items()})
-    key = candidates[agreement.how][1]
+    arrays = {key: np.array(list(values.values())) for key, values in columns.items()}
+    candidates = {
+        (how, key): value for key, array in arrays.items()
+        for how, value in (_recompute.ratio_means(array) if ratios else {"mean": float(array.mean())}).items()
+    }  # fmt: skip
+    first, printed = next(iter(candidates)), field.printed
+    how, key = first if math.isnan(printed) else min(candidates, key=lambda one: abs(candidates[one] - printed))
     meant = "_PERT_" in name or "_PARA_" in name  # the mean over wrong answers, or over paraphrases
     if not meant and any(isinstance(row.get(key), list) for row in field.rows.values()):
         model.left_out[name] = "each sample has a list of values, and it is unknown which one is meant"
         return
-    model.agreements.append(agreement)
-    array, near = np.array(list(columns[key].values())), -1 if key == "avg_loss" else 1
+    model.agreements.append(Agreement(name, printed, candidates[how, key], f"{how} of {key}"))
+    array, near = arrays[key], -1 if key == "avg_loss" else 1
     if ratios:
         model.raw[name.lower()] = array
-        if "min(" in agreement.how:
+        if "min(" in how:
             array, near = np.minimum(array, 1 / np.maximum(array, _recompute.TINY)), 0
-        elif "max(" in agreement.how:
+        elif "max(" in how:
             array = np.maximum(0.0, 1 - array)
     if "_PERT_" not in name:
-        names, share = samples.of(field), bool((array >= 0).all() and (array <= 1).all())
-        model.readings[name] = Reading(field.part, tuple(names[index] for index in columns[key]), array, near, share)
+        share = bool((array >= 0).all() and (array <= 1).all())
+        ids = tuple(field.names[index] for index in columns[key])
+        model.readings[name] = Reading(field.part, ids, array, near, share)
 
 
-def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, Any], samples: _Samples) -> None:
+def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, Any]) -> None:
     """Add the scores of attacks to a model, on the samples that all attacks score, and compare the AUCs and means that
     the log prints with recomputed ones.
 
@@ -299,36 +283,33 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
     An AUC that is not printed is NaN in its agreement; means that are not printed are left out.
     """
     columns: dict[str, dict[str, float]] = {}
-    member_ids: set[str] = set()
+    forgotten: set[str] = set()
     for name, sides in attacks.items():
-        forgotten = next((side for side in sides if side.name == FORGET), None)
-        unseen = next((side for side in sides if side.name != FORGET), None)
-        if forgotten is None or unseen is None:
+        by_part: dict[str, dict[str, float]] = {}
+        for side in reversed(sides):
+            outside = {index: f"{HELDOUT}:{index}" for index in side.rows}
+            part, names = (FORGET, side.names) if side.name == FORGET else (HELDOUT, outside)
+            by_part[part] = {names[index]: -score for index, score in side.numbers("score").items()}
+        if len(by_part) < 2:
             continue
-        member, outside = ({index: -score for index, score in side.numbers("score").items()}
-                           for side in (forgotten, unseen))  # fmt: skip
-        if not (member and outside):
+        member, nonmember = by_part[FORGET], by_part[HELDOUT]
+        if not (member and nonmember):
             raise ValueError(f"{model.file}: {name}: one of its two sides has no sample with a 'score'")
-        names = samples.of(forgotten)
-        member_ids |= set(names.values())
-        columns[name.removeprefix("mia_")] = {names[index]: score for index, score in member.items()} | {
-            f"{HELDOUT}:{index}": score for index, score in outside.items()
-        }
-        scores = (np.array(list(side.values())) for side in (member, outside))
-        value = _recompute.auc(*scores)
+        forgotten |= member.keys()
+        columns[name.removeprefix("mia_")] = member | nonmember
+        value = _recompute.auc(*(np.array(list(side.values())) for side in (member, nonmember)))
         how = "AUC of the forgotten against the held-out side"
         model.agreements.append(Agreement(f"{name} auc", _printed(log[name].get("auc")), value, how))
         for side in sides:
             if not math.isnan(side.printed):
                 mean = float(np.mean(list(side.numbers("score").values())))
                 model.agreements.append(Agreement(f"{name} {side.name}", side.printed, mean, "mean of score"))
-    if not columns:
-        return
-    common = set.intersection(*(set(column) for column in columns.values()))
-    model.ids = tuple(sample for sample in next(iter(columns.values())) if sample in common)
-    model.forget = np.array([sample in member_ids for sample in model.ids])
-    model.heldout = ~model.forget
-    model.scores = {name: np.array([column[sample] for sample in model.ids]) for name, column in columns.items()}
+    if columns:
+        common = set.intersection(*(set(column) for column in columns.values()))
+        model.ids = tuple(sample for sample in next(iter(columns.values())) if sample in common)
+        model.forget = np.array([sample in forgotten for sample in model.ids])
+        model.heldout = ~model.forget
+        model.scores = {name: np.array([column[sample] for sample in model.ids]) for name, column in columns.items()}
 
 
 def _add_aggregates(model: Model, log: dict[str, Any]) -> None:

@@ -143,11 +143,10 @@ def _without_number(path: Path, part: Any, layout: Layout) -> list[Any]:
     wrong = ~np.isfinite(part[list(layout.values)])
     if "sample" in layout.columns:
         return list(part[layout.columns["sample"]][wrong.any(axis=1)])
-    if wrong.any(axis=None):
-        name = wrong.any().idxmax()
+    for name in wrong.columns[wrong.any()]:
         raise ValueError(
-            f"{path}: column {name!r} has no finite number for sample {wrong[name].argmax()}"
-            f"{_owner(part, layout.keys)}; write one, or add a column sample, by which it is left out of all models"
+            f"{path}: column {name!r} has no finite number for sample {wrong[name].argmax()}{_owner(part, layout)}; "
+            "write one, or add a column sample, by which it is left out of all models"
         )
     return []
 
@@ -158,44 +157,34 @@ def joined(models: list[Model]) -> list[Unread]:
     Otherwise models of one name would count as replicates. Words that all files share are ignored as soon as a model
     before unlearning or a retrained one is known. ``models`` is changed in place; returns [], because none is left out.
     """
-    rows = Counter(model.raw["rows"] for model in models)
-    for model in models:
-        if model.raw["rows"] and rows[model.raw["rows"]] > 1:
-            model.notes.append(
-                "No column names samples: rows of several models are taken for the same samples in their order; a "
-                "column sample would make this certain."
-            )
     places = [model.file.resolve() for model in models]
     top = os.path.commonpath([place.parent for place in places]) if places else ""
-    words = [_words.of_parts(_texts.bare(place).relative_to(top).parts) for place in places]
-    common = frozenset.intersection(*(frozenset(about.words) for about in words)) if words else frozenset()
-    for model, about in zip(models, words, strict=True):
-        if not model.role and not model.method and all(SEED.match(name) for name in {*about.words} - common):
-            model.role = about.role
+    names = {
+        model: _words.of_parts(_texts.bare(place).relative_to(top).parts)
+        for model, place in zip(models, places, strict=True)
+    }
+    common = set.intersection(*(set(name.words) for name in names.values())) if names else set()
+    for model, name in names.items():
+        if not model.role and not model.method and all(map(SEED.match, {*name.words} - common)):
+            model.role = name.role
     if not any(model.role in (NONE, RETRAIN) for model in models):
-        common = frozenset()
-    unnamed = [(model, about) for model, about in zip(models, words, strict=True)
-               if model.role not in (NONE, RETRAIN) and not model.method]  # fmt: skip
-    for model, about in unnamed:
-        parts = (word for word in (*about.words, *about.recipe) if word not in common and not SEED.match(word))
-        model.method = "_".join(parts)
-        model.step = about.step if model.step is None else model.step
+        common = set()
+    for model, name in names.items():
+        if model.role not in (NONE, RETRAIN) and not model.method:
+            words = (word for word in (*name.words, *name.recipe) if word not in common and not SEED.match(word))
+            model.method = "_".join(words)
+            model.step = name.step if model.step is None else model.step
     return []
 
 
-def _architectures(table: Any, columns: dict[str, str]) -> frozenset[str]:
-    """Return the names in the column of models that several models share, such as an architecture instead of a method.
-
-    They are names that occur with more than one kind or method. Empty unless the table has columns of models, seeds and
-    methods. ``columns``: meaning → name in the table.
-    """
-    if not {"model", "method", "seed"} <= set(columns):
-        return frozenset()
+def _architectures(table: Any, columns: dict[str, str]) -> set[str]:
+    """Return the names in the column of models that are of an architecture instead of a method, as several kinds or
+    methods have them. Empty unless the table has columns of models, seeds and methods. ``columns``: meaning → name."""
+    if not {"model", "method", "seed"} <= columns.keys():
+        return set()
     rows = table[[columns[meaning] for meaning in ("kind", "method", "model") if meaning in columns]].drop_duplicates()
     counts = Counter(map(_text, rows[columns["model"]]))
-    words = {name: _words.of_parts((name,)) for name, count in counts.items() if count > 1 and not name.isdigit()}
-    kinds = [_words.of_parts((_text(kind),)).role for kind in rows[columns["kind"]]] if "kind" in columns else []
-    return frozenset(name for name, about in words.items() if any(kinds) or (about.words and not about.role))
+    return {name for name, count in counts.items() if count > 1 and not name.isdigit()}
 
 
 def _directions(values: dict[str, int]) -> list[str]:
@@ -222,14 +211,16 @@ def _method(columns: dict[str, str], first: dict[str, str]) -> str:
     return ""
 
 
-def _owner(part: Any, keys: list[str]) -> str:
-    """Return to which model a part of the table belongs, such as "of the model with kind full, seed 0"; "" if the table
-    has one model."""
-    cells = [f"{name} {text}" for name in keys if (text := _cell(part[name]))]
-    return f" of the model with {', '.join(cells)}" if cells else ""
+def _owner(part: Any, layout: Layout) -> str:
+    """Return to which model a part of the table belongs, such as " of full/0"; "" if the table has one model."""
+    return f" of {entry}" if (entry := _entry(part, layout)) else ""
 
 
-def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: frozenset[str], damage: str) -> Model:
+def _entry(part: Any, layout: Layout) -> str:
+    return "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
+
+
+def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: set[str], damage: str) -> Model:
     """Read one model from ``part``, its rows of a table.
 
     ``layout``: what the columns mean; ``architectures``: names in the column of models that name no method; ``damage``:
@@ -250,18 +241,21 @@ def _of_rows(path: Path, part: Any, layout: Layout, root: Path, architectures: f
             )
     model.method = "" if model.role in (NONE, RETRAIN) else _method(columns, first)
     model.task = first.get("task") or model.task
-    model.entry = "/".join(filter(None, (_cell(part[name]) for name in layout.keys)))
+    model.entry = _entry(part, layout)
     model.damage, model.notes = damage, _directions(values)
     side = sides_of(path, part[columns["side"]], columns["side"], layout.side)
     rows = ""
     if "sample" not in columns:  # tables with the same sides in the same order, and no other task, have equal samples
         task = _words.of_parts((_texts.bare(path).name,)).task or "row"
         rows = f"{task}.{hashlib.sha256(' '.join(side).encode()).hexdigest()[:6]}"
-    model.raw["rows"] = rows
+        model.notes.append(
+            "No column names samples: rows of several models are taken for the same samples in their order; a column "
+            "sample would make this certain."
+        )
     ids = np.array([f"{rows}:{i}" for i in range(len(part))] if rows else part[columns["sample"]].astype(str), "U")
     if twice := _model.doubled(ids.tolist()):
         raise ValueError(
-            f"{path}: sample {twice}{_owner(part, layout.keys)} occurs twice; leave out one of its rows, or name the "
+            f"{path}: sample {twice}{_owner(part, layout)} occurs twice; leave out one of its rows, or name the "
             "column that tells models apart with --columns model=NAME"
         )
     audited = (side == FORGET) | (side == HELDOUT)
