@@ -60,7 +60,6 @@ resource_scopes:
 
 wildcard_constraints:
     node=r"[^/]+-[0-9a-f]{10}",
-    study=r"[a-z0-9_-]+",
 
 
 include: "rules/common.smk"
@@ -80,12 +79,9 @@ rule all:
     """Make the study's page, tables and figures, and fail if a method, model, attack or metric failed."""
     default_target: True
     input:
-        rules.report.output.html.format(study=STUDY),
-        rules.failures.output.text.format(study=STUDY),
-        expand(rules.tuning.output, study=STUDY) if PLAN.nodes["tune"] else [],
-
-
-include: "rules/systems.smk"
+        rules.report.output.html,
+        rules.failures.output.text,
+        rules.tuning.output if PLAN.nodes["tune"] else [],
 
 
 onstart:
@@ -112,6 +108,5 @@ onsuccess:
     stop_timers()
     from unlearning_audit.report import ending
 
-    for study in reported_studies():
-        if answer := ending.told(study, "results"):
-            logger.info(f"\n{answer}\n", extra={"small": True})
+    if answer := ending.told(STUDY, "results"):
+        logger.info(f"\n{answer}\n", extra={"small": True})

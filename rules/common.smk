@@ -77,7 +77,7 @@ def display(category, tables=(), figures=()):
     """Return ending → path of the output files of tables and figures, given by their names; of a second table or
     figure, name and ending → path. Snakemake's report shows those in csv and svg under ``category``.
     """
-    paths = parameters.shown(tables, figures, "results/{study}")
+    paths = parameters.shown(tables, figures, f"results/{STUDY}")
     for name, path in paths.items():
         if path.endswith((".csv", ".svg")):
             kind = "table" if path.endswith(".csv") else "figure"
@@ -87,70 +87,30 @@ def display(category, tables=(), figures=()):
     return paths
 
 
-# Evaluation system → the study of its scenarios alone, which has the same nodes.
-SYSTEMS = {
-    system: f"{STUDY}-{system}" for system in map(reading.system, PLAN.study.scenarios)
-}
-
-
 @cache
-def plan_of(study):
-    """Return the plan of this study, or of the part that belongs to one evaluation system."""
-    system = next((system for system in SYSTEMS if SYSTEMS[system] == study), None)
-    return planning.make(reading.select(PLAN.study, [system])) if system else PLAN
-
-
-@cache
-def settings_by(order, study, *values):
-    """Return the settings that ``order``, a function of `workflow.parameters`, makes from a study's plan and
-    ``values``. The result is kept: Snakemake asks for it as input, as parameters, and again for every update.
+def settings_by(order, *values):
+    """Return the settings that ``order``, a function of `workflow.parameters`, makes from the plan and ``values``. The
+    result is kept: Snakemake asks for it as input, as parameters, and again for every update.
     """
-    return order(plan_of(study), *values)
+    return order(PLAN, *values)
 
 
 @cache
-def files_by(order, study, *values):
+def files_by(order, *values):
     """Return all outputs of the study's jobs that the settings of `settings_by` name."""
-    return parameters.files(plan_of(study), settings_by(order, study, *values))
+    return parameters.files(PLAN, settings_by(order, *values))
 
 
 def asks(order, *names, of=settings_by):
     """Return a function from wildcards to the settings that ``order``, a function of `workflow.parameters`, makes from
-    the study's plan, or to the files that they name (``of``). ``names``: the wildcards that ``order`` also takes.
+    the plan, or to the files that they name (``of``). ``names``: the wildcards that ``order`` also takes.
     """
-    return lambda wildcards: of(
-        order, wildcards.study, *(wildcards[name] for name in names)
-    )
+    return lambda wildcards: of(order, *(wildcards[name] for name in names))
 
 
 def reads(order, *names):
     """Return the input function that goes with `asks`: the files that the settings name."""
     return asks(order, *names, of=files_by)
-
-
-def files_in(folder, *makers, study, **wildcards):
-    """Return the outputs of the rules ``makers`` that lie in one folder of a study's results."""
-    patterns = [
-        path for rule in makers for path in rule.output if f"/{folder}/" in path
-    ]
-    return expand(patterns, study=study, **wildcards)
-
-
-def tables_of(study):
-    """Return the files of all tables of a study, sorted."""
-    plan = plan_of(study)
-    makers = [rules.table, rules.cost, rules.meta, rules.verdicts, rules.collect]
-    makers += [rules.tuning] * bool(plan.nodes["tune"])
-    names = ["headline", *plan.study.tables]
-    return sorted(set(files_in("tables", *makers, study=study, table=names)))
-
-
-def figures_of(study):
-    """Return the files of all figures of a study."""
-    plan = plan_of(study)
-    makers = [rules.verdicts, rules.collect, rules.meta, rules.figure]
-    makers += [rules.tuning] * bool(plan.nodes["tune"])
-    return files_in("figures", *makers, study=study, figure=plan.study.figures)
 
 
 def libraries():
@@ -175,10 +135,3 @@ def stop_timers():
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
             thread.cancel()
-
-
-def reported_studies():
-    """Return the studies whose results this run reports: the evaluation systems among its targets, or else the whole
-    study."""
-    targets = set(workflow.dag_settings.targets)
-    return [study for name, study in SYSTEMS.items() if name in targets] or [STUDY]

@@ -2,6 +2,21 @@
 CONFIGFILES = list(map(str, FILES))
 
 
+def files_in(folder, **names):
+    """Return the files in one folder of the study's results, sorted. ``names``: the values of their wildcards."""
+    makers = [
+        getattr(rules, name) for name in SHOWN if name != "tuning" or PLAN.nodes["tune"]
+    ]
+    patterns = [
+        path for maker in makers for path in maker.output if f"/{folder}/" in path
+    ]
+    return sorted(set(expand(patterns, **names)))
+
+
+TABLES = files_in("tables", table=["headline", *PLAN.study.tables])
+FIGURES = files_in("figures", figure=list(PLAN.study.figures))
+
+
 rule report:
     """Write the study's page in one file that needs no network, and what a run prints at its end.
 
@@ -12,23 +27,21 @@ rule report:
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
         records=rules.collect.output.lists,
-        tables=lambda wildcards: tables_of(wildcards.study),
-        figures=lambda wildcards: figures_of(wildcards.study),
+        tables=TABLES,
+        figures=FIGURES,
     output:
-        html="results/{study}/report.html",
-        summary="results/{study}/summary.json",
+        html=f"results/{STUDY}/report.html",
+        summary=f"results/{STUDY}/summary.json",
     log:
-        "results/{study}/logs/report.txt",
+        f"results/{STUDY}/logs/report.txt",
     localrule: SMALL
     conda:
         "../envs/score.yaml"
     resources:
         **reserved("comparisons"),
     params:
-        settings=lambda wildcards: parameters.report(
-            plan_of(wildcards.study), CONFIGFILES
-        ),
-        specs=lambda wildcards, input: plan_of(wildcards.study).specs(),  # the ledger's
+        settings=lambda wildcards: parameters.report(PLAN, CONFIGFILES),
+        specs=lambda wildcards, input: PLAN.specs(),  # the ledger's
     script:
         "../scripts/report.py"
 
@@ -42,9 +55,9 @@ rule failures:
         html=rules.report.output.html,
         metrics=rules.collect.output.union,
     output:
-        text="results/{study}/failures.txt",
+        text=f"results/{STUDY}/failures.txt",
     log:
-        "results/{study}/logs/failures.txt",
+        f"results/{STUDY}/logs/failures.txt",
     localrule: True
     conda:
         "../envs/score.yaml"
@@ -55,13 +68,13 @@ rule failures:
 rule tables:
     """Make all tables of the study."""
     input:
-        tables_of(STUDY),
-        rules.cost.output.ledger.format(study=STUDY),
+        TABLES,
+        rules.cost.output.ledger,
     localrule: True
 
 
 rule figures:
     """Draw all figures of the study."""
     input:
-        figures_of(STUDY),
+        FIGURES,
     localrule: True

@@ -1,10 +1,9 @@
-# Rules that write results of one study, or of one evaluation system of it. None needs a GPU or much time. `scripts/` says
-# what each makes; `collect` makes all numbers and all records, `cost` the ledger, beside what they show.
+# Rules that write the study's results. None needs a GPU or much time. `scripts/` says what each makes; `collect` makes all
+# numbers and all records, `cost` the ledger, beside what they show.
 from unlearning_audit.workflow import parameters
 
 
 wildcard_constraints:
-    study="|".join([STUDY, *SYSTEMS.values()]),
     table="|".join(["headline", *PLAN.study.tables]),
     figure="|".join(PLAN.study.figures) or "none",
 
@@ -35,10 +34,10 @@ for name, (category, level, further) in SHOWN.items():
             **numbers,
         output:
             **display(category, *(DISPLAYS | ONE)[name]),
-            **{role: f"results/{{study}}/{file}" for role, file in further.items()},
+            **{role: f"results/{STUDY}/{file}" for role, file in further.items()},
         log:
             "-".join(
-                [f"results/{{study}}/logs/{name}", *(f"{{{which}}}" for which in of)]
+                [f"results/{STUDY}/logs/{name}", *(f"{{{which}}}" for which in of)]
             )
             + ".txt",
         priority: level
