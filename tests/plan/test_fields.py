@@ -43,7 +43,7 @@ def rows(prefix, place, expected, first=NOTHING, **values):
 
 #: (field, edits before, edits after, the first stage that is rebuilt, or the counts of `rebuilt`).
 ROWS = [
-    *rows("", "", NOTHING, study="other", keep="logits", memory=9000, limit=1000, tables={}, figures={}),
+    *rows("", "", NOTHING, study="other", keep="logits", memory=9000, tables={}, figures={}),
     *rows("", "", VERDICTS, margins={"advantage": 0.1}, retrain_spread={"advantage": 0.01}, looks=[4, 8]),
     *rows("", "", "data", seed=1),
     *rows("", "", "metrics", bootstrap=500),

@@ -58,18 +58,14 @@ def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def typed(value: Any) -> Any:
-    """Convert text inside a mapping or list from the command line to numbers, booleans and null, as YAML would; return
-    any other value unchanged, because Snakemake has converted it."""
+    """Return a value from the command line with the texts in it converted to numbers, booleans and null, as YAML would:
+    Snakemake leaves them as text within mappings and lists."""
     if isinstance(value, dict):
-        return {key: _scalar(item) for key, item in value.items()}
-    return [_scalar(item) for item in value] if isinstance(value, list) else value
-
-
-def _scalar(value: Any) -> Any:
-    """Return text as the number, boolean or null that YAML reads it as; any other text is unchanged. Mappings and lists
-    are converted inside."""
+        return {key: typed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [typed(item) for item in value]
     if not isinstance(value, str):
-        return typed(value)
+        return value
     try:
         read = yaml.safe_load(value)
     except (yaml.YAMLError, ValueError):

@@ -25,7 +25,7 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
         scenarios = tuple(
             step
             for name, fields in top.scenarios.items()
-            for variant in expand.variants(name, top.defaults, fields or {}, top.limit)
+            for variant in expand.variants(name, top.defaults, fields or {})
             for step in sequences.steps(_scenario(variant))
         )
         selecting.check(scenarios)

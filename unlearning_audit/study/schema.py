@@ -190,9 +190,6 @@ class StudyFields(Settings):
         "models", description="logits: weights go when no job needs them any more"
     )
     memory: int = Field(8000, ge=1000, description="MB of main memory for a job with models")
-    limit: int = Field(
-        50_000, ge=1, description="most jobs, or models trained and unlearned, that are planned without a question"
-    )
     margins: Margins = Margins()
     retrain_spread: dict[Metric, Spread] = Field(
         default_factory=dict,
