@@ -165,18 +165,9 @@ class Campaign:
     def _effects(self, files: list[str]) -> dict[str, Effect]:
         """Return metric → the effects of models to it, computed from the logits ``files``, one per pair, and from
         the scores of attacks that read logits only."""
-        attacks = self.settings["attacks"]
-        evaluation = self._evaluation(files, None)
-        columns = [
-            part
-            for name, entry in attacks.items()
-            for part in scoring.scored(
-                evaluation, name, registry.load("attacks", entry["name"]), entry, evaluation.seed
-            )
-        ]
-        path = str(self.folder / "scores.parquet")
-        merged = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]} if columns else None
-        tables.write_scores(path, merged or tables.no_scores())
+        evaluation, path = self._evaluation(files, None), str(self.folder / "scores.parquet")
+        scores = scoring.score(evaluation, self.settings["attacks"], seed=evaluation.seed)
+        tables.write_scores(path, scores.columns)
         evaluation = self._evaluation(files, path)
         effects: dict[str, Any] = {}
         for entry in self.settings["metrics"].values():

@@ -80,20 +80,17 @@ class Models:
         self.plan, self.study, self.scenario = plan, plan.study, scenario
         self.protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
         self.record = scenario.record
-        self._batched: list[tuple[str, list[int]]] | None = None
         self.seed, self.prefix = plan.study.seed, ""
 
-    def count(self) -> tuple[int, int]:
-        """Return two upper bounds for this scenario: on the models that are trained or unlearned, and on the jobs.
+    def count(self) -> int:
+        """Return an upper bound on the models that are trained or unlearned for this scenario.
 
-        They assume that scenarios share nothing and that every method makes all models anew. A block counts as one
-        model if the protocol has no function ``models`` that states the number.
+        It assumes that scenarios share nothing and that every method makes all models anew. A block counts as one model
+        if the protocol has no function ``models`` that states the number.
         """
-        counts = self._populations().values()
         methods = sum(plugin.name != "none" for plugin in self.scenario.methods.values())
-        batches = sum(-(-count // self.study.batch) for count in counts)
-        per_block = self._answer("models") if hasattr(self.protocol, "models") else 1
-        return sum(counts) * per_block * (1 + methods), 1 + batches * (2 + methods) + len(self.scenario.methods)
+        per_block: int = self._answer("models") if hasattr(self.protocol, "models") else 1
+        return sum(self._populations().values()) * per_block * (1 + methods)
 
     def _populations(self) -> dict[str, int]:
         """Return population → number of its blocks, as the protocol's function ``blocks`` states them."""
@@ -107,12 +104,11 @@ class Models:
     def selection(self) -> Node:
         """Add the job that selects samples by a metric of this scenario's trained models, and the jobs that it needs.
         Return its node, for another scenario that evaluates unlearning on the selected samples."""
-        data, metric = self._data(), self.record.selects
-        batches = self._batches(data)
+        metric, batches = self.record.selects, self._batches()
         return self.plan.add(
             "selection", batches[0][1].name.rsplit("-", 2)[0],
             {"metric": metric, "options": self.scenario.metrics[metric].options},
-            {"data": [data], "splits": [s for s, _ in batches], "originals": [t for _, t in batches]},
+            {"data": [self.data], "splits": [r[-1] for r, _ in batches], "originals": [t for _, t in batches]},
             [("metrics", Plugin(metric, None, {}))],
         )  # fmt: skip
 
@@ -123,14 +119,14 @@ class Models:
         scenario = selecting.source(self.scenario, self.study.scenarios)
         return [Models(self.plan, scenario).selection()] if scenario else []
 
-    def _batches(self, data: Node) -> list[tuple[Node, Node]]:
-        """Add the jobs of all batches of models, and return for each batch the node of its memberships and that of its
-        training."""
-        return [self._batch(data, population, blocks) for population, blocks in self._blocks(data)]
+    def _batches(self) -> list[tuple[list[Node], Node]]:
+        """Add the jobs of all batches of models, and return for each batch the nodes of its memberships after each
+        request, and that of its training."""
+        return [self._batch(population, blocks) for population, blocks in self._blocks()]
 
-    def _data(self) -> Node:
-        """Add the job that reads the scenario's data, and return its node. The digests of files that the data source
-        reads count in the node's key."""
+    @functools.cached_property
+    def data(self) -> Node:
+        """The job that reads the scenario's data. The digests of files that the data source reads count in its key."""
         choice = self.scenario.data
         use = self.scenario.use.model_dump(mode="json")
         places = {k: v for k, v in choice.options.items() if k in PLACES and choice.file is None}
@@ -149,41 +145,41 @@ class Models:
             },
         )  # fmt: skip
 
-    def _blocks(self, data: Node) -> list[tuple[str, list[int]]]:
-        """Return every batch of blocks as (population, block numbers). The models of one batch are trained by one job.
-        The result is computed once."""
-        if self._batched is None:
-            size = self.study.batch
-            self._batched = [
-                (population, part)
-                for population, count in self._populations().items()
-                for start in range(0, count, size)
-                for part in self._parts(data, population, list(range(start, min(start + size, count))))
-            ]
-        return self._batched
+    def _blocks(self) -> list[tuple[str, list[int]]]:
+        """Return every batch of blocks as (population, block numbers). The models of one batch are trained by one
+        job."""
+        size = self.study.batch
+        return [
+            (population, part)
+            for population, count in self._populations().items()
+            for start in range(0, count, size)
+            for part in self._parts(population, list(range(start, min(start + size, count))))
+        ]
 
-    def _parts(self, data: Node, population: str, blocks: list[int]) -> list[list[int]]:
+    def _parts(self, population: str, blocks: list[int]) -> list[list[int]]:
         """Divide the ``blocks`` of one batch, so that batches which a study with fewer blocks has trained are used
         again.
 
         Each part is the longest run of leading blocks that exists in the results as one batch; if there is none, all
         remaining blocks are one part. No number depends on how models are batched.
         """
-        label = f"{data.label}-{self.scenario.protocol.name}-{self.scenario.model.name}"
+        label = f"{self.data.label}-{self.scenario.protocol.name}-{self.scenario.model.name}"
         folders, parts = self.plan.folders("train"), []
         while blocks:
             sizes = [n for n in range(len(blocks), 0, -1) if f"{label}-{_where(population, blocks[:n])}" in folders]
-            size = next((n for n in sizes if self._trained(data, population, blocks[:n])), len(blocks))
+            size = next((n for n in sizes if self._trained(population, blocks[:n])), len(blocks))
             parts.append(blocks[:size])
             blocks = blocks[size:]
         return parts
 
-    def _trained(self, data: Node, population: str, blocks: list[int]) -> bool:
+    def _trained(self, population: str, blocks: list[int]) -> bool:
         """Return whether a finished job trained exactly these ``blocks`` as one batch."""
-        _, train = Models(self.plan.draft(), self.scenario)._batch(data, population, blocks)
+        draft = Models(self.plan.draft(), self.scenario)
+        draft.data = self.data
+        _, train = draft._batch(population, blocks)
         return Path(train.outputs["spec"]).exists()
 
-    def _splits(self, data: Node, population: str, blocks: list[int], request: int) -> Node:
+    def _splits(self, population: str, blocks: list[int], request: int) -> Node:
         """Add the job that draws the memberships of one batch of models, and return its node.
 
         ``blocks``: the numbers of the batch's blocks. ``request``: in a sequence of requests, the one after which the
@@ -196,41 +192,35 @@ class Models:
         options = {k: v for k, v in protocol.options.items() if k not in unnamed}
         step = {"request": request} if request else {}
         where = self.prefix + _where(population, blocks)
-        label = [data.label, protocol.name, where, *after_request(request)]
+        label = [self.data.label, protocol.name, where, *after_request(request)]
         return self.plan.add(
             "splits", "-".join(label),
             {"protocol": protocol.name, "options": options, "population": population, "blocks": blocks,
              "seed": self.seed, **step},
-            {"data": [data], "selection": self._selected},
+            {"data": [self.data], "selection": self._selected},
             [("protocols", protocol)],
             place={"file": protocol.file, "where": f"scenarios.{self.scenario.name}.protocol",
                    "terms": terms(protocol)},
         )  # fmt: skip
 
-    def _requests(self, data: Node, population: str, blocks: list[int]) -> list[Node]:
-        """Add the jobs that draw one batch's memberships after each request of a sequence. Return their nodes in order;
-        one node without a sequence."""
-        numbers = range(1, self.scenario.request + 1) if self.scenario.request else (0,)
-        return [self._splits(data, population, blocks, request) for request in numbers]
-
-    def _batch(self, data: Node, population: str, blocks: list[int]) -> tuple[Node, Node]:
+    def _batch(self, population: str, blocks: list[int]) -> tuple[list[Node], Node]:
         """Add the jobs that draw the memberships of one batch and train its models.
 
-        Returns the node of the memberships after the last request, and that of the models, which were trained before
-        any request.
+        Returns the nodes of the memberships after each request of a sequence, one without a sequence, and that of the
+        models, which were trained before any request.
         """
         scenario = self.scenario
-        requests = self._requests(data, population, blocks)
-        base, where = data.label, self.prefix + _where(population, blocks)
-        recipe = scenario.recipe.model_dump(mode="json")
+        numbers = range(1, scenario.request + 1) if scenario.request else (0,)
+        requests = [self._splits(population, blocks, request) for request in numbers]
+        where, recipe = self.prefix + _where(population, blocks), scenario.recipe.model_dump(mode="json")
         train = self.plan.add(
-            "train", f"{base}-{scenario.protocol.name}-{scenario.model.name}-{where}",
+            "train", f"{self.data.label}-{scenario.protocol.name}-{scenario.model.name}-{where}",
             {"model": scenario.model.name, "options": scenario.model.options, "recipe": recipe,
              **self._weights()},
-            {"data": [data], "splits": requests[:1], "base": self._base(data)},
+            {"data": [self.data], "splits": requests[:1], "base": self._base()},
             [("models", scenario.model)], place=self._on(),
         )  # fmt: skip
-        return requests[-1], train
+        return requests, train
 
     def _on(self, method: Plugin | None = None) -> dict[str, Any]:
         """Return facts for a job's ``place`` that do not change results.
@@ -265,17 +255,17 @@ class Models:
         compare = not all(registry.constant("metrics", metric.name, metric.file, "ALONE") for metric in also)
         return self.record.references or (("retrain", "retrain_control") if compare else ())
 
-    def _base(self, data: Node) -> list[Node]:
+    def _base(self) -> list[Node]:
         """Add the job that trains one model on public text, if all others start from it (the model's option ``base`` is
         a recipe). Return its node in a list; [] otherwise."""
         model = self.scenario.model
         if not isinstance(model.options.get("base"), dict):
             return []
-        label = f"{data.label}-{model.name}"
+        label = f"{self.data.label}-{model.name}"
         settings = {"model": model.name, "options": model.options, "recipe": model.options["base"],
                     "seed": self.study.seed, **self._weights()}  # fmt: skip
         return [self.plan.add(
-            "pretrain", label, settings, {"data": [data]}, [("models", model)],
+            "pretrain", label, settings, {"data": [self.data]}, [("models", model)],
             place={**self._on(), "where": f"scenarios.{self.scenario.name}.model"},
         )]  # fmt: skip
 
@@ -301,9 +291,7 @@ class Models:
                 signals[signal] = settings(kind) if settings else {"rows": "candidates"}
         return signals
 
-    def _read_of(
-        self, data: Node, splits: list[Node], models: list[Node], signals: dict[str, dict[str, Any]]
-    ) -> list[Node]:
+    def _read_of(self, splits: list[Node], models: list[Node], signals: dict[str, dict[str, Any]]) -> list[Node]:
         """Add one job for each signal and batch of models, which computes the signal; return their nodes, signal by
         signal.
 
@@ -314,7 +302,7 @@ class Models:
             self.plan.add(
                 "signals", f"{node.label}-{signal}",
                 {**{name: node.settings[name] for name in ("model", "options", "recipe")}, "signal": signal, **more},
-                {"data": [data], "splits": [memberships], "models": [node]},
+                {"data": [self.data], "splits": [memberships], "models": [node]},
                 [("models", self.scenario.model), ("signals", Plugin(signal, None, {}))],
                 place=self._on(), within=node,
             )
@@ -322,7 +310,7 @@ class Models:
             for memberships, node in zip(splits, models, strict=True)
         ]  # fmt: skip
 
-    def _after(self, data: Node, requests: list[Node], train: Node, name: str) -> Node:
+    def _after(self, requests: list[Node], train: Node, name: str) -> Node:
         """Add the jobs by which a method unlearns one batch of models, and return the node of the models after the last
         request.
 
@@ -337,13 +325,13 @@ class Models:
         if method.name == "none":
             return train
         if name in self.shams:
-            like = [self._after(data, requests, train, other)] if (other := self.shams[name]) else []
-            return self._unlearn(data, requests[-1], train, train, name, at_once=len(requests) > 1, like=like)
+            like = [self._after(requests, train, other)] if (other := self.shams[name]) else []
+            return self._unlearn(requests[-1], train, train, name, at_once=len(requests) > 1, like=like)
         if len(requests) > 1 and (name in self.scenario.at_once or method.name == "retrain"):
-            return self._unlearn(data, requests[-1], train, train, name, at_once=True)
-        tuned = [self._tune(data, method, name, method.tune)] if method.tune else []
+            return self._unlearn(requests[-1], train, train, name, at_once=True)
+        tuned = [self._tune(method, name, method.tune)] if method.tune else []
         for splits in requests:
-            models = self._unlearn(data, splits, train, models, name, tuned)
+            models = self._unlearn(splits, train, models, name, tuned)
         return models
 
     @functools.cached_property
@@ -361,7 +349,7 @@ class Models:
                 )
         return shams
 
-    def _tune(self, data: Node, method: Plugin, name: str, tune: Tune) -> Node:
+    def _tune(self, method: Plugin, name: str, tune: Tune) -> Node:
         """Add the job that searches the best options of a method, on models drawn for tuning only, and the jobs that it
         needs. Return its node.
 
@@ -369,10 +357,10 @@ class Models:
         of models, its trials and its objective.
         """
         scenario, trials = self.scenario, Models(self.plan, self.scenario)
-        trials.seed, trials.prefix = seed_of(self.study.seed, "tune"), "tuning"
+        trials.seed, trials.prefix, trials.data = seed_of(self.study.seed, "tune"), "tuning", self.data
         population = next(iter(self._populations()))
-        splits, train = trials._batch(data, population, list(range(tune.pairs)))
-        retrained = trials._unlearn(data, splits, train, train, "retrain")
+        (splits,), train = trials._batch(population, list(range(tune.pairs)))
+        retrained = trials._unlearn(splits, train, train, "retrain")
         attacks, metrics = self._asked_of_trials(tune.objective)
         settings = {
             **_unlearning(train, method),
@@ -384,8 +372,8 @@ class Models:
         plugins += [("metrics", metric) for metric in metrics.values()]
         return self.plan.add(
             "tune", f"{train.label}-{method_label(method, name)}", settings,
-            {"data": [data], "splits": [splits], "trained": [train], "originals": [train], "retrained": [retrained],
-             "base": self._base(data)},
+            {"data": [self.data], "splits": [splits], "trained": [train], "originals": [train],
+             "retrained": [retrained], "base": self._base()},
             plugins, place=self._on(method),
         )  # fmt: skip
 
@@ -414,16 +402,9 @@ class Models:
         return bool(plugin.file or reads) or not decides
 
     def _unlearn(
-        self,
-        data: Node,
-        splits: Node,
-        train: Node,
-        before: Node,
-        name: str,
-        tuned: Sequence[Node] = (),
-        at_once: bool = False,
+        self, splits: Node, train: Node, before: Node, name: str, tuned: Sequence[Node] = (), at_once: bool = False,
         like: Sequence[Node] = (),
-    ) -> Node:
+    ) -> Node:  # fmt: skip
         """Add the job in which a method unlearns one batch of models, and return its node.
 
         ``splits``: the memberships after the request. ``before``: the job that made the models which the method
@@ -436,7 +417,7 @@ class Models:
         step = after_request(splits.settings.get("request", 0))
         return self.plan.add(
             "unlearn", "-".join([train.label, *step, method_label(method, name)]), settings,
-            {"data": [data], "splits": [splits], "trained": [before], "base": self._base(data), "tuned": [*tuned],
+            {"data": [self.data], "splits": [splits], "trained": [before], "base": self._base(), "tuned": [*tuned],
              "like": [*like]},
             [("models", self.scenario.model), ("methods", method)],
             place=self._on(method),

@@ -41,25 +41,16 @@ class Judged(Models):
     def add(self) -> None:
         """Add all jobs of the scenario: data, then training and unlearning of every batch of models, then scores and
         metrics of every method, then the comparison of all methods."""
-        scenario = self.scenario
-        data = self._data()
-        batches = self._batches(data)
-        requests = [self._requests(data, *batch) for batch in self._blocks(data)]
+        batches = self._batches()
         unlearned = {
-            name: [self._after(data, steps, train, name) for steps, (_, train) in zip(requests, batches, strict=True)]
-            for name in scenario.methods
+            name: [self._after(requests, train, name) for requests, train in batches] for name in self.scenario.methods
         }
         references = [unlearned[name] for name in self._references() if name in unlearned]
-        judged = {name: self._score(data, batches, name, models, references) for name, models in unlearned.items()}
+        judged = {name: self._score(batches, name, models, references) for name, models in unlearned.items()}
         self._compare(batches[0][1].name.rsplit("-", 2)[0], judged)
 
     def _score(
-        self,
-        data: Node,
-        batches: list[tuple[Node, Node]],
-        method: str,
-        models: list[Node],
-        references: list[list[Node]],
+        self, batches: list[tuple[list[Node], Node]], method: str, models: list[Node], references: list[list[Node]]
     ) -> Node:
         """Add the job that computes one method's scores and metrics, the jobs of the signals that it reads, and the
         method's case, which a sham does not have. Return the node of scores and metrics.
@@ -68,10 +59,10 @@ class Judged(Models):
         ``models``: its unlearned models by batch. ``references``: the retrained models by batch, then those of the
         control, if the scenario has them.
         """
-        splits, trains = [s for s, _ in batches], [t for _, t in batches]
+        splits, trains = [requests[-1] for requests, _ in batches], [train for _, train in batches]
         name = method_label(self.scenario.methods[method], method)
         label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(self.scenario.request), name])
-        read = {"data": [data], "splits": splits, "originals": trains, "unlearned": models}
+        read = {"data": [self.data], "splits": splits, "originals": trains, "unlearned": models}
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
         signals = self._signals("metrics", self.scenario.metrics.values())
         hidden = {name: signals.pop(name) for name in [*signals] if role(name) == "features"}
@@ -82,16 +73,16 @@ class Judged(Models):
             ("features", hidden, everyone),
         )
         signals_of = {
-            f"{role}_{kind}": self._read_of(data, splits, nodes, of)
+            f"{role}_{kind}": self._read_of(splits, nodes, of)
             for kind, of, roles in kinds
             for role, nodes in roles.items()
         }
-        more = {**populations, **self._asked_again(data, splits, models, references), **signals_of}
+        more = {**populations, **self._asked_again(splits, models, references), **signals_of}
         asked = {**read, **{role: nodes for role, nodes in signals_of.items() if role.endswith("_signals")}}
         extra = {"own_rows": True} if self.record.own_rows else {}
         metrics = self._judge(label, {**read, **more, "selection": self._selected}, asked, **extra)
         if method not in self.shams:
-            self._case(method, metrics, models, trains, splits, data)
+            self._case(method, metrics, models, trains, splits, self.data)
         return metrics
 
     def _judge(self, label: str, inputs: Inputs, asked: Inputs, **more: Any) -> Node:
@@ -170,7 +161,7 @@ class Judged(Models):
         self.plan.comparisons.append(Comparison(self.scenario, compared.outputs))
 
     def _asked_again(
-        self, data: Node, splits: list[Node], models: list[Node], references: list[list[Node]]
+        self, splits: list[Node], models: list[Node], references: list[list[Node]]
     ) -> dict[str, list[Node]]:
         """Add the jobs of those signals whose settings depend on the options of metrics, and return role → nodes.
 
@@ -187,7 +178,7 @@ class Judged(Models):
                 asked[signal] = registry.load("signals", signal).asked(options)
         counterparts = [nodes for nodes in references if nodes != models][:1]
         return {
-            f"{of}{role(signal)}": self._read_of(data, splits, nodes, {signal: settings})
+            f"{of}{role(signal)}": self._read_of(splits, nodes, {signal: settings})
             for signal, settings in asked.items()
             for of, nodes in (("", models), *(("compared_", nodes) for nodes in counterparts))
         }
