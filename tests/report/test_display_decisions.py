@@ -23,7 +23,7 @@ NUMBERS = Numbers([q(entry, 0.9) for entry in CASES], CASES)
 
 def sentence_on(line, **more):
     """The sentence on method x beside good references."""
-    return sentences.methods(NUMBERS, decisions_on(PLACE, *GOOD, line, **more))[PLACE, "x"]
+    return sentences.method(NUMBERS, decisions_on(PLACE, *GOOD, line, **more), CASES[-1])
 
 
 FEWER = "over-unlearned, forgotten samples look less familiar than samples never seen: advantage (kde, trained)"
@@ -95,9 +95,10 @@ def test_no_rounding_contradicts_a_verdict():
 
 def test_what_failed_or_did_nothing_is_never_praised():
     cases, records = study()
-    said = sentences.methods(Numbers(records, cases), decisions_on(("plain", ""), *GOOD))
+    numbers, judged = Numbers(records, cases), decisions_on(("plain", ""), *GOOD)
     none = "no verdict: no metric of this scenario says how far it is from retraining"
-    assert {method: text for (place, method), text in said.items() if place[0] == "plain"} == {
+    of = [case for case in cases if case["scenario"] == "plain"]
+    assert {case["method"]: text for case in of if (text := sentences.method(numbers, judged, case))} == {
         "finetune": none, "scrub": none, "neggrad": "failed, so there is no number",
         "ssd": "changed nothing: its models are those it was given",
     }  # fmt: skip
@@ -116,8 +117,7 @@ def test_what_failed_or_did_nothing_is_never_praised():
     ],
 )
 def test_a_control_says_why_nothing_is_found_as_the_comparison_does(line, words, tone):
-    controls = sentences.controls(NUMBERS, decisions_on(PLACE, line, *GOOD[1:]))
-    (control,) = [control for control in controls if control.subject == "none is found out"]
+    control = sentences.checks(decisions_on(PLACE, line, *GOOD[1:]), PLACE)["none is found out"]
     assert (control.text.endswith(words), control.tone, "too little" in control.text) == (True, tone, False)
 
 
@@ -210,5 +210,5 @@ def test_a_line_says_what_its_verdict_hangs_on(verdict, note, line):
     assert (max(map(len, printed)) <= 100, line in " ".join(" ".join(printed).split())) == (True, True)
     cells = {row.label: row.cells[0].text for row in verdicts.verdicts(judged, "mine").lines}
     assert cells["x"] == line.replace("too few models, ", "")
-    spoken = sentences.methods(numbers, judged)[PLACE, "x"]
+    spoken = sentences.method(numbers, judged, CASES[-1])
     assert (CHANCE if verdict == "no_yardstick" else GIVEN) in spoken

@@ -99,6 +99,11 @@ class Answer:
         return lookup.label(self.place)
 
     @property
+    def passed(self) -> bool:
+        """Whether all checks passed."""
+        return bool(self.checks) and all(tone == "good" for _, tone, _ in self.checks)
+
+    @property
     def like(self) -> list[str]:
         """Names of the methods that are like retraining."""
         return [naming.method(line.method) for line in self.lines if line.state is words.LIKE]
@@ -152,14 +157,13 @@ class Answer:
 def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
     """Return, for each scenario and setting with verdicts, the answer that the report shows first: a line for each
     method, the checks, and whether systems of evaluation agree."""
-    states = {(check.place, check.subject): check for check in sentences.controls(numbers, judgements)}
     told = []
     for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):
         cases = [case for case in numbers.cases if lookup.place(case) == place]
         cases = [case for case in cases if case["method"] not in naming.BASELINES]
         lines = sorted((line(numbers, judgements, case) for case in cases), key=_order)
-        found = [(said, states[place, subject]) for subject, said in words.CHECKS.items()]
-        checks = tuple((said, check.tone, check.text) for said, check in found)
+        found = sentences.checks(judgements, place)
+        checks = tuple((words.CHECKS[name], check.tone, check.text) for name, check in found.items())
         told.append(Answer(place, tuple(lines), checks, *_judges(numbers, place)))
     return told
 
@@ -219,6 +223,5 @@ def plain(answer: Answer) -> dict[str, Any]:
     ]
     return {
         "label": answer.label, "lines": lines, "best": answer.best, "nearest": answer.nearest, "like": answer.like,
-        "contradiction": answer.contradiction, "checked": answer.checked,
-        "passed": bool(answer.checks) and all(tone == "good" for _, tone, _ in answer.checks),
+        "contradiction": answer.contradiction, "checked": answer.checked, "passed": answer.passed,
     }  # fmt: skip

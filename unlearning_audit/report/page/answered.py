@@ -20,7 +20,7 @@ def chosen(answers: list[Answer]) -> Answer | None:
     evaluation.
     """
     told = [answer for answer in answers if answer.lines]
-    passed = [answer for answer in told if all(tone == "good" for _, tone, _ in answer.checks)]
+    passed = [answer for answer in told if answer.passed]
     return max(passed or told, key=lambda answer: len(answer.judges), default=None)
 
 
@@ -32,11 +32,11 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
     methods without one have NaN.
     """
     return {
-        "told": answer, "passed": all(tone == "good" for _, tone, _ in answer.checks),
+        "told": answer,
         "about": {line.method: about(*plugins.get(line.method, ("", None))) for line in answer.lines},
         "times": {line.method: _time(times.get(line.method, math.nan)) for line in answer.lines},
         "timed": not all(map(math.isnan, times.values())), "chart": _chart(answer),
-        "priced": any(line.accuracy for line in answer.lines), "meanings": words.MEANINGS,
+        "priced": any(line.accuracy for line in answer.lines),
     }  # fmt: skip
 
 

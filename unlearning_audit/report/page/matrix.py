@@ -103,34 +103,30 @@ class Matrix:
 def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     """Return the matrix of a study: a row for each method, references last, a column for each scenario and setting, and
     the verdict in each square. Scenarios in which nothing is compared are left out."""
-    spoken = sentences.methods(numbers, judgements)
-    checks = {(check.place, check.subject): check for check in sentences.controls(numbers, judgements)}
-    columns: dict[str, Column] = {}
+    columns: list[Column] = []
     squares: dict[tuple[str, str], Square] = {}
-    for case in numbers.cases:
-        place, method = lookup.place(case), case["method"]
-        if not judgements.verdicts.get(place):
-            continue
-        key, scenario, system = "|".join(place), place[0].replace("_", " "), case["protocol"].replace("_", " ")
+    for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):
+        cases = [case for case in numbers.cases if lookup.place(case) == place]
+        key, scenario, system = "|".join(place), place[0].replace("_", " "), cases[0]["protocol"].replace("_", " ")
         # A comparison that could not judge methods records why as their verdict.
         open_ = next((row for row in judgements.verdicts[place].values() if row["verdict"] in decide.STATES), None)
-        state = State("–", decisions.reason(open_), reason(open_), "bad") if open_ else _state(checks, place)
-        columns[key] = Column(key, scenario, naming.setting(place[1]), system, state)
-        line, sentence = answer.line(numbers, judgements, case), spoken.get((place, method), "")
-        squares[method, key] = Square(**vars(line), sentence=sentence, number=len(squares))
+        state = State("–", decisions.reason(open_), reason(open_), "bad") if open_ else _state(judgements, place)
+        columns.append(Column(key, scenario, naming.setting(place[1]), system, state))
+        for case in cases:
+            line, sentence = answer.line(numbers, judgements, case), sentences.method(numbers, judgements, case)
+            squares[case["method"], key] = Square(**vars(line), sentence=sentence, number=len(squares))
     methods = dict.fromkeys(method for method, _ in squares)
     last = {name: rank for rank, name in enumerate(naming.BASELINES, start=1)}
-    return Matrix(tuple(columns.values()), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
+    return Matrix(tuple(columns), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
 
 
-def _state(checks: dict[tuple[Place, str], sentences.Check], place: Place) -> State:
+def _state(judgements: Decisions, place: Place) -> State:
     """Return whether the checks of one scenario and setting passed, with a sign, a reason and a sentence.
 
     In this order: retrained models must not differ from each other, the models before unlearning must differ from them,
-    and the distance between retrained models must be shown to lie within the margin. ``checks``: (place, name in
-    `words.CHECKS`) → its statement.
+    and the distance between retrained models must be shown to lie within the margin.
     """
-    perfect, agree, exposed = (checks[place, name] for name in words.CHECKS)
+    perfect, agree, exposed = sentences.checks(judgements, place).values()
     whys = (decide.YARDSTICKS_DISAGREE, decide.YARDSTICKS_DISAGREE, decide.NOTHING_TO_FIND)
     for check, why in zip((perfect, agree, exposed), whys, strict=True):
         if check.tone == "bad":

@@ -98,7 +98,7 @@ def _first_screen(
         "matrix": squares,
         "answer": answered.screen(shown, plugins, times) if shown else None,
         "pictured": shown and recognised.pictured(found, "|".join(shown.place), [line.method for line in shown.lines]),
-        "states": list(words.MEANINGS.items()),
+        "states": words.MEANINGS,
         "places": len(answers),
         "lead": list(filter(None, [*matrix.cautions(squares), judgements.extensions()])),
         "systems": list(dict.fromkeys(column.system for column in squares.columns)),
@@ -129,17 +129,16 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
     """Return the section of the page on checks: a row of signs (✓, ✗ or –) for every scenario, a sentence for each
     failed check, and the remarks on result files."""
     signs = {"good": "✓", "bad": "✗", "": ""}
-    checks = sentences.controls(numbers, judgements)
-    rows = []
+    rows, wrong, noted = [], [], []
     for where in lookup.places(numbers.cases):
-        at = {verdict.subject: verdict for verdict in checks if verdict.place == where}
-        cells = [Entry(f"{signs[at[c].tone]} {at[c].value}".strip() or "–", (), at[c].tone) for c in words.CHECKS]
+        checks = sentences.checks(judgements, where).values()
+        cells = [Entry(f"{signs[check.tone]} {check.value}".strip() or "–", (), check.tone) for check in checks]
         rows.append(Line(lookup.label(where), cells))
-    wrong = [{"where": lookup.label(v.place), "text": v.text} for v in checks if v.tone == "bad"]
-    noted = [
-        {"where": lookup.label(lookup.place(case)), "text": text.rstrip(".")}
-        for case in numbers.cases for text in numbers.noted(case, "remark")
-    ]  # fmt: skip
+        wrong += [(lookup.label(where), check.text) for check in checks if check.tone == "bad"]
+    for case in numbers.cases:
+        label = lookup.label(lookup.place(case))
+        wrong += [(label, text) for text in sentences.wrong(numbers, case)]
+        noted += [(label, text.rstrip(".")) for text in numbers.noted(case, "remark")]
     return {"heads": list(words.CHECKS), "rows": rows, "wrong": wrong, "noted": noted}
 
 

@@ -1,8 +1,7 @@
 """Write sentences on verdicts: what each method left to find, and whether the checks passed."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from unlearning_audit.comparisons import sensitivity
 from unlearning_audit.comparisons.distances import FAR_SIDE
@@ -19,48 +18,31 @@ YARDSTICKS = ("retrain_control", "retrain")
 CHECKED = ("retrain", "retrain_control", "none")
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """A statement on one check in one scenario.
 
     ``value``: the number it rests on; ``text``: what follows from it; ``tone``: "good", "bad" or "" (open).
     """
 
-    place: Place
-    subject: str
     value: str
     text: str
     tone: str = ""
 
 
-def methods(numbers: Numbers, judgements: Decisions) -> dict[tuple[Place, str], str]:
-    """Return (place, method) → a sentence on the method there, in study order, references excluded."""
-    cases = (case for case in numbers.cases if case["method"] not in naming.BASELINES)
-    return {(lookup.place(case), case["method"]): _method(numbers, judgements, case) for case in cases}
+def checks(judgements: Decisions, where: Place) -> dict[str, Check]:
+    """Return name of a check, as in `words.CHECKS` → the statement on it in one scenario and setting."""
+    return {name: _check(judgements, where, method) for name, method in zip(words.CHECKS, CHECKED, strict=True)}
 
 
-def controls(numbers: Numbers, judgements: Decisions) -> list[Check]:
-    """Return a statement on every check of `words.CHECKS` in every scenario, then one for every method, attack or
-    metric that failed, every doubt about models, and every method that changed nothing."""
-    checks = []
-    for where in lookup.places(numbers.cases):
-        for subject, method in zip(words.CHECKS, CHECKED, strict=True):
-            row = judgements.verdict(where, method)
-            distance = judgements.main_distance(where, method)
-            text, tone = _check(method, row, distance)
-            checks.append(Check(where, subject, "" if distance is None else _number(distance), text, tone))
-    for case in numbers.cases:
-        name = naming.method(case["method"])
-        if failure := numbers.failure(case):
-            wrong = [("no method failed", f"{name} failed: {failure}")]
-        else:
-            failures = map(lookup.failed, numbers.failures(case))
-            wrong = [("no attack or metric failed", f"{name}: {failed}") for failed in failures]
-            wrong += [("logits are what they say", f"{name}: {doubt}") for doubt in numbers.noted(case, "doubt")]
-            if numbers.unchanged(case):
-                wrong.append(("every method acts", f"{name} returned exactly the models it was given"))
-        checks += [Check(lookup.place(case), subject, "", text, "bad") for subject, text in wrong]
-    return checks
+def wrong(numbers: Numbers, case: dict[str, Any]) -> list[str]:
+    """Return a sentence on the failure of a case's method, or else on every attack or metric that failed, on every
+    doubt about its models, and on a method that changed nothing."""
+    name = naming.method(case["method"])
+    if failure := numbers.failure(case):
+        return [f"{name} failed: {failure}"]
+    said = [*map(lookup.failed, numbers.failures(case)), *numbers.noted(case, "doubt")]
+    unchanged = [f"{name} returned exactly the models it was given"] * numbers.unchanged(case)
+    return [*(f"{name}: {sentence}" for sentence in said), *unchanged]
 
 
 def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
@@ -79,9 +61,11 @@ def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Ce
     return cells[0] if cells else ("", lookup.missing("the scenario has no retrained models"))
 
 
-def _method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> str:
+def method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> str:
     """Return the sentence on one method in a scenario: its verdict in words, or that it failed, changed nothing, or
-    has no verdict."""
+    has no verdict; "" for references."""
+    if case["method"] in naming.BASELINES:
+        return ""
     row = judgements.verdict(lookup.place(case), case["method"])
     if failure := numbers.failure(case):
         return failure if row and row["verdict"] == decide.BROKEN else "failed, so there is no number"
@@ -146,33 +130,35 @@ def _broken(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
     return ", ".join(losses)
 
 
-def _check(method: str, row: dict[str, Any] | None, distance: dict[str, Any] | None) -> tuple[str, str]:
-    """Return a sentence on whether a reference compares with retraining as it should, and "good", "bad" or "" (not
-    shown).
+def _check(judgements: Decisions, where: Place, method: str) -> Check:
+    """Return the statement on whether a reference compares with retraining as it should.
 
     The models before unlearning ("none") must be distinguishable from retraining, on the side of more traces. Retrained
-    models must not be, and their interval must lie within the margin. Without a verdict, the sentence says why.
+    models must not be, and their interval must lie within the margin. Without a verdict, the text says why.
     """
-    name = naming.method(method)
-    if row is None or math.isnan(row["p_holm"]) or distance is None:
-        return f"not checked: {row['note'] if row else f'there is no verdict on {name}'}", ""
+    name, row = naming.method(method), judgements.verdict(where, method)
+    distance = judgements.main_distance(where, method)
+    value = "" if distance is None else _number(distance)
+    if row is None or distance is None or math.isnan(row["p_holm"]):
+        return Check(value, f"not checked: {row['note'] if row else f'there is no verdict on {name}'}")
     differs = row["p_holm"] <= decide.ALPHA
     p = decisions.probability(row["p_holm"])
     text = f"{name}: {decisions.source(distance)} {decisions.distance(distance)}, {p}"
     if method != "none":
         if differs:
-            return f"{text}: differs from retraining, although it is retraining", "bad"
+            return Check(value, f"{text}: differs from retraining, although it is retraining", "bad")
         low, high = distance["inner_low"], distance["inner_high"]
         within = distance["margin_far"] < low and high < distance["margin_near"]
-        return (text, "good") if within else (f"{text}: not shown to lie within the margin", "")
-    if row["verdict"] == decide.NOTHING_TO_FIND:
-        return f"{text}: {sensitivity.reason(row)}", "bad"
-    if differs and (distance["distance"] > 0 or decide.OTHER_SIDE in row["note"]):
-        return text, "good"
-    if differs:
-        return f"{text}: {sensitivity.FAR_NONE}", "bad"
+        return Check(value, text, "good") if within else Check(value, f"{text}: not shown to lie within the margin")
     why = "there is too little to find, or too few samples or models to find it"
-    return f"{text}: doing nothing is not distinguishable from retraining, so {why}", "bad"
+    said = f"doing nothing is not distinguishable from retraining, so {why}"
+    if row["verdict"] == decide.NOTHING_TO_FIND:
+        said = sensitivity.reason(row)
+    elif differs:
+        if distance["distance"] > 0 or decide.OTHER_SIDE in row["note"]:
+            return Check(value, text, "good")
+        said = sensitivity.FAR_NONE
+    return Check(value, f"{text}: {said}", "bad")
 
 
 def _number(distance: dict[str, Any]) -> str:
