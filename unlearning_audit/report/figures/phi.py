@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Data, Logits, Membership
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.report.figures import Numbers, lookup, naming, style
 
 #: Files of each case that the figure reads, besides the numbers.
@@ -61,19 +61,12 @@ def values(files: dict[str, Any]) -> Pair:
     """Return phi (confidence in the label) of all forgotten and of all held-out samples under the audited models,
     float64 [values] each.
 
-    ``files``: paths of data, and of splits and unlearned logits, one for each batch of models; one batch is read at a
-    time. Shadow models are left out. Raises NoAnswerError if a model failed or diverged.
+    ``files``: paths of data, splits and unlearned logits. Shadow models are left out. Raises NoAnswerError if a model
+    failed or diverged.
     """
-    data = Data.read(files["data"])
-    sides: tuple[list[np.ndarray], list[np.ndarray]] = [], []
-    for splits, path in zip(files["splits"], files["unlearned"], strict=True):
-        membership = Membership.read(splits, samples=len(data.y))
-        logits = Logits.read(path, models=len(membership.seed)).logits
-        labels = np.broadcast_to(membership.trained_labels(data.y), membership.train.shape)
-        for model in np.flatnonzero(~membership.shadow):
-            for rows, side in zip((membership.forget[model], membership.heldout[model]), sides, strict=True):
-                side.append(stats.phi(logits=logits[model][rows], y=labels[model][rows]))
-    return np.concatenate(sides[0]), np.concatenate(sides[1])
+    audited = Evaluation(files["data"], files["splits"], [], files["unlearned"]).audited
+    found, membership = audited.phi(), audited.membership
+    return found[membership.forget], found[membership.heldout]
 
 
 def _against(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:

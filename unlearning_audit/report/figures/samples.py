@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit import stats
-from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.evaluation.logits import StoredLogits
+from unlearning_audit.evaluation.arrays import Membership
+from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.report.figures import Numbers, lookup, naming, style
 
@@ -60,24 +59,16 @@ def values(files: dict[str, Any]) -> list[list[np.ndarray]]:
     `SIDES`.
 
     ``files``: the paths of data, splits, originals and unlearned of a case. The samples are drawn with a fixed seed, so
-    they are the same for every method. Reads one batch of models at a time. Raises NoAnswerError if a model failed or
-    diverged.
+    they are the same for every method. [] without shadow models. Raises NoAnswerError if a model failed or diverged.
     """
-    data = Data.read(files["data"])
-    samples = chosen_samples(Membership.read(files["splits"][0], samples=len(data.y)))
-    answers: list[list[Any]] = [[[] for _ in SIDES] for _ in samples]
-    for splits, before, after in zip(files["splits"], files["originals"], files["unlearned"], strict=True):
-        member = Membership.read(splits, samples=len(data.y))
-        if not member.shadow.any():
-            continue
-        models = len(member.seed)
-        original, unlearned = (_phi(StoredLogits.open(path, models), data.y, samples) for path in (before, after))
-        forget, out = (mask[:, samples] & member.shadow[:, None] for mask in (member.forget, member.heldout))
-        for sample in range(len(samples)):
-            sides = (unlearned, forget), (unlearned, out), (original, out)
-            for values_of, (phi, mask) in zip(answers[sample], sides, strict=True):
-                values_of.append(phi[mask[:, sample], sample])
-    return [[np.concatenate(parts) if parts else np.empty(0) for parts in sides] for sides in answers]
+    case = Evaluation(files["data"], files["splits"], files["originals"], files["unlearned"])
+    before, after = case.group("shadow_original"), case.group("shadow")
+    if case.target.all() or before is None or after is None:
+        return []
+    samples = chosen_samples(case.batches[0])
+    forget, out = (mask[:, samples] for mask in (after.membership.forget, after.membership.heldout))
+    original, unlearned = before.phi(samples), after.phi(samples)
+    return [[unlearned[forget[:, i], i], unlearned[out[:, i], i], original[out[:, i], i]] for i in range(len(samples))]
 
 
 def chosen_samples(member: Membership) -> np.ndarray:
@@ -86,12 +77,6 @@ def chosen_samples(member: Membership) -> np.ndarray:
     candidates = (member.forget | member.heldout).any(axis=0)
     candidates &= member.weight > 0 if member.weight is not None else candidates
     return np.sort(generator(0, "figure", "samples").permutation(np.flatnonzero(candidates))[:SAMPLES])
-
-
-def _phi(answers: StoredLogits, y: np.ndarray, samples: np.ndarray) -> np.ndarray:
-    """Return phi of ``samples`` under each model, float64 [models, samples]."""
-    rows = answers.order[samples]
-    return np.stack([stats.phi(logits=logits, y=y[samples]) for logits in answers.by_model(range(len(answers)), rows)])
 
 
 def _panel(axis: "style.Axes", pairs: list[list[np.ndarray]]) -> None:
