@@ -122,6 +122,10 @@ def test_a_folder_without_a_study_and_one_alone_end_in_a_sentence(tmp_path):
     with pytest.raises(SystemExit, match="give at least two folders"):
         main(["compare", str(tmp_path)])
     finished(tmp_path / "one", METHODS)
+    write_json(tmp_path / "one/summary.json", {})
+    seal(tmp_path / "one/summary.json")
+    with pytest.raises(ArtifactError, match=r"one: these results of an older version do not name their jobs"):
+        compare.read(tmp_path / "one")
     (tmp_path / "one/tables/verdicts.csv").write_text("x\n")
     with pytest.raises(SystemExit, match=r"verdicts\.csv: this file is not as it was made"):
         main(["compare", str(tmp_path / "one"), str(tmp_path / "one")])

@@ -56,10 +56,7 @@ def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nod
     """Return the nodes of a study, as `listed` does, by the code of a commit. Raises ValueError if git cannot find the
     commit."""
     command = ["git", "archive", commit, "scripts", "unlearning_audit"]
-    try:
-        run = subprocess.run(command, capture_output=True, check=False, cwd=repository)
-    except OSError as error:
-        raise ValueError(f"--since {commit}: git could not be started ({error.strerror}); install it") from None
+    run = subprocess.run(command, capture_output=True, check=False, cwd=repository)
     if run.returncode:
         raise ValueError(f"--since {commit}: {run.stderr.decode().strip()}")
     with tempfile.TemporaryDirectory() as folder:
@@ -109,23 +106,11 @@ def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]],
     """
     if not candidates:
         return set() if inherited else {f"{stage}: new"}
-    differences = [_differences(candidate["settings"], node["settings"]) for candidate in candidates]
+    differences = [compare.differences(candidate["settings"], node["settings"]) for candidate in candidates]
     nearest = min(differences, key=len)
     if nearest:
         return {f"{stage}: {field}: {change}" for field, change in nearest.items()}
     return set() if inherited else {f"{stage}: its code or its parents"}
-
-
-def _differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
-    """Return setting → "old → new" for every setting that differs; a missing one is "nothing"."""
-    before, after = compare.flat(old), compare.flat(new)
-    pairs = {name: (before.get(name, "nothing"), after.get(name, "nothing")) for name in before.keys() | after.keys()}
-    return {name: " → ".join(map(_short, pair)) for name, pair in sorted(pairs.items()) if pair[0] != pair[1]}
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _parents(inputs: dict[str, str | list[str]]) -> set[tuple[str, str]]:

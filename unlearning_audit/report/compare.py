@@ -48,8 +48,10 @@ def read(folder: str | Path) -> Study:
     if not table.exists():
         raise ArtifactError(f"{table}: this file is missing; give the folder of a finished study, such as results/mine")
     verdicts = {(row["scenario"], row["setting"], row["method"]): row for row in cells.table(table)}
-    nodes = read_json(folder / "summary.json")["nodes"]
-    split = {_case(key): [tuple(node) for node in made_by] for key, made_by in nodes.items()}
+    summary = read_json(folder / "summary.json")
+    if "nodes" not in summary:
+        raise ArtifactError(f"{folder}: these results of an older version do not name their jobs; run the study again")
+    split = {_case(key): [tuple(node) for node in made_by] for key, made_by in summary["nodes"].items()}
     distances: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for row in cells.table(folder / "tables" / "ranks.csv"):
         if row["method"] not in naming.BASELINES:
@@ -165,11 +167,17 @@ def _settings(old: Path, new: Path) -> str:
     """Return the settings that differ between two spec.json files; "" if none does, or if a file is missing."""
     if not (old.is_file() and new.is_file()):
         return ""
-    before, after = (flat(read_json(path).get("settings", {})) for path in (old, new))
-    differ = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
-    changes = [f"{name}: {before.get(name, '—')} → {after.get(name, '—')}" for name in differ[:MOST_SETTINGS]]
+    differ = differences(*(read_json(path).get("settings", {}) for path in (old, new)))
+    changes = [f"{name}: {change}" for name, change in differ.items()][:MOST_SETTINGS]
     rest = f" and {len(differ) - MOST_SETTINGS} more" if len(differ) > MOST_SETTINGS else ""
     return "; ".join(changes) + rest
+
+
+def differences(old: object, new: object) -> dict[str, str]:
+    """Return dotted name → "old → new" for all entries in which two nested settings differ; a missing one is "—"."""
+    before, after = flat(old), flat(new)
+    pairs = {name: (before.get(name, "—"), after.get(name, "—")) for name in dict.fromkeys([*before, *after])}
+    return {name: f"{left} → {right}" for name, (left, right) in pairs.items() if left != right}
 
 
 def flat(tree: object, path: str = "") -> dict[str, object]:

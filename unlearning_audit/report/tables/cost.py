@@ -50,9 +50,13 @@ def ratios(
     return times
 
 
-def stages(ledger: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return stage → its numbers of jobs and models, its seconds and its largest peak memory, in the order of the
-    pipeline. ``ledger``: a row for each job."""
+def sheets(ledger: list[dict[str, Any]], order: dict[str, Any]) -> list[Sheet]:
+    """Return two tables: the cost of every stage, and the time of every method relative to retraining."""
+    return [_stages(ledger), _methods(ledger, order["cases"])]
+
+
+def _stages(ledger: list[dict[str, Any]]) -> Sheet:
+    """Return the table of jobs, models, time and memory of every stage, in the order of the pipeline."""
     sums: dict[str, dict[str, Any]] = {}
     for row in ledger:
         total = sums.setdefault(row["stage"], {"jobs": 0, "models": 0, "seconds": 0.0, "cpu_seconds": 0.0, "peak": 0})
@@ -61,17 +65,6 @@ def stages(ledger: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         total["seconds"] += row["seconds"]
         total["cpu_seconds"] += row["cpu_seconds"]
         total["peak"] = max(total["peak"], row["peak_memory_mib"])
-    return sums
-
-
-def sheets(ledger: list[dict[str, Any]], order: dict[str, Any]) -> list[Sheet]:
-    """Return two tables: the cost of every stage, and the time of every method relative to retraining."""
-    return [_stages(ledger), _methods(ledger, order["cases"])]
-
-
-def _stages(ledger: list[dict[str, Any]]) -> Sheet:
-    """Return the table of jobs, models, time and memory of every stage."""
-    sums = stages(ledger)
     lines = [
         Line(stage, _cells(total["jobs"], total["models"], total["seconds"], total["peak"]))
         for stage, total in sums.items()
