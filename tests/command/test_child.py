@@ -1,6 +1,5 @@
 """The command waits for Snakemake, whatever it is told meanwhile."""
 
-import os
 import signal
 import sys
 
@@ -13,7 +12,7 @@ ASKS = "import os, signal, time; os.kill(os.getppid(), signal.SIG{}); time.sleep
 
 def run(monkeypatch, text: str) -> int:
     monkeypatch.setattr(child, "command", lambda *arguments: [sys.executable, "-c", *arguments])
-    return child.run([text], dict(os.environ))
+    return child.run([text])
 
 
 def test_sigterm_is_passed_on_and_answered_as_before_afterwards(monkeypatch):

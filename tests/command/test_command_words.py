@@ -1,9 +1,9 @@
-"""What the command audit makes of its words, and of places at which it cannot write."""
+"""What the command audit makes of its words."""
 
 import pytest
 import yaml
 from unlearning_audit import ROOT, command
-from unlearning_audit.command import edits, new
+from unlearning_audit.command import new
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,3 @@ def test_a_new_study_names_files_with_any_characters(workdir, name):
     (workdir / name).write_text((ROOT / "unlearning_audit" / "methods" / "finetune.py").read_text())
     (line,) = new.entries([name])["methods"]
     assert [method["file"] for method in yaml.safe_load(line).values()] == [name]
-
-
-def test_without_git_what_an_edit_made_anew_is_one_sentence(monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(ValueError, match=r"--since HEAD: git could not be started \(No such file"):
-        edits.listed_at("mine.yaml", "HEAD")

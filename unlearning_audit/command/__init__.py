@@ -330,7 +330,7 @@ def snakemake(file: str, further: list[str]) -> int:
     study = ["--configfile", file] if Path(file).resolve() != ROOT / "config.yaml" else []
     targets = [word for word in further[:1] if not word.startswith("-")]
     rest = ["--printshellcmds" if word == "--verbose" else word for word in further[len(targets) :]]
-    return child.run([*targets, *study, *cores, *rest], child.environment())
+    return child.run([*targets, *study, *cores, *rest])
 
 
 def _by_stage(counts: dict[str, int]) -> str:

@@ -22,6 +22,8 @@ from unlearning_audit.evaluation import records, rows, verdicts
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.protocols import external
 from unlearning_audit.report import failures, words
+from unlearning_audit.report.lookup import Cell
+from unlearning_audit.report.tables.typeset import interval
 from unlearning_audit.stages import here
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import FailedError
@@ -146,7 +148,7 @@ class Audit:
             {
                 "verdict": words.state(line["verdict"]).word,
                 "removed": "" if np.isnan(line["share_closed"]) else f"{line['share_closed']:.0%}",
-                "distance": _distance(line),
+                "distance": interval(Cell(line["distance"], line["ci_low"], line["ci_high"]), 2),
                 "found by": line["found_by"],
                 "note": _reason(line),
             }
@@ -168,15 +170,6 @@ class Audit:
     @property
     def _results(self) -> Path:
         return self.folder / "results" / STUDY
-
-
-def _distance(verdict: Mapping[str, Any]) -> str:
-    """Return the distance of a row of verdicts with its interval, "0.22 [0.11, 0.34]"; without the interval if it has
-    none; a dash without a distance."""
-    value, low, high = (verdict[name] for name in ("distance", "ci_low", "ci_high"))
-    if np.isnan(value):
-        return "–"
-    return f"{value:.2f}" if np.isnan([low, high]).any() else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _advice(verdicts: pandas.DataFrame) -> list[str]:

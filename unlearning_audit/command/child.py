@@ -1,12 +1,9 @@
 """Start Snakemake and wait for it."""
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from importlib.util import find_spec
-from pathlib import Path
 
 from unlearning_audit import ROOT
 
@@ -21,12 +18,12 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), *arguments]
 
 
-def run(arguments: list[str], environment: Mapping[str, str]) -> int:
+def run(arguments: list[str]) -> int:
     """Run Snakemake and return its exit status as shells report it.
 
     SIGTERM is passed on to Snakemake; a terminal sends Ctrl-C to both processes.
     """
-    process = subprocess.Popen(command(*arguments), env=environment)
+    process = subprocess.Popen(command(*arguments))
     before = signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     try:
         while process.returncode is None:
@@ -37,19 +34,3 @@ def run(arguments: list[str], environment: Mapping[str, str]) -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
-
-
-def environment() -> dict[str, str]:
-    """Return the variables of this process's environment for Snakemake. If the cache folder in the home folder is not
-    writable, caches are placed in .snakemake/ of the working directory."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folder = Path(home).expanduser()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except OSError:
-        writable = False
-    if writable:
-        return dict(os.environ)
-    cache = Path.cwd() / ".snakemake" / "cache"
-    return {**os.environ, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": str(cache / "matplotlib")}

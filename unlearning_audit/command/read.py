@@ -68,24 +68,22 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     from unlearning_audit import readers
     from unlearning_audit.command.arrays import ATTACKS
 
-    if not retrain:
-        raise ValueError("--target: needs the logits of retrained models on the same samples; give --retrain FILE")
+    if not (retrain and labels):
+        raise ValueError(
+            "--target: needs the logits of retrained models on the same samples, and the class of every sample; give "
+            "--retrain FILE and --labels FILE"
+        )
     file = Path(study)
     folder = file.parent / f"{file.stem}_models"
-    y = _loaded(labels, (1,))
+    y = readers.load(Path(labels), "iu")
     unseen = readers.load(Path(heldout), "b") if heldout else np.zeros(len(y), bool)
-    if unseen.shape != y.shape or unseen.all():
-        raise ValueError(f"{heldout}: must be true for the held-out ones of the {len(y)} samples of {labels}")
     for population, names in {"target": target, "retrain": retrain, "original": none}.items():
-        models = [value if value.ndim == 3 else value[None] for value in (_loaded(name, (2, 3)) for name in names)]
-        if wrong := next((name for name, value in zip(names, models, strict=True) if value.shape[1] != len(y)), None):
-            raise ValueError(f"{wrong}: has another number of samples than the {len(y)} of {labels}")
-        if models:
+        if models := [readers.load(Path(name), "f") for name in names]:
             (folder / population).mkdir(parents=True, exist_ok=True)
-            np.save(folder / population / "logits.npy", np.concatenate(models))
-            np.save(folder / population / "forget.npy", ~unseen)
-            np.save(folder / population / "heldout.npy", unseen)
-    np.save(folder / "labels.npy", y)
+            stacked = np.concatenate([logits.reshape(-1, *logits.shape[-2:]) for logits in models])
+            np.save(folder / population / "logits.npy", stacked)
+    for name, array in {"labels": y, "forget": ~unseen, "heldout": unseen}.items():
+        np.save(folder / f"{name}.npy", array)
     protocol = {"name": "external", "path": folder.as_posix()}
     scenario = {"protocol": protocol, "methods": ["unlearned"], "attacks": list(ATTACKS)}
     name = file.stem.lower().replace("-", "_")
@@ -93,22 +91,6 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     held = f"{unseen.sum()} held out" if unseen.any() else "none held out (--heldout)"
     print(f"Wrote {file} and {folder}/: {(~unseen).sum()} samples to be forgotten, {held}.")
     return str(file)
-
-
-def _loaded(name: str, axes: tuple[int, ...]) -> Any:
-    """Load an array of numbers: logits if 2 is one of the allowed numbers of axes, ``axes``; otherwise labels.
-
-    Raises ValueError that names the file if it has another shape, and if no file is named.
-    """
-    from unlearning_audit import readers
-
-    if not name:
-        raise ValueError("--labels: the class of every sample must be given, an array that numpy.save wrote")
-    value = readers.load(Path(name), "f" if 2 in axes else "iu")
-    if value.ndim not in axes:
-        expected = "[samples, classes] or [models, samples, classes]" if 2 in axes else "[samples]"
-        raise ValueError(f"{name}: has shape {list(value.shape)}; it must be {expected}")
-    return value
 
 
 def audit(file: str) -> Path:
