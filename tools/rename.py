@@ -4,11 +4,13 @@
     uv run python tools/rename.py FILE…   writes the new names into files of your own: plug-ins, notebooks, branches
 
 A line of `renames.csv` is a module or a room: old, new. A module without a line of its own moves with its room. A line
-of `renamed_names.csv` is a name in the code of Python files that use the library: old, new.
+of `renamed_names.csv` is a name in the code of Python files that use the library: old, new, and a pattern of the paths
+in this repository where it is meant, if it means something else in others.
 """
 
 import csv
 import io
+import keyword
 import re
 import subprocess
 import sys
@@ -37,6 +39,13 @@ def renames(path: Path = TABLE) -> dict[str, str]:
     with path.open(newline="", encoding="utf-8") as file:
         table = {row["old"]: row["new"] for row in csv.DictReader(file)}
     return dict(sorted(table.items(), key=lambda item: -item[0].count(".")))
+
+
+def names_in(path: Path) -> dict[str, str]:
+    """Return old → new name in the code of a file: all names, or in this repository those that are meant there."""
+    inside = path.resolve().is_relative_to(ROOT) and path.resolve().relative_to(ROOT).as_posix()
+    with NAMES.open(newline="", encoding="utf-8") as file:
+        return {row["old"]: row["new"] for row in csv.DictReader(file) if not inside or re.match(row["where"], inside)}
 
 
 def renamed(name: str, table: dict[str, str]) -> str:
@@ -94,7 +103,7 @@ def reworded(text: str, names: dict[str, str]) -> str:
     text = re.sub(r"`[^`\n]*`", lambda found: _replaced(found[0], marked), text)
     lines = text.splitlines(keepends=True)
     for token in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
-        if token.type == tokenize.NAME:
+        if token.type == tokenize.NAME and not (keyword.issoftkeyword(token.string) and _opens_block(token)):
             new = names.get(token.string, token.string)
         elif token.type == tokenize.STRING and re.match(r"[rR]?[fF]", token.string) and token.start[0] == token.end[0]:
             new = re.sub(r"\{[^{}]*\}", lambda found: _replaced(found[0], names), token.string)
@@ -103,6 +112,11 @@ def reworded(text: str, names: dict[str, str]) -> str:
         line, (start, end) = token.start[0] - 1, (token.start[1], token.end[1])
         lines[line] = lines[line][:start] + new + lines[line][end:]
     return "".join(lines)
+
+
+def _opens_block(token: tokenize.TokenInfo) -> bool:
+    """Return whether a token is the first of a line that ends with a colon, as `match` and `case` are."""
+    return not token.line[: token.start[1]].strip() and token.line.rstrip().endswith(":")
 
 
 def _replaced(text: str, names: dict[str, str]) -> str:
@@ -143,7 +157,7 @@ def write(path: Path, table: dict[str, str]) -> None:
     text = path.read_text(encoding="utf-8")
     new = rewritten(text, table)
     if path.suffix == ".py" and PACKAGE in text:
-        new = reworded(new, renames(NAMES))
+        new = reworded(new, names_in(path))
     if new != text:
         path.write_text(new, encoding="utf-8")
 

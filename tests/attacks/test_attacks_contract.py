@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 from unlearning_audit.evaluation import signals
-from unlearning_audit.evaluation.reference import Reference, needs
+from unlearning_audit.evaluation.shadow import Shadow, needs
 from unlearning_audit.plugins import registry
 
-from attack_cases import advantage, reference_of, two_gaussians
+from attack_cases import advantage, shadow_of, two_gaussians
 
 ATTACKS = registry.names("attacks")
 INFORMED = sorted(set(ATTACKS) - {"random"})
@@ -43,20 +43,20 @@ def read(logits, y):
     }
 
 
-def scored(name, logits, y, reference):
+def scored(name, logits, y, shadow):
     attack = registry.load("attacks", name)
-    of_audited, of_reference = ({signal: read(*of)[signal] for signal in needs(getattr(attack, "NEEDS", None))}
-                                for of in ((logits, y), (reference.logits, reference.y)))  # fmt: skip
-    reference.signals.update(of_reference)
+    of_audited, of_shadow = ({signal: read(*of)[signal] for signal in needs(getattr(attack, "NEEDS", None))}
+                                for of in ((logits, y), (shadow.logits, shadow.y)))  # fmt: skip
+    shadow.signals.update(of_shadow)
     options = attack.Options(**QUICK.get(name, {}))
-    return attack.score(logits, y, reference, options, np.random.default_rng(0), **of_audited)
+    return attack.score(logits, y, shadow, options, np.random.default_rng(0), **of_audited)
 
 
 @pytest.fixture(scope="module")
 def once(game):
     """Attack → its (score, decision) of the game, computed once."""
     pool, audited, y, member = game
-    return cache(lambda name: scored(name, audited, y, reference_of(pool, y, member[:12])))
+    return cache(lambda name: scored(name, audited, y, shadow_of(pool, y, member[:12])))
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -66,7 +66,7 @@ def test_a_models_scores_are_finite_and_depend_on_nobody_who_is_scored_with_it(n
     assert (score.shape, score.dtype, decision.shape, decision.dtype) == ((6, 60), np.float64, (6, 60), bool)
     assert np.isfinite(score).all()
     some = [0, 1] if name == "random" else [4, 1]
-    again = scored(name, audited[some], np.tile(y, (2, 1)), reference_of(pool, y, member[:12]))
+    again = scored(name, audited[some], np.tile(y, (2, 1)), shadow_of(pool, y, member[:12]))
     np.testing.assert_array_equal(again[0], score[some])
     np.testing.assert_array_equal(again[1], decision[some])
 
@@ -86,9 +86,9 @@ def test_a_constant_added_to_the_logits_of_a_row_changes_nothing(name, game):
     pool, audited, y, member = game
     shift = np.random.default_rng(0).integers(-8, 9, size=(*audited.shape[:2], 1))
     grid = np.round(audited * 1024) / 1024  # float32 holds these and their shifted copies exactly
-    reference = reference_of(pool, y, member[:12])
-    score, decision = scored(name, grid, y, reference)
-    moved_score, moved_decision = scored(name, (grid + shift).astype(np.float32), y, reference)
+    shadow = shadow_of(pool, y, member[:12])
+    score, decision = scored(name, grid, y, shadow)
+    moved_score, moved_decision = scored(name, (grid + shift).astype(np.float32), y, shadow)
     np.testing.assert_allclose(moved_score, score, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(moved_decision, decision)
 
@@ -96,14 +96,14 @@ def test_a_constant_added_to_the_logits_of_a_row_changes_nothing(name, game):
 @pytest.mark.parametrize("name", INFORMED)
 def test_unusable_logits_and_labels_are_refused(name, game):
     pool, audited, y, member = game
-    reference = reference_of(pool[:4], y, member[:4])  # some attacks learn from it first
+    shadow = shadow_of(pool[:4], y, member[:4])  # some attacks learn from it first
     broken = audited.copy()
     broken[2, 3, 1] = np.nan
     for logits, labels, message in (
         (broken, y, "NaN or infinite"), (audited, y + 1, "labels outside"), (audited, y[:-1], "y must be integers"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
-            scored(name, logits, labels, reference)
+            scored(name, logits, labels, shadow)
 
 
 @pytest.mark.parametrize("name", sorted(set(INFORMED) - {"correctness"}))
@@ -111,5 +111,5 @@ def test_a_reference_without_one_side_is_refused(name, game):
     pool, audited, y, member = game
     nobody = member[:12] & False
     for inside, outside in [(nobody, ~member[:12]), (member[:12], nobody)]:
-        with pytest.raises(ValueError, match=r"reference\.|reference models as"):
-            scored(name, audited, y, Reference(pool, y, inside, outside))
+        with pytest.raises(ValueError, match=r"shadow\.|shadow models as"):
+            scored(name, audited, y, Shadow(pool, y, inside, outside))

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtr
 from unlearning_audit import stats
 from unlearning_audit.attacks import gradient_norm
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 from unlearning_audit.signals import ArtifactError, squared_norms
 
 from attack_cases import advantage
@@ -25,9 +25,9 @@ def population(rng, shift, models=4, samples=600):
 def attacked(shift):
     rng = np.random.default_rng(0)
     logits, y, member, norms = population(rng, shift)
-    reference = Reference(logits, y, member, ~member, signals={"squared_norms": norms})
+    shadow = Shadow(logits, y, member, ~member, signals={"squared_norms": norms})
     logits, y, member, norms = population(rng, shift)
-    result = gradient_norm.score(logits, y, reference, gradient_norm.Options(), rng, norms)
+    result = gradient_norm.score(logits, y, shadow, gradient_norm.Options(), rng, norms)
     return *result, member, norms
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from unlearning_audit.attacks import lira
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 
 from attack_cases import logits_of, run
 
@@ -38,8 +38,8 @@ def test_score_equals_loops(rng, mode, spread):
     pool = rng.normal(size=(12, 9)) * np.arange(1, 10) + member
     phi = rng.normal(size=(4, 9)) * 2
     options = {"mode": mode, "spread": spread, "false_positive_rate": 0.1}
-    reference = Reference(logits_of(pool, y), y, member, nonmember)
-    score, decision = run(lira, logits_of(phi, y), y, reference, **options)
+    shadow = Shadow(logits_of(pool, y), y, member, nonmember)
+    score, decision = run(lira, logits_of(phi, y), y, shadow, **options)
     inside, outside = (norm(*gaussian(pool, mask, spread)) for mask in (member, nonmember))
     z = (phi - outside.mean()) / outside.std()
     expected = {
@@ -57,8 +57,8 @@ def test_offline_is_one_sided_and_holds_its_level(rng):
     pool = rng.normal(size=member.shape) + 2 * member
     phi = np.vstack([rng.normal(size=(50, samples)), np.full((1, samples), -30.0), np.full((1, samples), 30.0)])
     y = np.zeros(samples, dtype=int)
-    reference = Reference(logits_of(pool, y), y, np.zeros_like(member), ~member)  # needs no members at all
-    score, decision = run(lira, logits_of(phi, y), y, reference, mode="offline", false_positive_rate=0.05)
+    shadow = Shadow(logits_of(pool, y), y, np.zeros_like(member), ~member)  # needs no members at all
+    score, decision = run(lira, logits_of(phi, y), y, shadow, mode="offline", false_positive_rate=0.05)
     # 100 out models place the threshold with an error of .1 · sqrt(1 + 1.64²/2) spreads in each sample
     assert decision[:50].mean() == pytest.approx(0.05, abs=0.01)
     assert not decision[50].any()
@@ -70,7 +70,7 @@ def test_a_spread_of_zero_gives_finite_scores():
     member = np.array([[True], [True], [True], [False], [False], [False]])
     logits = logits_of(np.where(member, 5.0, 1.0), [0])
     score, decision = run(
-        lira, logits + np.float32(0.01), np.zeros(1, int), Reference(logits, np.zeros(1, int), member, ~member)
+        lira, logits + np.float32(0.01), np.zeros(1, int), Shadow(logits, np.zeros(1, int), member, ~member)
     )
     assert np.isfinite(score).all()
     np.testing.assert_array_equal(decision, member)
@@ -81,13 +81,13 @@ def test_what_the_attack_refuses(rng):
     member = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]], dtype=bool)
     pool = logits_of(rng.normal(size=(4, 4)), y)
     audited = logits_of(rng.normal(size=(2, 4)), y)
-    reference = Reference(pool, y, member, ~member)
-    run(lira, audited, y, reference, minimum=1)
+    shadow = Shadow(pool, y, member, ~member)
+    run(lira, audited, y, shadow, minimum=1)
     for logits, options, message in (
-        (audited, {}, "sample 3 has 1 reference models as member"),
+        (audited, {}, "sample 3 has 1 shadow models as member"),
         (audited[:, :3], {}, "same samples in both"),
-        (np.stack([audited[0], pool[2]]), {"minimum": 1}, "audited model 1 is also a reference model"),
-        (audited, {"mode": "offline", "minimum": 3}, "sample 0 has 2 reference models as non-member"),
+        (np.stack([audited[0], pool[2]]), {"minimum": 1}, "audited model 1 is also a shadow model"),
+        (audited, {"mode": "offline", "minimum": 3}, "sample 0 has 2 shadow models as non-member"),
     ):
         with pytest.raises(ValueError, match=message):
-            run(lira, logits, y[: logits.shape[1]], reference, **options)
+            run(lira, logits, y[: logits.shape[1]], shadow, **options)

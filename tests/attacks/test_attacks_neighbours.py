@@ -4,7 +4,7 @@ import numpy as np
 from unlearning_audit.attacks import neighbour_classes
 from unlearning_audit.evaluation import logistic, signals
 
-from attack_cases import reference_of, run
+from attack_cases import run, shadow_of
 
 
 def test_features_are_what_is_left_beside_the_label():
@@ -22,11 +22,11 @@ def test_of_two_classes_it_reads_the_confidence_alone():
     y, member = rng.integers(2, size=200), rng.random((3, 200)) < 0.5
     logits = (4 * rng.normal(size=(3, 200, 2)) + 3 * member[..., None] * np.eye(2)[y]).astype(np.float32)
     assert (neighbour_classes.features(logits[0], y)[:, 1:] == 0).all()
-    reference = reference_of(logits[1:], y, member[1:])
-    score, _ = run(neighbour_classes, logits[:1], y, reference)
+    shadow = shadow_of(logits[1:], y, member[1:])
+    score, _ = run(neighbour_classes, logits[:1], y, shadow)
     for label in (0, 1):
         at = y == label
-        of_label = reference_of(logits[1:, at], y[at], member[1:, at])
+        of_label = shadow_of(logits[1:, at], y[at], member[1:, at])
         rows = signals.statistics(lambda z, c: signals.phi(z, c)[:, None], of_label, classes=2)
         alone = logistic.fit(rows.value, rows.member).log_odds(signals.phi(logits[0, at], y[at])[:, None])
         np.testing.assert_allclose(score[0, at], alone, atol=1e-8)

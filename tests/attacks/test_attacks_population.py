@@ -7,7 +7,7 @@ from unlearning_audit import stats
 from unlearning_audit.attacks import kde, likelihood_ratio, loss, population, svc
 from unlearning_audit.attacks import random as control
 
-from attack_cases import advantage, logits_of, reference_of, run, same_order, two_gaussians
+from attack_cases import advantage, logits_of, run, same_order, shadow_of, two_gaussians
 
 D = 1.5
 N = (20, 500)
@@ -25,12 +25,12 @@ def game():
     pool, y, member = two_gaussians(rng, *N, d=D)
     inside = rng.random(N) < 0.5
     phi = rng.normal(size=N) + D * inside
-    return reference_of(pool, y, member), logits_of(phi, y), y, phi, inside
+    return shadow_of(pool, y, member), logits_of(phi, y), y, phi, inside
 
 
 def test_loss_ranks_and_decides_by_cross_entropy(game):
-    reference, logits, y, phi, inside = game
-    score, decision = run(loss, logits, y, reference)
+    shadow, logits, y, phi, inside = game
+    score, decision = run(loss, logits, y, shadow)
     assert same_order(score, phi)
     assert advantage(decision, inside) == pytest.approx(2 * scipy_stats.norm.cdf(D / 2) - 1, abs=0.03)
     np.testing.assert_array_equal(decision, score > 0)
@@ -40,8 +40,8 @@ def test_loss_ranks_and_decides_by_cross_entropy(game):
 
 
 def test_population_gives_the_log_odds_of_phi(game):
-    reference, logits, y, phi, _ = game
-    score, decision = run(population, logits, y, reference)
+    shadow, logits, y, phi, _ = game
+    score, decision = run(population, logits, y, shadow)
     np.testing.assert_array_equal(decision, score > 0)
     slope, intercept = np.polyfit(phi.ravel(), score.ravel(), 1)
     assert slope == pytest.approx(D, abs=0.12)  # three standard errors with 10,000 rows
@@ -56,8 +56,8 @@ def test_likelihood_ratio_equals_normal_densities(rng):
     phi = rng.normal(size=(1, 56)) * (1 + y) + 3 * y + member
     phi[0, -4:] = 9, 6, 13, 11
     at = rng.normal(size=(2, 56)) * 4
-    reference = reference_of(logits_of(phi, y, 4), y, member)
-    score, decision = run(likelihood_ratio, logits_of(at, y, 4), y, reference)
+    shadow = shadow_of(logits_of(phi, y, 4), y, member)
+    score, decision = run(likelihood_ratio, logits_of(at, y, 4), y, shadow)
     want = np.zeros((2, 56))
     for c in range(4):
         for side, sign in ((member[0], 1), (~member[0], -1)):
@@ -73,11 +73,11 @@ def test_likelihood_ratio_equals_normal_densities(rng):
 
 @pytest.mark.parametrize("bandwidth", ["silverman", 1.0])
 def test_kde_equals_scipy(game, bandwidth):
-    reference, logits, y, phi, _ = game
-    score, decision = run(kde, logits[:2], y, reference, bandwidth=bandwidth)
-    reference_phi = stats.phi(logits=reference.logits, y=y)
+    shadow, logits, y, phi, _ = game
+    score, decision = run(kde, logits[:2], y, shadow, bandwidth=bandwidth)
+    reference_phi = stats.phi(logits=shadow.logits, y=y)
     want = np.zeros(2 * N[1])
-    for side, sign in ((reference.member, 1), (reference.nonmember, -1)):
+    for side, sign in ((shadow.member, 1), (shadow.nonmember, -1)):
         rule = bandwidth if bandwidth == "silverman" else bandwidth / reference_phi[side].std(ddof=1)
         want += sign * scipy_stats.gaussian_kde(reference_phi[side], bw_method=rule).logpdf(phi[:2].ravel())
     np.testing.assert_allclose(score.ravel(), want, atol=2e-5)
@@ -85,10 +85,10 @@ def test_kde_equals_scipy(game, bandwidth):
 
 
 def test_kde_clip_cuts_phi_at_the_probability(game):
-    reference, _, y, _, _ = game
+    shadow, _, y, _, _ = game
     edge = np.log((1 - 1e-3) / 1e-3)
     at = np.resize([edge, edge + 1, 50.0, -edge, -edge - 1, -50.0], N[1])
-    score, _ = run(kde, logits_of(at[None], y), y, reference, clip=1e-3)
+    score, _ = run(kde, logits_of(at[None], y), y, shadow, clip=1e-3)
     np.testing.assert_allclose(score[0, 1:3], score[0, 0], atol=1e-4)
     np.testing.assert_allclose(score[0, 4:6], score[0, 3], atol=1e-4)
     with pytest.raises(ValueError, match="clip"):
@@ -104,7 +104,7 @@ def test_svc_equals_the_published_classifier(rng):
     audited = logits_of(np.linspace(-6, 6, 200)[None], y)
     confidence = [np.exp(-np.logaddexp(0, -stats.phi(logits=z, y=y))) for z in (pool, audited)]
     for rows in (1000, 30):
-        score, decision = run(svc, audited, y, reference_of(pool, y, member), rows=rows)
+        score, decision = run(svc, audited, y, shadow_of(pool, y, member), rows=rows)
         rng = np.random.default_rng(0)
         sample = np.concatenate([rng.permutation(confidence[0][side])[: min(rows, 100)] for side in (member, ~member)])
         published = SVC(C=3, gamma="auto", kernel="rbf").fit(sample[:, None], np.arange(len(sample)) < len(sample) / 2)
@@ -113,11 +113,11 @@ def test_svc_equals_the_published_classifier(rng):
 
 
 def test_the_control_knows_nothing(game):
-    reference, logits, y, _, inside = game
-    score, decision = run(control, logits, y, reference)
+    shadow, logits, y, _, inside = game
+    score, decision = run(control, logits, y, shadow)
     auc = stats.auc(score=score.ravel(), positive=inside.ravel())
     assert auc.low < 0.5 < auc.high
     assert abs(advantage(decision, inside)) < 3 * np.sqrt(2 * 0.25 / inside.sum())
     assert decision.mean() == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(decision.size))
     np.testing.assert_array_equal(run(control, -logits, y[::-1], None)[0], score)
-    assert (run(control, logits, y, reference, seed=1)[0] != score).all()
+    assert (run(control, logits, y, shadow, seed=1)[0] != score).all()

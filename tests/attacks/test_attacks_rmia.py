@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from unlearning_audit import stats
 from unlearning_audit.attacks import rmia
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 
 from attack_cases import logits_of, run
 
@@ -48,8 +48,8 @@ def test_score_equals_loops(game, mode, gamma, z):
     columns = np.arange(15) if z == "population" or mode == "offline" else np.arange(10)
     y, pool, p, member, nonmember = y[columns], *(v[:, columns] for v in (pool, p, member, nonmember))
     options = {"mode": mode, "a": 0.4, "gamma": gamma, "z": z, "beta": 0.5}
-    reference = Reference(logits_of(logit(pool), y), y, member, nonmember)
-    score, decision = run(rmia, logits_of(logit(p), y), y, reference, **options)
+    shadow = Shadow(logits_of(logit(pool), y), y, member, nonmember)
+    score, decision = run(rmia, logits_of(logit(p), y), y, shadow, **options)
     z_columns = np.flatnonzero(nonmember.all(0)) if z == "population" else np.arange(len(columns))
     want = oracle(p, pool, member, nonmember, mode=mode, a=0.4, gamma=gamma, z=z_columns)
     np.testing.assert_allclose(score, want, atol=1e-12)
@@ -69,8 +69,8 @@ def test_beta_is_learned_on_each_reference_model_without_itself(game, mode, gamm
         rest = np.arange(8) != m
         left_out[m] = oracle(pool[[m]], pool[rest], member[rest], ~member[rest], z=rivals, **how)[0]
     beta = stats.best_threshold(value=left_out.ravel(), positive=member.ravel())
-    reference = Reference(logits_of(logit(pool), y), y, member, ~member)
-    score, decision = run(rmia, logits_of(logit(p), y), y, reference, **how, z=z)
+    shadow = Shadow(logits_of(logit(pool), y), y, member, ~member)
+    score, decision = run(rmia, logits_of(logit(p), y), y, shadow, **how, z=z)
     np.testing.assert_array_equal(decision, score >= beta - 1e-9)
     assert 0 < decision.mean() < 1
 
@@ -101,16 +101,16 @@ def test_what_the_attack_refuses(rng):
     member = np.array([[1, 1, 1, 1, 0], [0, 0, 0, 0, 0]], dtype=bool)
     pool = logits_of(rng.normal(size=(2, 5)), y)
     audited = logits_of(rng.normal(size=(1, 5)), y)
-    reference = Reference(pool, y, member, ~member)
+    shadow = Shadow(pool, y, member, ~member)
 
-    run(rmia, audited, y, reference, mode="offline", beta=0.5)
+    run(rmia, audited, y, shadow, mode="offline", beta=0.5)
     for logits, options, message in (
-        (audited, {"beta": 0.5}, "sample 4 has 0 reference models as member"),
+        (audited, {"beta": 0.5}, "sample 4 has 0 shadow models as member"),
         (audited, {"mode": "offline", "beta": 0.5, "minimum": 2}, "fewer than 2"),
         # learning beta leaves one model out, and one non-member model is all there is
-        (audited, {"mode": "offline"}, "sample 0 has 0 other reference models as non-member"),
+        (audited, {"mode": "offline"}, "sample 0 has 0 other shadow models as non-member"),
         (audited, {"z": "population", "beta": 0.5}, "no samples to compare"),
-        (pool[:1], {"mode": "offline", "beta": 0.5}, "also a reference model"),
+        (pool[:1], {"mode": "offline", "beta": 0.5}, "also a shadow model"),
     ):
         with pytest.raises(ValueError, match=message):
-            run(rmia, logits, y, reference, **options)
+            run(rmia, logits, y, shadow, **options)

@@ -5,14 +5,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from unlearning_audit.attacks import shadow
 
-from attack_cases import logits_of, reference_of, run, two_gaussians
+from attack_cases import logits_of, run, shadow_of, two_gaussians
 
 
 def test_scores_are_the_log_odds_of_a_logistic_regression():
     """Members and non-members weigh the same, whatever their share."""
     pool, y, member = two_gaussians(np.random.default_rng(5), 1, 400, d=2.0, share=0.3)
     audited = logits_of(np.linspace(-4, 5, 400)[None], y)
-    score, decision = run(shadow, audited, y, reference_of(pool, y, member))
+    score, decision = run(shadow, audited, y, shadow_of(pool, y, member))
     scaler = StandardScaler().fit(shadow.features(pool[0], y))
     model = LogisticRegression(class_weight="balanced", tol=1e-10, max_iter=10_000)
     model.fit(scaler.transform(shadow.features(pool[0], y)), member[0])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 from unlearning_audit.evaluation import density, logistic, signals, thresholds
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 
-from attack_cases import logits_of, reference_of
+from attack_cases import logits_of, shadow_of
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_known_rows_keep_value_label_and_side_together(rng):
     y = rng.integers(3, size=(4, 6))
     member, nonmember = np.zeros((4, 6), dtype=bool), np.zeros((4, 6), dtype=bool)
     member[0, [1, 4]] = member[3, 0] = nonmember[0, 2] = nonmember[2, 5] = True
-    statistics = signals.statistics(signals.phi, Reference(logits_of(phi, y), y, member, nonmember), classes=3)
+    statistics = signals.statistics(signals.phi, Shadow(logits_of(phi, y), y, member, nonmember), classes=3)
     rows = [(0, 1), (0, 2), (0, 4), (2, 5), (3, 0)]
     np.testing.assert_allclose(statistics.value, [phi[r] for r in rows], atol=1e-6)
     assert statistics.label.tolist() == [y[r] for r in rows]
@@ -63,9 +63,9 @@ def test_logistic_equals_scikit_learn(rng, share):
     member = rng.random(3000) < share
     x[member] += [0.5, 5, 0.2, -0.3]
     standardised = (x - x.mean(0)) / x.std(0)
-    reference = LogisticRegression(C=0.5, class_weight="balanced", tol=1e-12, max_iter=1000).fit(standardised, member)
+    shadow = LogisticRegression(C=0.5, class_weight="balanced", tol=1e-12, max_iter=1000).fit(standardised, member)
     actual = logistic.fit(x, member, ridge=2.0).log_odds(x)
-    np.testing.assert_allclose(actual, reference.decision_function(standardised), atol=1e-5)
+    np.testing.assert_allclose(actual, shadow.decision_function(standardised), atol=1e-5)
 
 
 def test_a_feature_that_varies_by_rounding_has_no_say(rng):
@@ -118,25 +118,25 @@ def test_a_reference_that_does_not_fit_is_refused(rng):
     logits, y = rng.normal(size=(2, 5, 3)).astype(np.float32), np.zeros(5, dtype=np.int64)
     member = np.zeros((2, 5), dtype=bool)
     member[:, 0] = True
-    good = reference_of(logits, y, member)
+    good = shadow_of(logits, y, member)
     assert len(signals.statistics(signals.phi, good, classes=3).value) == 10
     cases = {
         "3 classes, the audited models 4": (good, 4),
-        "reference.member is empty": (Reference(logits, y, ~member & member, member), 3),
-        "reference.nonmember is empty": (Reference(logits, y, member, ~member & member), 3),
-        "labels outside": (Reference(logits, y + 3, member, ~member), 3),
-        "NaN or infinite": (Reference(np.where(member[..., None], np.nan, logits), y, member, ~member), 3),
+        "shadow.member is empty": (Shadow(logits, y, ~member & member, member), 3),
+        "shadow.nonmember is empty": (Shadow(logits, y, member, ~member & member), 3),
+        "labels outside": (Shadow(logits, y + 3, member, ~member), 3),
+        "NaN or infinite": (Shadow(np.where(member[..., None], np.nan, logits), y, member, ~member), 3),
     }
-    for message, (reference, classes) in cases.items():
+    for message, (shadow, classes) in cases.items():
         with pytest.raises(ValueError, match=message):
-            signals.statistics(signals.phi, reference, classes=classes)
+            signals.statistics(signals.phi, shadow, classes=classes)
 
 
 def test_nine_of_ten_samples_must_have_the_labels_of_the_reference(rng):
     """Noisy labels differ in a few samples; columns in another order differ in most."""
     logits, y = rng.normal(size=(2, 20, 3)).astype(np.float32), np.zeros(20, dtype=np.int64)
-    reference = reference_of(logits, y, rng.random((2, 20)) < 0.5)
+    shadow = shadow_of(logits, y, rng.random((2, 20)) < 0.5)
     audited = rng.normal(size=(1, 20, 3)).astype(np.float32)
-    signals.same_samples(audited, np.r_[np.ones(2, int), y[2:]], reference)
+    signals.same_samples(audited, np.r_[np.ones(2, int), y[2:]], shadow)
     with pytest.raises(ValueError, match="3 of 20 samples have other labels"):
-        signals.same_samples(audited, np.r_[np.ones(3, int), y[3:]], reference)
+        signals.same_samples(audited, np.r_[np.ones(3, int), y[3:]], shadow)

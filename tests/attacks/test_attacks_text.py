@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from unlearning_audit.attacks import min_k_plus_plus, neighbourhood, reference, zlib
 from unlearning_audit.evaluation import tokens
-from unlearning_audit.evaluation.reference import LOGP, Reference
+from unlearning_audit.evaluation.shadow import LOGP, Shadow
 
 from passage_cases import two
 
@@ -48,14 +48,14 @@ def test_without_a_shadow_model_that_missed_a_sample_there_is_nothing_to_take_aw
     nobody, logits = member & False, two(np.log(np.random.default_rng(1).uniform(0.1, 0.9, (2, 4))))
 
     def run(*sides):
-        known = Reference(logits, y, *sides, signals={"reference_logp": logp})
+        known = Shadow(logits, y, *sides, signals={"reference_logp": logp})
         return reference.score(logits, y, known, reference.Options(), None, logp)
 
     for member_side, sentence in (
         (member, r": .* set shadow_models_per_split: 2$"),
         (nobody, r"((?!shadow_models).)*$"),
     ):
-        with pytest.raises(ValueError, match=rf"^reference\.\w+ is empty{sentence}"):
+        with pytest.raises(ValueError, match=rf"^shadow\.\w+ is empty{sentence}"):
             run(member_side, nobody)
     assert run(member, ~member)[1].any()
 

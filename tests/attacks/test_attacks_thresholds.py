@@ -6,7 +6,7 @@ from scipy import stats as scipy_stats
 from unlearning_audit import stats
 from unlearning_audit.attacks import confidence, correctness, entropy, modified_entropy
 
-from attack_cases import advantage, logits_of, reference_of, run, same_order, two_gaussians
+from attack_cases import advantage, logits_of, run, same_order, shadow_of, two_gaussians
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def test_correctness_is_the_accuracy_gap(rng):
     logits[np.arange(5)[:, None], np.arange(200), y] += 0.5 + member
     accuracy = [(logits.argmax(-1) == y)[side].mean() for side in (member, ~member)]
     assert accuracy[0] > accuracy[1] + 0.1
-    for reference in (None, reference_of(-logits, y, ~member)):  # whatever the reference says
-        score, decision = run(correctness, logits, y, reference)
+    for shadow in (None, shadow_of(-logits, y, ~member)):  # whatever the shadow models say
+        score, decision = run(correctness, logits, y, shadow)
         assert advantage(decision, member) == accuracy[0] - accuracy[1]
         assert stats.auc(score=score.ravel(), positive=member.ravel()).value == pytest.approx(
             0.5 + (accuracy[0] - accuracy[1]) / 2
@@ -75,7 +75,7 @@ def test_confidence_decides_as_thresholds_on_the_probability_do(rng):
         best = np.flatnonzero(np.isclose(gains, max(gains)))
         assert len(best) == 1
         want[:, y == c] = q[:, y == c] >= value[best[0]]
-    score, decision = run(confidence, audited, y, reference_of(pool, y, member))
+    score, decision = run(confidence, audited, y, shadow_of(pool, y, member))
     np.testing.assert_array_equal(decision, want)
     assert same_order(score, q)
     assert not same_order(-score, q)

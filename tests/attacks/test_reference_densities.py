@@ -78,7 +78,7 @@ def test_densities_stay_finite_where_probabilities_vanish():
         assert np.isfinite(actual).all()
         assert (actual < -1e5).all()
     mask[:2, 0] = False
-    with pytest.raises(ValueError, match="sample 0 has 2 reference models as held out, 1 samples"):
+    with pytest.raises(ValueError, match="sample 0 has 2 shadow models as held out, 1 samples"):
         _reference.log_density(phi, mask, far, side="held out")
 
 

@@ -55,14 +55,14 @@ def package(name: str, folder: Path) -> None:
 
 
 def library_way(attack: str, **options):
-    from unlearning_audit.evaluation.reference import Reference
+    from unlearning_audit.evaluation.shadow import Shadow
 
     module = importlib.import_module(f"unlearning_audit.attacks.{attack}")
 
     def run(arrays: Arrays) -> np.ndarray:
-        reference = Reference(arrays.logits, arrays.y, arrays.member, ~arrays.member)
+        shadow = Shadow(arrays.logits, arrays.y, arrays.member, ~arrays.member)
         rng = np.random.default_rng(0)
-        return module.score(arrays.target[None], arrays.y, reference, module.Options(**options), rng)[0][0]
+        return module.score(arrays.target[None], arrays.y, shadow, module.Options(**options), rng)[0][0]
 
     return run
 

@@ -25,7 +25,7 @@ from unlearning_audit.comparisons import distances, planning, verdicts  # noqa: 
 from unlearning_audit.evaluation.arrays import Membership  # noqa: E402
 from unlearning_audit.evaluation.cohort import Group  # noqa: E402
 from unlearning_audit.evaluation.evaluation import Evaluation  # noqa: E402
-from unlearning_audit.evaluation.reference import Reference  # noqa: E402
+from unlearning_audit.evaluation.shadow import Shadow  # noqa: E402
 from unlearning_audit.study.schema import Margins  # noqa: E402
 
 from common import markdown  # noqa: E402
@@ -147,7 +147,7 @@ def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, 
     masks = ~game["heldout"], game["forget"], game["heldout"]
     member = Membership(*masks, np.arange(count), game["split"], game["block"], np.zeros(count, bool))
     learned = answers(rng, len(shadow["split"]), y, easy=easy, shift=3.0 * shadow["forget"], **how)
-    reference, cases = Reference(learned, y, shadow["forget"], shadow["heldout"]), {}
+    shadow, cases = Shadow(learned, y, shadow["forget"], shadow["heldout"]), {}
     for name in ("mine", "none", "retrain", "retrain_control"):
         shift = 3.0 * game["forget"] * (name == "none")
         if name == "mine" and kept:
@@ -155,7 +155,7 @@ def paired_world(rng, *, pairs: int, models: int, forgotten: int, attacks=None, 
             shift[:, memorable] = 6.0 * game["forget"][:, memorable]
         logits = answers(rng, count, y, easy=easy, shift=shift, **how)
         scores = {
-            (module.__name__.rpartition(".")[2], "trained"): module.score(logits, y, reference, module.Options(), rng)
+            (module.__name__.rpartition(".")[2], "trained"): module.score(logits, y, shadow, module.Options(), rng)
             for module in ATTACKS[:attacks]
         }
         tosses = rng.random((coins, *game["forget"].shape))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from unlearning_audit.attacks import art
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 
 pytestmark = pytest.mark.slow
 
@@ -48,8 +48,8 @@ class Seed:
         return 17
 
 
-def scored(logits, y, reference, rng=None, **options):
-    return art.score(logits, y, reference, art.Options(**options), rng or np.random.default_rng(0))
+def scored(logits, y, shadow, rng=None, **options):
+    return art.score(logits, y, shadow, art.Options(**options), rng or np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("scaler", ["standard", "none"])
@@ -57,9 +57,9 @@ def scored(logits, y, reference, rng=None, **options):
 def test_scores_are_those_of_the_library_called_by_hand(kind, scaler):
     rng = np.random.default_rng(1)
     (logits, y, member), (queries, query_y, _) = population(rng, lift=1.0), population(rng, n=250)
-    reference = Reference(logits, y, member[None], ~member[None])
+    shadow = Shadow(logits, y, member[None], ~member[None])
     actual, decision = scored(
-        queries, query_y, reference, Seed(),
+        queries, query_y, shadow, Seed(),
         model=kind, features="logits", scaler=scaler, balanced=False, rows=None, **SHORT,
     )  # fmt: skip
     expected = by_hand(
@@ -99,11 +99,11 @@ def test_rows_are_drawn_from_both_sides():
 
 def test_a_sample_may_be_asked_about_alone_and_global_generators_stay_as_they_were():
     logits, y, member = population(np.random.default_rng(5))
-    reference = Reference(logits, y, member[None], ~member[None])
+    shadow = Shadow(logits, y, member[None], ~member[None])
     before = np.random.get_state()[1].copy(), torch.get_rng_state(), torch.get_num_threads()
     for kind in ("nn", "rf"):
-        whole = scored(logits, y, reference, model=kind, **SHORT)[0]
-        alone = scored(logits[:, :1], y[:1], reference, model=kind, **SHORT)[0]
+        whole = scored(logits, y, shadow, model=kind, **SHORT)[0]
+        alone = scored(logits[:, :1], y[:1], shadow, model=kind, **SHORT)[0]
         np.testing.assert_allclose(alone, whole[:, :1])
     np.testing.assert_array_equal(np.random.get_state()[1], before[0])
     assert torch.equal(torch.get_rng_state(), before[1])

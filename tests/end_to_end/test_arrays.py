@@ -171,7 +171,7 @@ def test_a_metric_of_ones_own_stands_beside_the_others_and_an_attack_that_fails_
         f"{HEAD}def rows(evaluation, options, rng):\n    return [row(estimate=stats.empty(n=options.n, note='none'))]\n"
     )
     Path("attack.py").write_text(
-        f"{HEAD}def score(logits, y, reference, options, rng):\n    raise ArithmeticError('never')\n"
+        f"{HEAD}def score(logits, y, shadow, options, rng):\n    raise ArithmeticError('never')\n"
     )
     attacks = {"confidence": None, "fails": {"file": "attack.py"}}
     metrics = {"mine": {"file": "metric.py", "n": 7}, "accuracy": None}

@@ -35,7 +35,7 @@ class Options(Settings):
     pass
 
 
-def score(logits, y, reference, options, rng):
+def score(logits, y, shadow, options, rng):
     return logits.nothing
 """
 MODEL = """from unlearning_audit.plugins.settings import Settings

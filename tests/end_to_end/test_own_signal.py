@@ -28,10 +28,10 @@ class Options(Settings):
     """None."""
 
 
-def score(logits, y, reference, options, rng, top_logit):
+def score(logits, y, shadow, options, rng, top_logit):
     """The signal itself; the threshold is learned from that of shadow models."""
     assert np.array_equal(top_logit, logits.max(axis=-1))
-    return top_logit, top_logit >= np.nanmedian(reference.top_logit)
+    return top_logit, top_logit >= np.nanmedian(shadow.top_logit)
 '''
 
 

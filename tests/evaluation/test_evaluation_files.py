@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation import readings, reference
+from unlearning_audit.evaluation import readings, shadow
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits
 from unlearning_audit.evaluation.cohort import by_logits
 from unlearning_audit.evaluation.evaluation import Evaluation
@@ -136,7 +136,7 @@ def test_readings_belong_to_the_logits_of_their_batch_signal_by_signal():
 
 
 def test_the_reference_of_a_sample_are_shadow_models_that_never_saw_it(study):
-    """Samples 4 and 5 were seen by nobody, the others by all; a shadow model is no reference of itself."""
+    """Samples 4 and 5 were seen by nobody, the others by all; a shadow model tells nothing of itself."""
     for batch, models in enumerate((3, 2)):
         membership(models, shadow=[0, 1]).write(f"splits{batch}.npz")
     loaded = evaluation()
@@ -145,7 +145,7 @@ def test_the_reference_of_a_sample_are_shadow_models_that_never_saw_it(study):
     of = loaded.signal("reference_logp", loaded.unlearned_files, np.ones(5, bool), np.array([0, 4, 5]))
     expected = [[np.nan, *logp[[s for s in (0, 1, 3, 4) if s != model]][:, [4, 5]].mean(0)] for model in range(5)]
     np.testing.assert_allclose(of, expected, rtol=1e-6)
-    assert reference.mask_of({"reference_logp": of}).tolist() == [[False, True, True]] * 5
+    assert shadow.mask_of({"reference_logp": of}).tolist() == [[False, True, True]] * 5
 
 
 def test_without_retrained_models_there_is_nothing_to_compare_with():

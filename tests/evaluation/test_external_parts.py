@@ -93,13 +93,13 @@ def test_why_ruli_s_question_cannot_be_asked(change, why):
 
 def test_what_reads_both_sides_of_unlearning_learns_from_shadow_models_before_and_after():
     evaluation = population(MEMBER, others=WHOLE)
-    ((_, reference),) = evaluation.references(("before",))
+    ((_, shadow),) = evaluation.shadows(("before",))
     before = stats.phi(logits=WHOLE["shadow_original"].unlearned, y=Y)
-    np.testing.assert_allclose(reference.before, before[:, evaluation.queried])
-    np.testing.assert_allclose(reference.logits, WHOLE["shadow"].unlearned[:, evaluation.queried])
+    np.testing.assert_allclose(shadow.before, before[:, evaluation.queried])
+    np.testing.assert_allclose(shadow.logits, WHOLE["shadow"].unlearned[:, evaluation.queried])
     others = {name: group for name, group in WHOLE.items() if name != "shadow_original"}
-    ((_, reference),) = population(MEMBER, others=others).references(("before",))
-    assert not len(reference.logits)
+    ((_, shadow),) = population(MEMBER, others=others).shadows(("before",))
+    assert not len(shadow.logits)
 
 
 @pytest.mark.parametrize("name", ["lira", "rmia"])
@@ -112,7 +112,7 @@ def test_attacks_with_a_model_per_sample_are_not_asked_where_shadow_models_know_
     scores = list(scoring.scored(evaluation, "it", registry.load("attacks", name), {"options": {}}, 0))
     assert [part["form"][0] for part in scores] == ["unlearned"] * (not other)
     why = evaluation.missing.get("it/unlearned", "")
-    assert why.startswith("the reference covers other samples") if other else not why
+    assert why.startswith("the shadow models cover other samples") if other else not why
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_is_wrong_with_an_attack_of_a_user_is_told_without_shadow_models(mo
     """An attack that says what it lacks is not asked; one that fails, fails."""
     monkeypatch.chdir(tmp_path)
     head = "from unlearning_audit.plugins.settings import Settings\nclass Options(Settings): pass\n"
-    Path("mine.py").write_text(f"{head}def score(logits, y, reference, options, rng):\n    {line}\n")
+    Path("mine.py").write_text(f"{head}def score(logits, y, shadow, options, rng):\n    {line}\n")
     evaluation, module = population(MEMBER), registry.load("attacks", "mine", "mine.py")
     if "learns" in words:
         assert list(scoring.scored(evaluation, "mine", module, {"options": {}}, 0)) == []
@@ -141,12 +141,12 @@ def test_what_is_wrong_with_an_attack_of_a_user_is_told_without_shadow_models(mo
 def test_a_reference_holds_samples_that_its_models_know_from_one_side_only():
     """All of them forgot 0 to 2 and have never seen 3 to 5."""
     evaluation = population(MEMBER, others={"shadow": population(MEMBER[:2], 5)})
-    np.testing.assert_array_equal(dict(evaluation.references(()))["unlearned"].index, np.arange(6))
+    np.testing.assert_array_equal(dict(evaluation.shadows(()))["unlearned"].index, np.arange(6))
 
 
 def test_why_an_attack_cannot_read_more_than_logits_is_true_of_any_folder():
     """A folder may hold shadow models before unlearning, which would tell it."""
     evaluation = population(MEMBER, others={"shadow_original": population(MEMBER, 5)})
     for signals in (("reference_logp",), ("before", "reference_logp")):
-        sentences = [why for _, why in evaluation.references(signals)]
+        sentences = [why for _, why in evaluation.shadows(signals)]
         assert sentences == ["it needs reference logp, which is not read of models from elsewhere"] * 2

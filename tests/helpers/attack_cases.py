@@ -1,7 +1,7 @@
 """Logits with a known phi, and references drawn from known distributions of it."""
 
 import numpy as np
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 
 
 def logits_of(phi, y, classes=3):
@@ -20,13 +20,13 @@ def two_gaussians(rng, models, samples, *, d, classes=3, share=0.5):
     return logits_of(rng.normal(size=(models, samples)) + d * member, y, classes), y, member
 
 
-def reference_of(logits, y, member):
-    return Reference(logits=logits, y=y, member=member, nonmember=~member)
+def shadow_of(logits, y, member):
+    return Shadow(logits=logits, y=y, member=member, nonmember=~member)
 
 
-def run(attack, logits, y, reference, seed=0, **options):
+def run(attack, logits, y, shadow, seed=0, **options):
     """Score and decision of an attack with some options."""
-    return attack.score(logits, y, reference, attack.Options(**options), np.random.default_rng(seed))
+    return attack.score(logits, y, shadow, attack.Options(**options), np.random.default_rng(seed))
 
 
 def same_order(first, second, *, beyond=1e-5):

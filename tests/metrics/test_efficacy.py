@@ -9,7 +9,7 @@ from scipy import special
 from unlearning_audit.attacks import art
 from unlearning_audit.evaluation import rows as rows_of
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Reference
 from unlearning_audit.metrics import efficacy
 from unlearning_audit.metrics.efficacy import evaluate
 from unlearning_audit.randomness.keyed import generator

@@ -14,7 +14,7 @@ from tokenizers.models import WordLevel
 from unlearning_audit.data import _tokens
 from unlearning_audit.evaluation import records as lists
 from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.evaluation.reference import LOGP
+from unlearning_audit.evaluation.shadow import LOGP
 from unlearning_audit.metrics import _contents, records
 from unlearning_audit.store.files import ArtifactError
 

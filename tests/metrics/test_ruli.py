@@ -248,7 +248,7 @@ def test_what_cannot_be_tested_is_refused():
     for targets, shadows, reason in (
         *wrong,
         ({"original": changed(TARGETS.original, (0, 0), np.nan)}, {}, "targets.original holds NaN"),
-        ({}, {"forget": changed(SHADOWS.forget, slice(6, None), False)}, "reference models as forgotten"),
+        ({}, {"forget": changed(SHADOWS.forget, slice(6, None), False)}, "shadow models as forgotten"),
     ):
         with pytest.raises(ValueError, match=reason):
             asked(replace(TARGETS, **targets), replace(SHADOWS, **shadows))

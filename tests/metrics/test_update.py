@@ -40,8 +40,8 @@ def population(rng, easy, before, *, models, trace) -> SimpleNamespace:
     nothing = np.zeros(models, np.int64)
     member = Membership(forget, forget, ~forget, np.arange(models), nothing, nothing, nothing > 0)
     y, after = np.zeros(len(easy), np.int64), logits_of(phi(rng, easy, trace=trace, models=models), y=0)
-    reference, before = SimpleNamespace(signals={}), np.tile(before, (models, 1))
-    score, _ = update.score(after, y, reference, update.Options(), rng, before=before)
+    shadow, before = SimpleNamespace(signals={}), np.tile(before, (models, 1))
+    score, _ = update.score(after, y, shadow, update.Options(), rng, before=before)
     return evaluation_of(score, member)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import unlearning_audit
 from unlearning_audit import audit, stats
 from unlearning_audit.attacks import lira, shadow, svc
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 from unlearning_audit.metrics import competition
 
 #: Rooms of the workflow.
@@ -30,9 +30,9 @@ y = rng.integers(0, 3, 200)
 member = rng.random((16, 200)) < 0.5
 logits = rng.normal(size=(16, 200, 3)).astype(np.float32)
 logits[np.arange(16)[:, None], np.arange(200), y] += 2.0 * member
-reference = Reference(logits[4:], y, member[4:], ~member[4:])
+models = Shadow(logits[4:], y, member[4:], ~member[4:])
 for attack in (lira, shadow, svc):
-    score, _ = attack.score(logits[:4], y, reference, attack.Options(), np.random.default_rng(2))
+    score, _ = attack.score(logits[:4], y, models, attack.Options(), np.random.default_rng(2))
     auc = stats.auc(score=score.ravel(), positive=member[:4].ravel())
     assert auc.low > 0.6, (attack.__name__, auc)
 

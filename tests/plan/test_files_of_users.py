@@ -15,7 +15,7 @@ class Options(Settings):
     {fields}
 
 """
-ATTACK = "def score(logits, y, reference, options, rng):\n    return logits[..., 0] * {factor}, logits[..., 0] > 0\n"
+ATTACK = "def score(logits, y, shadow, options, rng):\n    return logits[..., 0] * {factor}, logits[..., 0] > 0\n"
 METRIC = "def rows(evaluation, options, rng):\n    return []\n"
 METHOD = "def unlearn(stack, forget, retain, options):\n    pass\n"
 READS = """

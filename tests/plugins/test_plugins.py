@@ -150,7 +150,7 @@ def test_a_file_is_run_as_it_is_and_nothing_is_left_beside_it(tmp_path):
     )
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     for kind in ("1", "2"):
-        text = f"{OPTIONS}KIND = {kind}\ndef score(logits, y, reference, options, rng):\n    return logits\n"
+        text = f"{OPTIONS}KIND = {kind}\ndef score(logits, y, shadow, options, rng):\n    return logits\n"
         os.utime(write_file(tmp_path, text), (1e9, 1e9))
         run = subprocess.run([sys.executable, "-c", code, str(ROOT)], cwd=tmp_path, env=env, capture_output=True)
         assert run.stdout.strip().decode() == kind, run.stderr

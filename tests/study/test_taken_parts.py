@@ -83,7 +83,7 @@ def test_what_failed_is_tried_again(computed, tmp_path):
     attack = tmp_path / "odd.py"
     attack.write_text(
         "from unlearning_audit.plugins.settings import Settings\n\n\nclass Options(Settings):\n    pass\n\n\n"
-        "def score(logits, y, reference, options, rng):\n    raise ValueError('odd')\n"
+        "def score(logits, y, shadow, options, rng):\n    raise ValueError('odd')\n"
     )
     attacks = {"odd": {"file": str(attack)}, "confidence": {}}
     study = changed(STUDY, {"scenarios/audit/attacks": attacks})

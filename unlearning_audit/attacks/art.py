@@ -9,7 +9,7 @@ from unittest import mock
 import numpy as np
 from pydantic import PositiveFloat, PositiveInt
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.attacks import Score, Settings, Shadow, signals
 
 LIBRARIES = ("art.attacks.inference.membership_inference",)
 
@@ -37,14 +37,14 @@ class Options(Settings):
     rows: PositiveInt | None = 1000
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the probability of membership that ART infers, in [0, 1]; the decision is whether it exceeds
     one half.
 
-    Raises ValueError if the reference has other classes than the audited models, or no members or no non-members.
+    Raises ValueError if the shadow models have other classes than the audited models, or no members or no non-members.
     """
     statistic = partial(features, kind=options.features)
-    examples = signals.statistics(statistic, reference, classes=logits.shape[-1])
+    examples = signals.statistics(statistic, shadow, classes=logits.shape[-1])
     rows = sampled_rows(examples.member, options, rng)
     with seeded(int(rng.integers(2**31))):
         attack = fitted(examples.value[rows], examples.label[rows], examples.member[rows], logits.shape[-1], options)
@@ -65,7 +65,7 @@ def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
 def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
     """Choose the rows from which ART learns: return their numbers, int64 [rows], members before non-members.
 
-    ``member`` bool [n] says which rows of the reference are members. Members and non-members are drawn at random if
+    ``member`` bool [n] says which rows of the shadow models are members. Members and non-members are drawn at random if
     there are more than ``options`` allow, and keep their order otherwise.
     """
     sides = [np.flatnonzero(member), np.flatnonzero(~member)]

@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.attacks import Score, Settings, Shadow, signals
 
 #: The attack does not learn from shadow models.
 LEARNS = False
 
 
 class Options(Settings):
-    """No options: the rule has no threshold and needs no reference."""
+    """No options: the rule has no threshold and needs no shadow models."""
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score 1.0 where the largest logit is that of the label, else 0.0; the decision is the score as a
     bool."""
     value = signals.per_model(correct, logits, y)

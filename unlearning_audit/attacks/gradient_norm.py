@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from unlearning_audit import stats
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals, thresholds
+from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = "squared_norms"
 
@@ -16,19 +16,19 @@ SMALLEST = np.finfo(np.float64).tiny
 
 
 def score(
-    logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, squared_norms: np.ndarray
+    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, squared_norms: np.ndarray
 ) -> Score:
-    """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members of the reference have the larger norms
+    """Return as the score −log ‖∂ log p_y/∂θ‖, or its negative where members of the shadow models have the larger norms
     (unlearning by gradient ascent leaves them there). The decision is whether it reaches the threshold of the class,
-    learned on the reference.
+    learned on the shadow models.
 
-    ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the reference
-    has other classes than these, or if logits and labels do not fit each other.
+    ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the shadow
+    models have other classes than these, or if logits and labels do not fit each other.
     """
-    examples = signals.known_values(small(reference.squared_norms), reference, classes=logits.shape[-1])
+    examples = signals.known_values(small(shadow.squared_norms), shadow, classes=logits.shape[-1])
     value = small(squared_norms)
     if stats.auc(score=examples.value, positive=examples.member).value < 0.5:
-        examples, value = signals.FlatReference(-examples.value, examples.label, examples.member), -value
+        examples, value = signals.KnownRows(-examples.value, examples.label, examples.member), -value
     return value, thresholds.decide(value, examples, logits, y)
 
 

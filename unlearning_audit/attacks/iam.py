@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals, thresholds
+from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = ("before", "reference_logp")
 
@@ -22,24 +22,24 @@ STEPS = 100
 def score(
     logits: np.ndarray,
     y: np.ndarray,
-    reference: Reference,
+    shadow: Shadow,
     options: Options,
     rng: np.random.Generator,
     before: np.ndarray,
     reference_logp: np.ndarray,
 ) -> Score:
     """Return 1 − `share_kept` as the score: the higher it is, the more a model lost of what it knew of the sample. The
-    decision is whether it reaches the threshold of the class, learned on the reference.
+    decision is whether it reaches the threshold of the class, learned on the shadow models.
 
     ``before`` and ``reference_logp`` float64 [models, samples]: signals of the audited models. Raises ValueError for
-    samples that all shadow models saw, and if the reference has other classes than the audited models.
+    samples that all shadow models saw, and if the shadow models have other classes than the audited models.
     """
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")
     value = 1 - share_kept(signals.per_model(signals.phi, logits, y), before, reference_logp)
-    after = signals.per_model(signals.phi, reference.logits, reference.y)
-    learned = 1 - share_kept(after, reference.before, reference.reference_logp)
-    examples = signals.known_values(learned, reference, classes=logits.shape[-1])
+    after = signals.per_model(signals.phi, shadow.logits, shadow.y)
+    learned = 1 - share_kept(after, shadow.before, shadow.reference_logp)
+    examples = signals.known_values(learned, shadow, classes=logits.shape[-1])
     return value, thresholds.decide(value, examples, logits, y)
 
 

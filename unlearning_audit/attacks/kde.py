@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveFloat
 
-from unlearning_audit.attacks import Reference, Score, Settings, density, signals
+from unlearning_audit.attacks import Score, Settings, Shadow, density, signals
 
 
 class Options(Settings):
@@ -16,19 +16,19 @@ class Options(Settings):
     clip: Annotated[float, Field(gt=0, lt=0.5)] | None = None
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score log f(phi | member) − log f(phi | non-member) with kernel densities f; the decision is
     whether it exceeds 0.
 
-    Far from all values of the reference, the side with the larger bandwidth has the larger density: a known limit of
-    kernel density estimates.
+    Far from all values of the shadow models, the side with the larger bandwidth has the larger density: a known limit
+    of kernel density estimates.
     """
     bound = np.inf if options.clip is None else np.log1p(-options.clip) - np.log(options.clip)
 
     def phi(z: np.ndarray, label: np.ndarray) -> np.ndarray:
         return np.asarray(np.clip(signals.phi(z, label), -bound, bound))
 
-    rows = signals.statistics(phi, reference, classes=logits.shape[-1])
+    rows = signals.statistics(phi, shadow, classes=logits.shape[-1])
     at = signals.per_model(phi, logits, y)
     value = np.zeros_like(at)
     for side, sign in ((rows.member, 1.0), (~rows.member, -1.0)):

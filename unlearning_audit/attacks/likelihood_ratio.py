@@ -3,10 +3,10 @@
 import numpy as np
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, density, signals
+from unlearning_audit.attacks import Score, Shadow, density, signals
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score log N(phi; member) − log N(phi; non-member) for the class of the label; the decision is
     whether it exceeds 0.
 
@@ -14,7 +14,7 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
     than two members or non-members have the median of all classes.
     """
     classes = logits.shape[-1]
-    rows = signals.statistics(signals.phi, reference, classes=classes)
+    rows = signals.statistics(signals.phi, shadow, classes=classes)
     sides = (rows.member, ~rows.member)
     separate = np.min([np.bincount(rows.label[side], minlength=classes) for side in sides], axis=0) >= 2
     label = signals.labels(logits, y)

@@ -1,8 +1,8 @@
 """The likelihood-ratio attack with Gaussians of phi for every sample (Carlini et al. 2022).
 
-The reference holds the same samples as the audited logits: column j of both is the same sample. ``reference.member[m,
-j]`` says whether reference model m is "in" for it: trained on it, or trained on it and made to forget it.
-``nonmember[m, j]`` says whether the model is "out". An audited model is never in its own reference.
+Column j of the shadow models' logits is the same sample as column j of the audited logits. ``shadow.member[m, j]`` says
+whether shadow model m is "in" for it: trained on it, or trained on it and made to forget it. ``nonmember[m, j]`` says
+whether the model is "out". An audited model is never one of its own shadow models.
 """
 
 from statistics import NormalDist
@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.attacks import Reference, Score, Settings, density, per_sample, signals
+from unlearning_audit.attacks import Score, Settings, Shadow, density, per_sample, signals
 
 NEEDS = "same_samples"
 
@@ -20,7 +20,7 @@ class Options(Settings):
     """``mode``: ``online`` compares in with out; ``offline`` tests against out alone, one-sided as in the paper, and
     ``offline_density`` takes how unlikely phi is under out, on either side, as TensorFlow Privacy and LeakPro do;
     ``spread`` of the Gaussians: of each sample, pooled ``within`` samples, or ``global`` over all values
-    of a side (the published "fixed variance"), always in from in and out from out; ``minimum``: reference models that
+    of a side (the published "fixed variance"), always in from in and out from out; ``minimum``: shadow models that
     a sample needs on a side; ``false_positive_rate``: the level of the offline decision.
     """
 
@@ -30,22 +30,22 @@ class Options(Settings):
     false_positive_rate: float = Field(default=0.05, gt=0, lt=1)
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the log-likelihood ratio (online), the z-value against out (offline) or minus the log-density
     under out (offline_density), float64 [models, samples].
 
     The decision online is whether the ratio exceeds 0. Offline it is a test at ``false_positive_rate``: one-sided of
-    the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` reference models
-    on a needed side, and for an audited model that is also a reference model.
+    the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` shadow models
+    on a needed side, and for an audited model that is also a shadow model.
     """
-    signals.same_samples(logits, y, reference)
+    signals.same_samples(logits, y, shadow)
     phi = signals.per_model(signals.phi, logits, y)
-    pool = signals.per_model(signals.phi, reference.logits, reference.y)
-    per_sample.require(reference.nonmember, minimum=options.minimum, side="non-member")
-    centre, spread = _gaussian(pool, reference.nonmember, options)
+    pool = signals.per_model(signals.phi, shadow.logits, shadow.y)
+    per_sample.require(shadow.nonmember, minimum=options.minimum, side="non-member")
+    centre, spread = _gaussian(pool, shadow.nonmember, options)
     if options.mode == "online":
-        per_sample.require(reference.member, minimum=options.minimum, side="member")
-        inside = density.gaussian(phi, *_gaussian(pool, reference.member, options))
+        per_sample.require(shadow.member, minimum=options.minimum, side="member")
+        inside = density.gaussian(phi, *_gaussian(pool, shadow.member, options))
         value = inside - density.gaussian(phi, centre, spread)
         return value, value > 0
     # The paper's one-sided score is Φ of this z-value (1 minus the p-value), which rounds to 1 beyond 8.
@@ -57,6 +57,6 @@ def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Opti
 
 
 def _gaussian(pool: np.ndarray, mask: np.ndarray, options: Options) -> tuple[np.ndarray, np.ndarray]:
-    """Return centre (median) and spread of each sample's φ over the reference models in ``mask``, float64 [samples]
-    each. ``pool`` float64 and ``mask`` bool [reference models, samples]."""
+    """Return centre (median) and spread of each sample's φ over the shadow models in ``mask``, float64 [samples]
+    each. ``pool`` float64 and ``mask`` bool [shadow models, samples]."""
     return per_sample.median(pool, mask), per_sample.spread(pool, mask, kind=options.spread)

@@ -3,19 +3,19 @@
 import numpy as np
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals
+from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import logistic
-from unlearning_audit.evaluation.reference import LOGP
+from unlearning_audit.evaluation.shadow import LOGP
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on the cross-entropy of
-    the shadow models' samples (``reference``); the decision is whether it exceeds 0.
+    the shadow models' samples (``shadow``); the decision is whether it exceeds 0.
 
     The starting kit of the NeurIPS 2023 unlearning challenge fits the same classifier within one model, on some of its
     forget and test samples.
     """
-    return logistic.score(lambda z, label: cross_entropy(z, label)[:, None], logits, y, reference)
+    return logistic.score(lambda z, label: cross_entropy(z, label)[:, None], logits, y, shadow)
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.random import Generator
 from pydantic import Field
 
-from unlearning_audit.attacks import Reference, Score, Settings
+from unlearning_audit.attacks import Score, Settings, Shadow
 from unlearning_audit.evaluation import tokens as of_tokens
-from unlearning_audit.evaluation.reference import LOGP, MEAN, SPREAD
+from unlearning_audit.evaluation.shadow import LOGP, MEAN, SPREAD
 
 NEEDS = "tokens"
 SHARE = 0.2
@@ -22,18 +22,18 @@ class Options(Settings):
 
 
 def score(
-    logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, tokens: np.ndarray
+    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, tokens: np.ndarray
 ) -> Score:
     """Return as the score the mean of the lowest (log p − μ)/σ of a text's tokens, the share ``options.share`` of its
     scored ones. Here μ and σ are mean and standard deviation of log p over the vocabulary. The decision is whether the
-    score reaches the threshold learned on the reference.
+    score reaches the threshold learned on the shadow models.
 
     ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models: log p, μ, σ and rank.
     """
     value, reference_value = (
-        of_tokens.lowest(standardised(readings), options.share) for readings in (tokens, reference.tokens)
+        of_tokens.lowest(standardised(readings), options.share) for readings in (tokens, shadow.tokens)
     )
-    return of_tokens.thresholded(value, reference_value, logits, y, reference)
+    return of_tokens.thresholded(value, reference_value, logits, y, shadow)
 
 
 def standardised(tokens: np.ndarray) -> np.ndarray:

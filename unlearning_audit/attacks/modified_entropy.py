@@ -3,13 +3,13 @@
 import numpy as np
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals, thresholds
+from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return −Mentr in nats as the score: 0 for a confident correct prediction, without lower bound for a confident
-    wrong one. The decision is whether it reaches the threshold of the class, learned on the reference."""
-    return thresholds.score(lambda z, label: -modified_entropy(z, label), logits, y, reference)
+    wrong one. The decision is whether it reaches the threshold of the class, learned on the shadow models."""
+    return thresholds.score(lambda z, label: -modified_entropy(z, label), logits, y, shadow)
 
 
 def modified_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:

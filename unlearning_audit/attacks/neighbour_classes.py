@@ -7,19 +7,19 @@ label alone does not show whether it can still distinguish them (Ebrahimpour-Bor
 import numpy as np
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals
+from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import logistic
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the log-odds of membership at equal priors, by one logistic regression on `features` for each
     class; the decision is whether it exceeds 0.
 
-    A class without members or without non-members in the reference is judged by a regression on φ alone, fitted to all
-    classes. Raises ValueError if the reference has other classes than the audited models, or no members or no
+    A class of which shadow models have no members or no non-members is judged by a regression on φ alone, fitted to all
+    classes. Raises ValueError if the shadow models have other classes than the audited models, or no members or no
     non-members.
     """
-    rows = signals.statistics(features, reference, classes=logits.shape[-1])
+    rows = signals.statistics(features, shadow, classes=logits.shape[-1])
     of_all = logistic.fit(rows.value[:, :1], rows.member)
     of_class = {}
     for label in np.unique(rows.label):

@@ -7,19 +7,19 @@ import numpy as np
 from numpy.random import Generator
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals
+from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import tokens as of_tokens
 
 NEEDS = "neighbours"
 
 
 def score(
-    logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, neighbours: np.ndarray
+    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, neighbours: np.ndarray
 ) -> Score:
     """Return as the score the mean log p of a text's scored tokens minus the mean of that number over its neighbours.
-    The decision is whether it reaches the threshold learned on the reference."""
-    value, reference_value = above(logits, y, neighbours), above(reference.logits, reference.y, reference.neighbours)
-    return of_tokens.thresholded(value, reference_value, logits, y, reference)
+    The decision is whether it reaches the threshold learned on the shadow models."""
+    value, reference_value = above(logits, y, neighbours), above(shadow.logits, shadow.y, shadow.neighbours)
+    return of_tokens.thresholded(value, reference_value, logits, y, shadow)
 
 
 def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:

@@ -3,11 +3,11 @@
 import numpy as np
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals
+from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import logistic
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on φ; the decision is
     whether it exceeds 0."""
-    return logistic.score(lambda z, label: signals.phi(z, label)[:, None], logits, y, reference)
+    return logistic.score(lambda z, label: signals.phi(z, label)[:, None], logits, y, shadow)

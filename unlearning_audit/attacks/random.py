@@ -3,13 +3,13 @@
 import numpy as np
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score
+from unlearning_audit.attacks import Score, Shadow
 
 #: The attack does not learn from shadow models.
 LEARNS = False
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return random scores, uniform on [0, 1), and as decisions whether they reach ½."""
     value = rng.random(logits.shape[:2])
     return value, value >= 0.5

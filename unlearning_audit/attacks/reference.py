@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals
+from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import tokens as of_tokens
 
 NEEDS = "reference_logp"
@@ -17,26 +17,25 @@ NEEDS = "reference_logp"
 def score(
     logits: np.ndarray,
     y: np.ndarray,
-    reference: Reference,
+    shadow: Shadow,
     options: Options,
     rng: Generator,
     reference_logp: np.ndarray,
 ) -> Score:
     """Return as the score log p of the label minus its mean over the adversary's models that never saw the sample. The
-    decision is whether it reaches the threshold learned on the reference.
+    decision is whether it reaches the threshold learned on the shadow models.
 
     ``reference_logp`` float64 [models, samples] is the signal that holds this mean for the audited models. For a
     language model, log p is the mean over scored tokens. Raises ValueError if no sample was left unseen by two shadow
     models, because each needs another one to compare with.
     """
-    if reference.member.any() and not reference.nonmember.any():
+    if shadow.member.any() and not shadow.nonmember.any():
         raise ValueError(
-            "reference.nonmember is empty: what one shadow model never saw, all others did; "
-            "set shadow_models_per_split: 2"
+            "shadow.nonmember is empty: what one shadow model never saw, all others did; set shadow_models_per_split: 2"
         )
     value = calibrated(logits, y, reference_logp)
-    reference_value = calibrated(reference.logits, reference.y, reference.reference_logp)
-    return of_tokens.thresholded(value, reference_value, logits, y, reference)
+    reference_value = calibrated(shadow.logits, shadow.y, shadow.reference_logp)
+    return of_tokens.thresholded(value, reference_value, logits, y, shadow)
 
 
 def calibrated(logits: np.ndarray, y: np.ndarray, reference_logp: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """RMIA: the share of other samples z that x dominates in p(x|model)/p(x) (Zarifzadeh et al. 2024).
 
-The reference holds the same samples as the audited logits: column j of both is the same sample, and
-``reference.member[m, j]`` says whether reference model m was trained on it, ``nonmember[m, j]`` whether it
-was not. An audited model is never in its own reference.
+Column j of the shadow models' logits is the same sample as column j of the audited logits. ``shadow.member[m, j]`` says
+whether shadow model m was trained on it, ``nonmember[m, j]`` whether it was not. An audited model is never one of its
+own shadow models.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from unlearning_audit import stats
-from unlearning_audit.attacks import Reference, Score, Settings, per_sample, signals
+from unlearning_audit.attacks import Score, Settings, Shadow, per_sample, signals
 
 NEEDS = "same_samples"
 
@@ -20,9 +20,9 @@ NEEDS = "same_samples"
 class Options(Settings):
     """``mode``: p(x) from in and out models (``online``), or from out models and ``a`` alone (``offline``);
     ``gamma``: by which factor x must dominate z; ``z``: ``others``, every other sample, or ``population``, the
-    samples that no reference model was trained on; ``minimum``: reference models that a sample needs on a
+    samples that no shadow model was trained on; ``minimum``: shadow models that a sample needs on a
     side; ``beta``: the share of dominated z from which on the decision is "member", or ``learned`` on the
-    reference, each of its models scored by the others (which takes one more of them on either side).
+    shadow models, each of them scored by the others (which takes one more of them on either side).
     """
 
     mode: Literal["online", "offline"] = "online"
@@ -33,18 +33,18 @@ class Options(Settings):
     beta: Literal["learned"] | Annotated[float, Field(ge=0, le=1)] = "learned"
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the share of other samples z that the sample x dominates, float64 [models, samples] in [0,
     1]; the decision is whether it reaches ``beta``. x dominates z if p(x|model)/p(x) is at least ``gamma`` times
     p(z|model)/p(z).
 
-    Raises ValueError for samples with fewer than ``minimum`` reference models on a needed side, for ``z: population``
-    without such samples, and for an audited model that is also a reference model.
+    Raises ValueError for samples with fewer than ``minimum`` shadow models on a needed side, for ``z: population``
+    without such samples, and for an audited model that is also a shadow model.
     """
-    signals.same_samples(logits, y, reference)
+    signals.same_samples(logits, y, shadow)
     log_p = signals.per_model(signals.label_logp, logits, y)
-    pool = signals.per_model(signals.label_logp, reference.logits, reference.y)
-    member, nonmember = reference.member, reference.nonmember
+    pool = signals.per_model(signals.label_logp, shadow.logits, shadow.y)
+    member, nonmember = shadow.member, shadow.nonmember
     z = np.logical_or(nonmember.all(axis=0), options.z == "others")
     value = dominated(log_p - np.log(prior(np.exp(pool), member, nonmember, options)), z, gamma=options.gamma)
     if options.beta != "learned":
@@ -61,7 +61,7 @@ def prior(
     [models, samples], where row m leaves out model m, so that it is not compared with itself.
 
     Online it is ½ (mean in + mean out), offline the paper's ½ (1 + ``a``) mean out + ½ (1 − ``a``). With ``z:
-    population``, samples that no reference model was trained on have the mean over out models online too. ``p``
+    population``, samples that no shadow model was trained on have the mean over out models online too. ``p``
     float64, ``member`` and ``nonmember`` bool [models, samples]. Raises ValueError for samples with fewer than
     ``minimum`` models on a needed side.
     """
@@ -78,7 +78,7 @@ def prior(
 
 
 def learned(counts: Iterable[np.ndarray], z: np.ndarray, member: np.ndarray, nonmember: np.ndarray) -> float:
-    """Return the threshold of scores that best separates members from non-members of all reference models together
+    """Return the threshold of scores that best separates members from non-members of all shadow models together
     (`stats.best_threshold`).
 
     ``counts`` yields int [samples] for one model after the other: how many samples of ``z`` bool [samples] each sample

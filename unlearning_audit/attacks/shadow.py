@@ -3,20 +3,20 @@
 import numpy as np
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals
+from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import logistic
 
 BOUND = 20.0
 """Log-probabilities below −20 and |phi| above 20 say the same thing: certain; unclipped they would be leverage."""
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on `features`; the
     decision is whether it exceeds 0.
 
     Members and non-members weigh the same in the fit.
     """
-    return logistic.score(features, logits, y, reference)
+    return logistic.score(features, logits, y, shadow)
 
 
 def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:

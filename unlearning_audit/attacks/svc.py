@@ -4,7 +4,7 @@ import numpy as np
 from numpy.polynomial import Chebyshev
 from pydantic import PositiveFloat, PositiveInt
 
-from unlearning_audit.attacks import Reference, Score, Settings, signals
+from unlearning_audit.attacks import Score, Settings, Shadow, signals
 
 
 class Options(Settings):
@@ -17,16 +17,16 @@ class Options(Settings):
     rows: PositiveInt = 1000
 
 
-def score(logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: np.random.Generator) -> Score:
+def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the signed distance to the boundary, positive for members; the decision is whether it exceeds
     0.
 
-    The published code fits on retain and test samples of the audited model itself. This adversary has only the
-    reference, and takes equally many members and non-members from it.
+    The published code fits on retain and test samples of the audited model itself. This adversary has only
+    shadow models, and takes equally many members and non-members from them.
     """
     from sklearn.svm import SVC
 
-    examples = signals.statistics(confidence, reference, classes=logits.shape[-1])
+    examples = signals.statistics(confidence, shadow, classes=logits.shape[-1])
     sides = [examples.value[examples.member], examples.value[~examples.member]]
     n = min(options.rows, *map(len, sides))
     values = np.concatenate([rng.permutation(side)[:n] for side in sides])

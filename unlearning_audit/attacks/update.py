@@ -8,24 +8,24 @@ import numpy as np
 from numpy.random import Generator
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score, signals, thresholds
+from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 NEEDS = "before"
 
 
 def score(
-    logits: np.ndarray, y: np.ndarray, reference: Reference, options: Options, rng: Generator, before: np.ndarray
+    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, before: np.ndarray
 ) -> Score:
     """Return as the score φ before − φ after unlearning: by how much the confidence in the label fell. What makes a
     sample hard for every model cancels.
 
-    The decision is whether it reaches the threshold of the class, learned on the reference; without shadow
+    The decision is whether it reaches the threshold of the class, learned on the shadow models; without shadow
     models, whether it exceeds 0. ``before`` float64 [models, samples] is the signal φ of the audited models
     before unlearning.
     """
     value = before - signals.per_model(signals.phi, logits, y)
-    if "before" not in reference.signals:
+    if "before" not in shadow.signals:
         return value, value > 0
-    fall = reference.before - signals.per_model(signals.phi, reference.logits, reference.y)
-    examples = signals.known_values(fall, reference, classes=logits.shape[-1])
+    fall = shadow.before - signals.per_model(signals.phi, shadow.logits, shadow.y)
+    examples = signals.known_values(fall, shadow, classes=logits.shape[-1])
     return value, thresholds.decide(value, examples, logits, y)

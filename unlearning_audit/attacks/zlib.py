@@ -3,9 +3,9 @@
 import numpy as np
 
 from unlearning_audit.attacks import NoOptions as Options
-from unlearning_audit.attacks import Reference, Score
+from unlearning_audit.attacks import Score, Shadow
 from unlearning_audit.evaluation import tokens as of_tokens
-from unlearning_audit.evaluation.reference import LOGP
+from unlearning_audit.evaluation.shadow import LOGP
 
 NEEDS = ("tokens", "compressed")
 
@@ -13,16 +13,16 @@ NEEDS = ("tokens", "compressed")
 def score(
     logits: np.ndarray,
     y: np.ndarray,
-    reference: Reference,
+    shadow: Shadow,
     options: Options,
     rng: np.random.Generator,
     tokens: np.ndarray,
     compressed: np.ndarray,
 ) -> Score:
     """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after
-    zlib. The decision is whether it reaches the threshold learned on the reference."""
-    value, reference_value = ratio(tokens, compressed), ratio(reference.tokens, reference.compressed)
-    return of_tokens.thresholded(value, reference_value, logits, y, reference)
+    zlib. The decision is whether it reaches the threshold learned on the shadow models."""
+    value, reference_value = ratio(tokens, compressed), ratio(shadow.tokens, shadow.compressed)
+    return of_tokens.thresholded(value, reference_value, logits, y, shadow)
 
 
 def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> np.ndarray:

@@ -12,8 +12,8 @@ from unlearning_audit.evaluation.arrays import ArtifactError
 from unlearning_audit.evaluation.cohort import DECLARE, Cohort, Group, Targets
 from unlearning_audit.evaluation.effects import Effect
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.evaluation.reference import BOTH, Reference, mask_of
 from unlearning_audit.evaluation.selection import Selection
+from unlearning_audit.evaluation.shadow import BOTH, Shadow, mask_of
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.guard import PluginError, in_library
 from unlearning_audit.stats import crossed
@@ -331,12 +331,12 @@ class Evaluation(Cohort):
             places.append(same[number % len(same)])
         return phi[places]
 
-    def references(self, signals: tuple[str, ...]) -> Iterator[tuple[str, Reference | str]]:
+    def shadows(self, signals: tuple[str, ...]) -> Iterator[tuple[str, Shadow | str]]:
         """Yield (form, shadow models) for each form in which an attack that reads ``signals`` is evaluated.
 
         A sentence replaces the shadow models if the attack cannot be evaluated in this form. The form says which shadow
         models the attack learns from: "trained" are those before unlearning, and "unlearned" those after it. "both" is
-        the only form of attacks that also read logits before unlearning. Without imported shadow models the reference
+        the only form of attacks that also read logits before unlearning. Without imported shadow models `Shadow`
         is empty, because some attacks do not need any.
         """
         beyond = [name.replace("_", " ") for name in signals if name != "before"] if self.imported else []
@@ -345,9 +345,9 @@ class Evaluation(Cohort):
             if beyond:
                 yield form, f"it needs {' and '.join(beyond)}, which is not read of models from elsewhere"
             else:
-                yield form, before if isinstance(before, str) and before else self._reference(form, signals)
+                yield form, before if isinstance(before, str) and before else self._shadow(form, signals)
 
-    def _reference(self, form: str, signals: tuple[str, ...]) -> Reference:
+    def _shadow(self, form: str, signals: tuple[str, ...]) -> Shadow:
         """Return the shadow models from which an attack learns in one ``form``; ``signals``: what it reads besides
         logits.
 
@@ -355,14 +355,14 @@ class Evaluation(Cohort):
         trained on. In "unlearned" and "both" they are the shadow models after unlearning, and members are the samples
         that they forgot. Non-members are held out. The columns are the samples that are a member or a non-member of
         some shadow model. If imported shadow models have every scored sample as a member and, others of them, as a
-        non-member, the columns are the scored samples, so that attacks can fit one model per sample. The reference is
+        non-member, the columns are the scored samples, so that attacks can fit one model per sample. `Shadow` is
         empty if there are no shadow models, or for "both" if imported ones before and after unlearning do not match.
         """
         name, mask = KNOWLEDGE[form]
         group, trained = self.group(name), self.group("shadow_original")
         if group is None or (self.imported and form == BOTH and unlike("shadow_original", trained, "shadow", group)):
             nobody = np.zeros((0, 0, self.unlearned.shape[2]), np.float32)
-            return Reference(nobody, np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
+            return Shadow(nobody, np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
         member, nonmember = getattr(group.membership, mask), group.membership.heldout
         columns = np.flatnonzero((member | nonmember).any(0))
         both = member.any(0) & nonmember.any(0)
@@ -374,7 +374,7 @@ class Evaluation(Cohort):
             for name in signals
         }  # fmt: skip
         usable = mask_of(signal)
-        return Reference(
+        return Shadow(
             group.logits(columns), group.labels[..., columns], member[:, columns] & usable,
             nonmember[:, columns] & usable, columns, signal,
         )  # fmt: skip
@@ -458,13 +458,13 @@ class Evaluation(Cohort):
 FAIR = ("swapped", "random")
 
 
-def unlike(name: str, group: Group | None, reference: str, of: Group | None) -> str:
-    """Return why the models ``name`` do not match those of ``reference``, model by model and sample by sample; "" if
+def unlike(name: str, group: Group | None, other: str, of: Group | None) -> str:
+    """Return why the models ``name`` do not match those of ``other``, model by model and sample by sample; "" if
     they do."""
     if group is None or of is None:
         return f"there is no {name}/ with logits"
     if not group.same_samples(of):
-        return f"{name}/ holds other samples than {reference}/"
+        return f"{name}/ holds other samples than {other}/"
     if mask := group.differs(of):
-        return f"the models of {name}/ are not those of {reference}/ in the same order: their {mask} differs"
+        return f"the models of {name}/ are not those of {other}/ in the same order: their {mask} differs"
     return ""

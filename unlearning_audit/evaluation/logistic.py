@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unlearning_audit.evaluation import signals
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 
 #: A standard deviation is due to rounding if it is at most this share of 1 plus the largest value.
 ROUNDING = 1e-12
@@ -24,15 +24,15 @@ class Logistic:
 
 
 def score(
-    features: signals.Statistic, logits: np.ndarray, y: np.ndarray, reference: Reference
+    features: signals.Statistic, logits: np.ndarray, y: np.ndarray, shadow: Shadow
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return score and decision of an attack that learns membership from ``features(logits [n, classes], y [n])``,
     float64 [n, features].
 
     The score is the log-odds of membership at equal priors, float64 [models, samples]; the decision is whether it
-    exceeds 0. Raises ValueError if logits, labels or the reference have a wrong shape or values.
+    exceeds 0. Raises ValueError if logits, labels or the shadow models have a wrong shape or values.
     """
-    rows = signals.statistics(features, reference, classes=logits.shape[-1])
+    rows = signals.statistics(features, shadow, classes=logits.shape[-1])
     model = fit(rows.value, rows.member)
     value = signals.per_model(lambda z, label: model.log_odds(features(z, label)), logits, y)
     return value, value > 0

@@ -10,10 +10,10 @@ def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = Fals
     """
     count = mask.sum(axis=0) - (mask.any(axis=0) if leave_out else 0)
     if (count < minimum).any():
-        worst, models = int(count.argmin()), f"{'other ' if leave_out else ''}reference models as {side}"
+        worst, models = int(count.argmin()), f"{'other ' if leave_out else ''}shadow models as {side}"
         raise ValueError(
             f"sample {worst} has {count[worst]} {models}, {(count < minimum).sum()} samples have "
-            f"fewer than {minimum}: train more shadow models or score only samples that the reference covers"
+            f"fewer than {minimum}: train more shadow models or score only samples that the shadow models cover"
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.reference import Reference, Score, mask_of, needs
+from unlearning_audit.evaluation.shadow import Score, Shadow, mask_of, needs
 from unlearning_audit.plugins.guard import PluginError, guard, readable, type_of
 from unlearning_audit.plugins.isolation import isolated
 from unlearning_audit.plugins.registry import Module, load, source_file
@@ -19,8 +19,8 @@ from unlearning_audit.store.files import NoAnswerError
 
 #: Why an attack that fits a model per sample cannot be evaluated.
 OTHER_SAMPLES = (
-    "the reference covers other samples than the audited models are asked about: this attack needs the same samples in "
-    "both, each with shadow models that saw, or forgot, it and others that never did"
+    "the shadow models cover other samples than the audited models are asked about: this attack needs the same samples "
+    "in both, each with shadow models that saw, or forgot, it and others that never did"
 )
 
 #: A name in the library and options, or the limits of a process.
@@ -126,14 +126,14 @@ def scored(
     """
     declared = getattr(module, "NEEDS", None) or ()
     by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
-    for form, reference in evaluation.references(needs(declared)):
-        if not isinstance(reference, str) and by_sample and reference.index is not None:
-            reference = reference if np.array_equal(reference.index, evaluation.queried) else OTHER_SAMPLES
-        if isinstance(reference, str):
-            evaluation.missing[f"{name}/{form}"] = reference
+    for form, shadow in evaluation.shadows(needs(declared)):
+        if not isinstance(shadow, str) and by_sample and shadow.index is not None:
+            shadow = shadow if np.array_equal(shadow.index, evaluation.queried) else OTHER_SAMPLES
+        if isinstance(shadow, str):
+            evaluation.missing[f"{name}/{form}"] = shadow
             continue
         try:
-            yield columns(evaluation, name, form, module, settings, reference, seed)
+            yield columns(evaluation, name, form, module, settings, shadow, seed)
         except PluginError as error:
             why = evaluation.lacking(form, error, module.__file__)
             if not why:
@@ -171,14 +171,14 @@ def alone(
             )
             known = {reading: value[:, learned] for reading, value in signal.items()}
             usable = mask_of(known)
-            reference = Reference(
+            shadow = Shadow(
                 logits[:, learned], y[:, learned], member[number, learned][None] & usable, test[learned][None] & usable,
                 signals=known,
             )  # fmt: skip
             rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
             rng = generator(seed, "attack", name, form, number)
             asked = {reading: value[:, rows] for reading, value in signal.items()}
-            value, decision = call(module, (logits[:, rows], y[:, rows]), reference, settings, rng, **asked)
+            value, decision = call(module, (logits[:, rows], y[:, rows]), shadow, settings, rng, **asked)
             at, read = (np.full(len(rows), number), rows), {reading: values[0] for reading, values in asked.items()}
             tables.append(_columns(name, form, membership, *at, value[0], decision[0], **read))
         yield {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
@@ -195,15 +195,15 @@ def readings(
 
 
 def columns(
-    evaluation: Evaluation, name: str, form: str, module: Module, settings: Entry, reference: Reference, seed: int
+    evaluation: Evaluation, name: str, form: str, module: Module, settings: Entry, shadow: Shadow, seed: int
 ) -> dict[str, np.ndarray]:
-    """Score every target model by one attack that learned from ``reference``; return columns attack, form, model,
+    """Score every target model by one attack that learned from ``shadow``; return columns attack, form, model,
     index, role, score and decision. Raises PluginError if the attack fails or returns values that are not finite."""
     membership, rows = evaluation.membership[evaluation.target], evaluation.queried
     logits = evaluation.answers(evaluation.unlearned_files).of(evaluation.target, rows)
     y, rng = evaluation.labels_of(evaluation.target)[..., rows], generator(seed, "attack", name, form)
     signal = readings(evaluation, module, evaluation.unlearned_files, evaluation.target, rows)
-    value, decision = call(module, (logits, y), reference, settings, rng, **signal)
+    value, decision = call(module, (logits, y), shadow, settings, rng, **signal)
     model, column = np.nonzero(membership.queries[:, rows])
     read = {reading: values[model, column] for reading, values in signal.items()}
     found = value[model, column], decision[model, column]
@@ -211,7 +211,7 @@ def columns(
 
 
 def call(
-    module: Module, asked: tuple[np.ndarray, np.ndarray], reference: Reference, settings: Entry,
+    module: Module, asked: tuple[np.ndarray, np.ndarray], shadow: Shadow, settings: Entry,
     rng: np.random.Generator, **signal: np.ndarray,
 ) -> Score:  # fmt: skip
     """Call the ``score`` of an attack's ``module``; return its score, a number, and its decision, bool, each [models,
@@ -223,7 +223,7 @@ def call(
     shape, file = asked[0].shape[:2], readable(module.__file__)
     demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
     with guard(module.__file__):
-        returned = module.score(*asked, reference, module.Options(**settings["options"]), rng, **signal)
+        returned = module.score(*asked, shadow, module.Options(**settings["options"]), rng, **signal)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise PluginError(f"{file}: score {demand}, it returned {type_of(returned)}")
         for name, array, kinds in zip(("score", "decision"), returned, ("fiu", "b"), strict=True):

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 
 Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class FlatReference:
-    """The rows of a reference whose membership is known, as one flat list: ``value`` float64 [rows, ...], ``label``
+class KnownRows:
+    """The rows of shadow models whose membership is known, as one flat list: ``value`` float64 [rows, ...], ``label``
     int64 [rows], ``member`` bool [rows]."""
 
     value: np.ndarray
@@ -88,61 +88,61 @@ def per_model(statistic: Statistic, logits: np.ndarray, y: np.ndarray) -> np.nda
     return values
 
 
-def statistics(statistic: Statistic, reference: Reference, *, classes: int) -> FlatReference:
-    """Compute the statistic of every row of a `Reference` that is a member or a non-member.
+def statistics(statistic: Statistic, shadow: Shadow, *, classes: int) -> KnownRows:
+    """Compute the statistic of every row of a `Shadow` that is a member or a non-member.
 
-    Raises ValueError if the reference has another number of ``classes`` than the audited models, or no members or no
-    non-members.
+    Raises ValueError if the shadow models have another number of ``classes`` than the audited models, or no members or
+    no non-members.
     """
-    y, rows = _labels_and_rows(reference, classes)
-    value = [statistic(reference.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
-    return FlatReference(value=np.concatenate(value), label=y[rows], member=reference.member[rows])
+    y, rows = _labels_and_rows(shadow, classes)
+    value = [statistic(shadow.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
+    return KnownRows(value=np.concatenate(value), label=y[rows], member=shadow.member[rows])
 
 
-def known_values(values: np.ndarray, reference: Reference, *, classes: int) -> FlatReference:
-    """Select the rows of known membership from ``values`` float64 [models, samples], a statistic of the reference that
-    is already computed.
+def known_values(values: np.ndarray, shadow: Shadow, *, classes: int) -> KnownRows:
+    """Select the rows of known membership from ``values`` float64 [models, samples], a statistic of the shadow models
+    that is already computed.
 
     Raises ValueError as `statistics`.
     """
-    y, rows = _labels_and_rows(reference, classes)
-    return FlatReference(value=values[rows], label=y[rows], member=reference.member[rows])
+    y, rows = _labels_and_rows(shadow, classes)
+    return KnownRows(value=values[rows], label=y[rows], member=shadow.member[rows])
 
 
-def _labels_and_rows(reference: Reference, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Check a reference; return its labels int64 and its rows of known membership bool, both [models, samples]."""
-    y = labels(reference.logits, reference.y)
-    if reference.logits.shape[-1] != classes:
-        raise ValueError(f"the reference has {reference.logits.shape[-1]} classes, the audited models {classes}")
+def _labels_and_rows(shadow: Shadow, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Check shadow models; return their labels int64 and rows of known membership bool, both [models, samples]."""
+    y = labels(shadow.logits, shadow.y)
+    if shadow.logits.shape[-1] != classes:
+        raise ValueError(f"the shadow models have {shadow.logits.shape[-1]} classes, the audited models {classes}")
     for name in ("member", "nonmember"):
-        if not getattr(reference, name).any():
-            raise ValueError(f"reference.{name} is empty: no attack can be fitted without such rows")
-    return y, reference.member | reference.nonmember
+        if not getattr(shadow, name).any():
+            raise ValueError(f"shadow.{name} is empty: no attack can be fitted without such rows")
+    return y, shadow.member | shadow.nonmember
 
 
-def same_samples(logits: np.ndarray, y: np.ndarray, reference: Reference) -> None:
-    """Check that the columns of a reference are the samples of ``logits``, for attacks that fit a model per sample.
+def same_samples(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> None:
+    """Check that the columns of shadow models are the samples of ``logits``, for attacks that fit a model per sample.
 
     Raises ValueError if the numbers of samples or classes differ, or if more than one label in ten differs (then they
-    are other samples). Also raises it if an audited model is in the reference, because it would be compared with
+    are other samples). Also raises it if an audited model is one of the shadow models, since it would be compared with
     itself.
     """
-    if logits.shape[1:] != reference.logits.shape[1:]:
+    if logits.shape[1:] != shadow.logits.shape[1:]:
         raise ValueError(
-            f"the reference holds {list(reference.logits.shape[1:])} samples and classes, the audited models "
+            f"the shadow models hold {list(shadow.logits.shape[1:])} samples and classes, the audited models "
             f"{list(logits.shape[1:])}: this attack needs the same samples in both"
         )
-    own_labels, their_labels = labels(logits, y), labels(reference.logits, reference.y)
+    own_labels, their_labels = labels(logits, y), labels(shadow.logits, shadow.y)
     shared = sum((own_labels == row).any(axis=0) for row in their_labels) > 0  # equal labels in any two models
     if shared.mean() < 0.9:
         raise ValueError(
-            f"{(~shared).sum()} of {len(shared)} samples have other labels in the reference than in the audited "
+            f"{(~shared).sum()} of {len(shared)} samples have other labels in the shadow models than in the audited "
             "models: this attack needs the same samples in both, column by column"
         )
     for m, of_model in enumerate(logits):
-        twins = np.flatnonzero((reference.logits[:, 0] == of_model[0]).all(axis=-1))
-        if any(np.array_equal(of_model, reference.logits[r]) for r in twins) and np.ptp(of_model) > 0:
-            raise ValueError(f"audited model {m} is also a reference model: leave it out of its own reference")
+        twins = np.flatnonzero((shadow.logits[:, 0] == of_model[0]).all(axis=-1))
+        if any(np.array_equal(of_model, shadow.logits[r]) for r in twins) and np.ptp(of_model) > 0:
+            raise ValueError(f"audited model {m} is also a shadow model: leave it out of its own shadow models")
 
 
 def _split(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,10 +1,10 @@
-"""Attacks that compare a statistic with a threshold per class learned on the reference (Song & Mittal 2021)."""
+"""Attacks that compare a statistic with a threshold per class learned on the shadow models (Song & Mittal 2021)."""
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.evaluation import signals
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 
 
 def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, per_class: bool) -> np.ndarray:
@@ -24,21 +24,21 @@ def fit(*, value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
 
 
 def score(
-    statistic: signals.Statistic, logits: np.ndarray, y: np.ndarray, reference: Reference
+    statistic: signals.Statistic, logits: np.ndarray, y: np.ndarray, shadow: Shadow
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return score and decision of an attack that thresholds ``statistic(logits [n, classes], y [n])``.
 
     The score is the statistic itself, float64 [models, samples], comparable across samples and classes. The decision,
-    bool of the same shape, applies the thresholds that `fit` learns on the reference. Raises ValueError if logits,
-    labels or the reference have a wrong shape or values.
+    bool of the same shape, applies the thresholds that `fit` learns on the shadow models. Raises ValueError if logits,
+    labels or the shadow models have a wrong shape or values.
     """
-    rows = signals.statistics(statistic, reference, classes=logits.shape[-1])
+    rows = signals.statistics(statistic, shadow, classes=logits.shape[-1])
     value = signals.per_model(statistic, logits, y)
     return value, decide(value, rows, logits, y)
 
 
 def decide(
-    value: np.ndarray, rows: signals.FlatReference, logits: np.ndarray, y: np.ndarray, *, per_class: bool = True
+    value: np.ndarray, rows: signals.KnownRows, logits: np.ndarray, y: np.ndarray, *, per_class: bool = True
 ) -> np.ndarray:
     """Return whether ``value`` float64 [models, samples] reaches the threshold that `fit` learns on ``rows``, bool
     [models, samples].

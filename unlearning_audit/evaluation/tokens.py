@@ -3,7 +3,7 @@
 import numpy as np
 
 from unlearning_audit.evaluation import signals, thresholds
-from unlearning_audit.evaluation.reference import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 
 
 def lowest(value: np.ndarray, share: float) -> np.ndarray:
@@ -20,12 +20,12 @@ def lowest(value: np.ndarray, share: float) -> np.ndarray:
 
 
 def thresholded(
-    value: np.ndarray, of_reference: np.ndarray, logits: np.ndarray, y: np.ndarray, reference: Reference
+    value: np.ndarray, of_shadow: np.ndarray, logits: np.ndarray, y: np.ndarray, shadow: Shadow
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return score and decision from a statistic that is larger for members, each [models, samples].
 
-    ``value`` float64 [models, samples] of the audited models, ``of_reference`` of the reference. One threshold for all
-    classes is learned from the reference.
+    ``value`` float64 [models, samples] of the audited models, ``of_shadow`` of the shadow models. One threshold for all
+    classes is learned from the latter.
     """
-    rows = signals.known_values(of_reference, reference, classes=logits.shape[-1])
+    rows = signals.known_values(of_shadow, shadow, classes=logits.shape[-1])
     return value, thresholds.decide(value, rows, logits, y, per_class=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.records import PICTURE, TEXT, TOKENS, VALUES
-from unlearning_audit.evaluation.reference import LOGP
+from unlearning_audit.evaluation.shadow import LOGP
 from unlearning_audit.metrics import Data, Evaluation, _answers, _text
 
 #: How many values of a row of a table are written out, and how many letters of a passage.

@@ -8,7 +8,7 @@ reproduces from its first scored token on. Its expectation has a closed form, so
 import numpy as np
 from pydantic import Field, PositiveInt
 
-from unlearning_audit.evaluation.reference import LOGP
+from unlearning_audit.evaluation.shadow import LOGP
 from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Quantity, Row, Settings, _text
 
 NEEDS = ("fair_draw", "tokens")

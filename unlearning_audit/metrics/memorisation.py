@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unlearning_audit.evaluation.reference import RANK
+from unlearning_audit.evaluation.shadow import RANK
 from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Quantity, Row, _text
 from unlearning_audit.metrics import NoOptions as Options
 

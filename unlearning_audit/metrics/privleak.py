@@ -7,7 +7,7 @@ from pydantic import Field
 
 from unlearning_audit.evaluation import tokens as of_tokens
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
-from unlearning_audit.evaluation.reference import LOGP
+from unlearning_audit.evaluation.shadow import LOGP
 from unlearning_audit.metrics import Evaluation, Membership, Row, Settings, _game, _text, groups, table
 from unlearning_audit.plugins.declarations import Column, Comparison, Quantity
 from unlearning_audit.stats import Estimate, crossed, levels

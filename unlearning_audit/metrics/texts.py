@@ -10,8 +10,8 @@ from unlearning_audit.evaluation import tokens as of_tokens
 from unlearning_audit.evaluation.arrays import Data
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.evaluation.reference import LOGP, RANK
 from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.evaluation.shadow import LOGP, RANK
 from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.metrics import (
     _text,
@@ -65,7 +65,7 @@ def text_readings(
     its tokens, memorisation, loss, and what compares answers.
 
     ``tokens`` float64 [models, rows, tokens, 4]: the four numbers of each token, of samples and of their views
-    (`evaluation.reference`); ``answers``: for each model, the rows int64 [queried] that it answered and the tokens
+    (`evaluation.shadow`); ``answers``: for each model, the rows int64 [queried] that it answered and the tokens
     int32 [queried, new] of its answers; empty without answers.
     """
     whole, mean = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)

@@ -38,7 +38,7 @@ class Kind:
 
 KINDS = {
     "methods": Kind("method", ("unlearn",), ("stack", "forget", "retain", "options"), "unlearn"),
-    "attacks": Kind("attack", ("score",), ("logits", "y", "reference", "options", "rng"), "score"),
+    "attacks": Kind("attack", ("score",), ("logits", "y", "shadow", "options", "rng"), "score"),
     "models": Kind("model", ("build",), ("options", "shape", "classes"), "build"),
     "data": Kind("data source", ("load",), ("options", "root"), "load"),
     "metrics": Kind("metric", ("rows",), ("evaluation", "options", "rng"), "rows"),

@@ -1,7 +1,7 @@
 """Four numbers of every scored token of a sample: its log p, mean and standard deviation of log p under the model's
 prediction, and its rank from 0.
 
-float32 [models, samples, most, 4], in the order of the constants `unlearning_audit.evaluation.reference.LOGP` and
+float32 [models, samples, most, 4], in the order of the constants `unlearning_audit.evaluation.shadow.LOGP` and
 following; NaN after a sample's last token.
 """
 

@@ -25,8 +25,8 @@ def needs(declared: str | tuple[str, ...] | None) -> tuple[str, ...]:
 def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
     """Return the rows on which all signals are known, bool [models, rows] (or [], all).
 
-    Signals are NaN where a model has no value for a sample, and where all shadow models saw it so that it has no
-    reference.
+    Signals are NaN where a model has no value for a sample, and where all shadow models saw it so that none
+    tells of a non-member.
     """
     mask = np.array(True)
     for value in signal.values():
@@ -35,7 +35,7 @@ def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Reference:
+class Shadow:
     """Models whose membership the adversary knows, because it trained them on its own half of the data.
 
     Parameters
@@ -50,7 +50,7 @@ class Reference:
         int64 [samples]: the samples of the data to which the columns belong, or None if unknown.
     signals
         Name → array, for the signals that an attack names in NEEDS (`unlearning_audit.signals`). They are attributes as
-        well: ``reference.tokens``.
+        well: ``shadow.tokens``.
     """
 
     logits: np.ndarray
@@ -65,5 +65,5 @@ class Reference:
         try:
             signal: np.ndarray = self.__dict__["signals"][name]
         except KeyError:
-            raise AttributeError(f"the reference has no {name}; an attack names what it reads in NEEDS") from None
+            raise AttributeError(f"the shadow models have no {name}; an attack names what it reads in NEEDS") from None
         return signal
