@@ -47,7 +47,7 @@ def test_norms_are_those_of_the_asked_models_and_samples_and_must_be_of_all_samp
     norms, models, rows = np.arange(12.0).reshape(3, 4), np.array([True, False, True]), np.array([1, 3])
     gradients = SimpleNamespace(gradients=SimpleNamespace(squared_norms=norms))
     for samples in (4, 5):
-        evaluation = SimpleNamespace(data=SimpleNamespace(y=np.zeros(samples)), answers=lambda files: gradients)
+        evaluation = SimpleNamespace(data=SimpleNamespace(y=np.zeros(samples)), outputs=lambda files: gradients)
         if samples == 4:
             assert squared_norms.values(evaluation, ["own"], models, rows).tolist() == [[1, 3], [9, 11]]
         else:

@@ -129,7 +129,7 @@ def evaluation(logits: np.ndarray, y: np.ndarray, forget: np.ndarray, heldout: n
     external.__dict__.update(
         data=SimpleNamespace(y=y, part=np.zeros(len(y), np.uint8), y_clean=y, x=np.zeros((len(y), 0))), design=design,
         membership=member, unlearned=logits, scores={}, failed_attacks={}, selection=None, seed=0, published=None,
-        answers=lambda files: Held(logits),
+        outputs=lambda files: Held(logits),
     )  # fmt: skip
     return external
 

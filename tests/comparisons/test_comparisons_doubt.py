@@ -29,7 +29,7 @@ def judged(cases: dict) -> dict[str, dict]:
 
 def answering(evaluation, logits):
     """The case with other ``logits``."""
-    evaluation.__dict__.update(unlearned=logits, answers=lambda files: worlds.Held(logits))
+    evaluation.__dict__.update(unlearned=logits, outputs=lambda files: worlds.Held(logits))
     return evaluation
 
 

@@ -140,7 +140,7 @@ def test_models_that_know_little_are_not_at_chance_and_chance_is():
             cohort.labels = rng.integers(10, size=100)
             right = rng.random((4, 100)) < more
             answers = np.eye(10)[np.where(right, cohort.labels, rng.integers(10, size=(4, 100)))]
-            cohort.answers = lambda files, answers=answers: Held(answers)
+            cohort.outputs = lambda files, answers=answers: Held(answers)
             hits += bool(plausibility._at_chance(Group(cohort, [])).all())
         found.append(hits / 400)
     assert found[0] > 0.99

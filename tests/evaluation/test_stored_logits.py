@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation.answers import Answers
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership, NotFiniteError
 from unlearning_audit.evaluation.logits import Logits, StoredLogits
 from unlearning_audit.evaluation.measuring import unchanged
+from unlearning_audit.evaluation.outputs import Outputs
 from unlearning_audit.store.files import checksum, write_failure, write_spec
 
 MODELS, SAMPLES, CLASSES = 6, 8000, 10
@@ -34,7 +34,7 @@ def answers(path):
     numbers, none = np.arange(MODELS), np.zeros((MODELS, SAMPLES), bool)
     member = Membership(~none, none, none, numbers, numbers, numbers, numbers > 1)
     data = Data(np.zeros((SAMPLES, 1), np.uint8), Y, np.zeros(SAMPLES, np.uint8), Y, np.arange(SAMPLES), CLASSES)
-    return Answers([str(path)], [member], data, "data.npz", [[]])
+    return Outputs([str(path)], [member], data, "data.npz", [[]])
 
 
 @pytest.mark.parametrize("models", [None, np.arange(MODELS) > 3, np.arange(MODELS) > MODELS])

@@ -43,7 +43,7 @@ def population(member: Membership, seed: int = 0, *, y=Y, trace: float = 0.0, sc
     evaluation.__dict__.update(
         data=SimpleNamespace(y=y, part=PART, y_clean=y, x=np.zeros((len(y), 0))), membership=member, unlearned=logits,
         scores=scores or {}, updates={}, failed_attacks={}, selection=None, published=None,
-        answers=lambda files: Held(logits),
+        outputs=lambda files: Held(logits),
     )  # fmt: skip
     return evaluation
 

@@ -8,7 +8,7 @@ from unlearning_audit.stats import rates
 
 
 class Held:
-    """Answers what `unlearning_audit.evaluation.answers.Answers` does, from ``logits`` [models, samples, classes]."""
+    """Answers what `unlearning_audit.evaluation.outputs.Outputs` does, from ``logits`` [models, samples, classes]."""
 
     def __init__(self, logits: np.ndarray) -> None:
         self.logits, self.classes = logits, logits.shape[-1]

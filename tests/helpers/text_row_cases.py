@@ -24,7 +24,7 @@ class Populations(SimpleNamespace):
     def signal(self, name, files, models, rows):
         return self.said[tuple(files)][models][:, rows]
 
-    def answers(self, files):
+    def outputs(self, files):
         if files == ["failed"]:
             raise NoAnswerError("it diverged")
         return SimpleNamespace(logits=self.logits[tuple(files)])

@@ -29,7 +29,7 @@ def values(guess=GUESS, retrained=None, y=Y, retain=RETAIN, forget=FORGET, heldo
         membership=member, target=~member.shadow, labels=y, labels_of=lambda models: y, imported=False,
         data=SimpleNamespace(part=(np.arange(len(clean)) >= test) * 1, y_clean=clean), unlearned_files=["own"],
         compared_files=None if retrained is None else ["retrained"],
-        answers=lambda files: Held(np.eye(4, dtype=np.float32)[answers[files[0]]]),
+        outputs=lambda files: Held(np.eye(4, dtype=np.float32)[answers[files[0]]]),
     )  # fmt: skip
     table = {}
     for row in accuracy.rows(evaluation, accuracy.Options(), None):

@@ -224,7 +224,7 @@ def test_a_population_is_read_where_it_was_taught_and_tested_where_it_is_true():
     forget = np.tile(np.arange(6) == 1, (2, 1))
     retain = np.array([[1, 0, 1, 1, 0, 0], [0, 0, 1, 1, 0, 0]], bool)
     case = SimpleNamespace(
-        labels=y, membership=SimpleNamespace(forget=forget, retain=retain), answers=lambda files: Held(logits),
+        labels=y, membership=SimpleNamespace(forget=forget, retain=retain), outputs=lambda files: Held(logits),
         data=SimpleNamespace(y=y, y_clean=clean, part=np.array([0, 0, 0, 0, 1, 1])),
     )  # fmt: skip
     population = competition.population(Group(case, ["own"]))

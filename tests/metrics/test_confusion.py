@@ -31,7 +31,7 @@ def score(example, guess):
     """The row "ic_score" of models that predict ``guess`` [models and the shadow model, samples]."""
     logits = np.eye(4, dtype=np.float32)[guess]
     logits[guess < 0] = np.nan
-    example.answers = lambda files: Held(logits)
+    example.outputs = lambda files: Held(logits)
     error, score = call.rows(confusion, example, {})
     assert (error.metric, score.metric) == ("ic_error", "ic_score")
     assert [score.value, score.ci_low, score.ci_high] == pytest.approx(

@@ -9,7 +9,7 @@ from scipy import special
 from unlearning_audit.attacks import art
 from unlearning_audit.evaluation import rows as rows_of
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
-from unlearning_audit.evaluation.shadow import Reference
+from unlearning_audit.evaluation.shadow import Shadow
 from unlearning_audit.metrics import efficacy
 from unlearning_audit.metrics.efficacy import evaluate
 from unlearning_audit.randomness.keyed import generator
@@ -82,7 +82,7 @@ def case(norms=NORMS, scores=None):
         gradients=(norms, norms.mean(1) / 4), membership=member, target=~member.shadow, unlearned_files=["own"],
         scores=scores or {}, labels_of=lambda models: y,
         data=SimpleNamespace(part=part, y_clean=clean),
-        answers=lambda files: SimpleNamespace(predicted=lambda models: guess),
+        outputs=lambda files: SimpleNamespace(predicted=lambda models: guess),
     )  # fmt: skip
 
 
@@ -165,9 +165,9 @@ def test_the_attack_on_a_model_learns_from_its_own_rows(cases, method, form, mem
     logits, test, expected = Logits.read(folder / case.unlearned[0]).logits, data.part == 1, []
     for model, member in enumerate(getattr(membership, members)):
         rows, forget = np.flatnonzero(member | test), membership.forget[model]
-        reference = Reference(logits[model][None, rows], data.y[rows], member[None, rows], test[None, rows])
+        shadow = Shadow(logits[model][None, rows], data.y[rows], member[None, rows], test[None, rows])
         options, rng = art.Options(model="lr", rows=None), generator(0, "attack", "art", form, model)
-        value, _ = art.score(logits[model][None, forget], data.y[forget], reference, options, rng)
+        value, _ = art.score(logits[model][None, forget], data.y[forget], shadow, options, rng)
         expected.append(value[0])
     scores = tables.read_scores(folder / case.scores)
     assert list(scores) == [("art", variant) for name, variant, _ in FORMS if name == method]

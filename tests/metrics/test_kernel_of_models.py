@@ -91,7 +91,7 @@ def evaluation(logits, *, forget, first=ALL, stems=ALL):
     """A case of models that all forget the samples ``forget``; ``logits``: mine, of retrained models, of originals."""
     return SimpleNamespace(
         unlearned_files=["mine"], compared_files=["retrain"], originals=["original"],
-        data=SimpleNamespace(y=np.zeros(len(forget), int)), answers=lambda files: Held(logits[files[0]]),
+        data=SimpleNamespace(y=np.zeros(len(forget), int)), outputs=lambda files: Held(logits[files[0]]),
         membership=SimpleNamespace(forget=np.tile(forget, (12, 1)), originals=lambda: (first, stems)),
     )  # fmt: skip
 

@@ -256,7 +256,7 @@ def evaluation(*, control=True, test=True, method="own"):
     arrays = {"own": logits(unlearned, y), "retrain": logits(retrain, y), "control": logits(second, y)}
     return SimpleNamespace(
         membership=member, labels=y, unlearned_files=[method], retrained_files=["retrain"],
-        control_files=["control"] if control else None, arrays=arrays, answers=lambda files: Held(arrays[files[0]]),
+        control_files=["control"] if control else None, arrays=arrays, outputs=lambda files: Held(arrays[files[0]]),
         labels_of=lambda models: y,
         data=SimpleNamespace(part=(np.arange(samples) >= (10 if test else 99)) * 1, y_clean=y),
     )  # fmt: skip

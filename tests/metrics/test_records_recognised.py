@@ -244,11 +244,11 @@ def test_the_surprise_of_tokens_is_a_mean_over_the_models_of_a_list():
     evaluation = SimpleNamespace(
         unlearned_files=["own"], target=np.array([False, True, True, True, True]),
         membership=SimpleNamespace(block=np.array([3, 3, 3, 3, 4]), split=np.array([1, 1, 1, 0, 1])),
-        answers=lambda files: SimpleNamespace(of_signal=lambda name: SimpleNamespace(index=np.array([7, 8]))),
+        outputs=lambda files: SimpleNamespace(of_signal=lambda name: SimpleNamespace(index=np.array([7, 8]))),
         signal=lambda name, files, models, samples: reading_of[models][:, samples - 7],
     )  # fmt: skip
     surprise = _contents.surprise(evaluation)
     assert surprise((3, 1), 8).tolist() == [2, 4]
     assert surprise((3, 1), 9) is None, "nobody read its tokens"
-    evaluation.answers = lambda files: SimpleNamespace(of_signal=lambda name: None)
+    evaluation.outputs = lambda files: SimpleNamespace(of_signal=lambda name: None)
     assert _contents.surprise(evaluation)((3, 1), 8) is None

@@ -38,6 +38,6 @@ def test_the_rows_are_those_of_the_mean_confidence():
     phi = np.tile(np.array([0.0, 2.0, 2.0, 4.0, 6.0, 10.0])[:, None], (1, member.forget.any(axis=0).sum()))
     phi[:, :2] += [1.0, -1.0]
     answers = SimpleNamespace(phi=lambda y, rows: phi)
-    evaluation = SimpleNamespace(membership=member, data=data(), unlearned_files=[], answers=lambda _: answers)
+    evaluation = SimpleNamespace(membership=member, data=data(), unlearned_files=[], outputs=lambda _: answers)
     rows = {row.metric: row.value for row in seed_spread.rows(evaluation, seed_spread.Options(), None)}
     assert rows == {"sd_of_training": pytest.approx(np.sqrt(11)), "sd_of_unlearning": pytest.approx(2.0)}

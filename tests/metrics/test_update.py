@@ -30,7 +30,7 @@ def evaluation_of(score, member) -> SimpleNamespace:
     models, y = np.ones(len(member.seed), bool), np.zeros(score.shape[1], np.int64)
     return SimpleNamespace(
         updates={"update": score}, membership=member, target=models, scores={}, unlearned_files=["own"],
-        labels_of=lambda models: y, answers=lambda files: Held(np.zeros((*score.shape, 2))),
+        labels_of=lambda models: y, outputs=lambda files: Held(np.zeros((*score.shape, 2))),
     )  # fmt: skip
 
 

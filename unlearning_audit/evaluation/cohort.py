@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from unlearning_audit.evaluation import likeness
-from unlearning_audit.evaluation.answers import Answers
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership
 from unlearning_audit.evaluation.features import Features
+from unlearning_audit.evaluation.outputs import Outputs
 from unlearning_audit.evaluation.published import Published, holds
 from unlearning_audit.stats import phi
 
@@ -30,7 +30,7 @@ class Cohort:
     _: KW_ONLY
     readings: dict[str, list[str]] = field(default_factory=dict)
     hidden: dict[str, str] = field(default_factory=dict)
-    _read: dict[tuple[str, ...], Answers] = field(default_factory=dict, init=False, repr=False)
+    _read: dict[tuple[str, ...], Outputs] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def data(self) -> Data:
@@ -70,7 +70,7 @@ class Cohort:
         samples]."""
         return self.labels if self.labels.ndim == 1 else self.labels[models]
 
-    def answers(self, files: list[str]) -> Answers:
+    def outputs(self, files: list[str]) -> Outputs:
         """Return the logits of all models in ``files``, one file for each batch. The object is cached for each list of
         files.
 
@@ -78,7 +78,7 @@ class Cohort:
         """
         if tuple(files) not in self._read:
             readings = [self.readings.get(path, []) for path in files]
-            self._read[tuple(files)] = Answers(files, self.batches, self.data, self.data_file, readings)
+            self._read[tuple(files)] = Outputs(files, self.batches, self.data, self.data_file, readings)
         return self._read[tuple(files)]
 
 
@@ -102,9 +102,9 @@ class Group:
         return self.cohort.labels if self.models is None else self.cohort.labels_of(self.models)
 
     @property
-    def answers(self) -> Answers:
+    def outputs(self) -> Outputs:
         """Return the logits of all models in the files, also of those that are not in the group."""
-        return self.cohort.answers(self.files)
+        return self.cohort.outputs(self.files)
 
     @property
     def published(self) -> Published | None:
@@ -114,7 +114,7 @@ class Group:
     def logits(self, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the logits of these models, float32 [models, rows, classes]. ``rows`` bool [samples] or int64 [rows];
         None: all."""
-        return self.answers.of(self.models, rows)
+        return self.outputs.of(self.models, rows)
 
     @property
     def sample_logits(self) -> np.ndarray:
@@ -127,7 +127,7 @@ class Group:
 
         ``rows`` bool [samples] or int64 [rows]; None: all.
         """
-        return self.answers.phi(self.labels if rows is None else self.labels[..., rows], self.models, rows)
+        return self.outputs.phi(self.labels if rows is None else self.labels[..., rows], self.models, rows)
 
     def same_samples(self, other: "Group") -> bool:
         """Return whether both groups have the same samples, judged by their number and labels."""

@@ -106,7 +106,7 @@ class Evaluation(Cohort):
     def targets(self) -> Targets:
         """Return the logits and memberships of the audited models after unlearning."""
         member, labels = self.membership[self.target], self.labels_of(self.target)
-        logits = self.answers(self.unlearned_files).of(self.target)
+        logits = self.outputs(self.unlearned_files).of(self.target)
         return Targets(logits, labels, member.forget, member.heldout, member.retain, member.split, member.block)
 
     @property
@@ -118,13 +118,13 @@ class Evaluation(Cohort):
     @cached_property
     def original(self) -> np.ndarray:
         """Return the logits of the models before unlearning, float32 [models, samples, classes]."""
-        return self.answers(self.originals).logits
+        return self.outputs(self.originals).logits
 
     @cached_property
     def unlearned(self) -> np.ndarray:
         """Return the logits after unlearning, float32 [models, samples, classes]. Raises NoAnswerError if there are
         none."""
-        return self.answers(self.unlearned_files).logits
+        return self.outputs(self.unlearned_files).logits
 
     @cached_property
     def published(self) -> Published | None:
@@ -271,7 +271,7 @@ class Evaluation(Cohort):
     @property
     def compared(self) -> np.ndarray | None:
         """Return the logits of `compared_files`, float32 [models, samples, classes], or None."""
-        return None if self.compared_files is None else self.answers(self.compared_files).logits
+        return None if self.compared_files is None else self.outputs(self.compared_files).logits
 
     @cached_property
     def selection(self) -> Selection | None:
@@ -282,7 +282,7 @@ class Evaluation(Cohort):
     def gradients(self) -> tuple[np.ndarray, np.ndarray]:
         """Return squared gradient norms after unlearning: of every forget sample, float64 [models, forget rows], and of
         the mean gradient, float64 [models]. Raises ArtifactError if they were not computed."""
-        gradients = self.answers(self.unlearned_files).gradients
+        gradients = self.outputs(self.unlearned_files).gradients
         if gradients is None:
             raise ArtifactError(f"{self.unlearned_files[0]}: no gradients were read of these models; {DECLARE}")
         norms = gradients.squared_norms
@@ -301,7 +301,7 @@ class Evaluation(Cohort):
         """
         if registry.defines("signals", name, None, "values"):
             return np.asarray(registry.load("signals", name).values(self, files, models, rows))
-        values = self.answers(files).by_sample(name, models, rows)
+        values = self.outputs(files).by_sample(name, models, rows)
         if values is None:
             raise ArtifactError(f"{files[0]}: no {name} of all samples were read of these models; {DECLARE}")
         return values
@@ -447,11 +447,11 @@ class Evaluation(Cohort):
         original = self.group("original")
         return original.files if original else []
 
-    def require_answers(self) -> None:
+    def require_logits(self) -> None:
         """Raise NoAnswerError unless the models have logits, before and after unlearning."""
-        self.answers(self.unlearned_files)
+        self.outputs(self.unlearned_files)
         if self.originals:
-            self.answers(self.originals)
+            self.outputs(self.originals)
 
 
 #: Designs in which forgotten and held-out samples are a random draw.

@@ -70,7 +70,7 @@ def measure(
     files, terms, known, published = files or {}, terms or {}, known or {}, evaluation.published
     try:
         if published is None:
-            evaluation.require_answers()
+            evaluation.require_logits()
     except (FailedError, NotFiniteError) as error:
         return Numbers([Failure(getattr(error, "part", "diverged"), "", str(error))])
     rows: list[Row | Failure] = [Failure("attack", name, error) for name, error in evaluation.failed_attacks.items()]

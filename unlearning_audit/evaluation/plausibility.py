@@ -166,7 +166,7 @@ def _order(population: Group) -> list[int]:
 
     It is also [] for at most two classes, whose predictions a method may invert.
     """
-    counts = _answers(population, population.answers.predicted(), _retained(population))
+    counts = _answers(population, population.outputs.predicted(), _retained(population))
     if np.count_nonzero(counts.sum(axis=1)) <= 2:  # a method may invert the predictions of two classes
         return []
     _, best = linear_sum_assignment(_rates(counts), maximize=True)
@@ -195,14 +195,14 @@ def _fits(counts: np.ndarray, best: np.ndarray) -> bool:
 def _fits_worse(population: Group, best: list[int]) -> bool:
     """Return whether the order ``best`` fits the forgotten samples worse than the given order. Then the columns are
     right and the method changed its answers, since columns have one order for all samples."""
-    counts = _answers(population, population.answers.predicted(), population.membership.forget)
+    counts = _answers(population, population.outputs.predicted(), population.membership.forget)
     return bool(np.trace(counts) > counts[np.arange(len(best)), best].sum())
 
 
 def _answers(population: Group, answers: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Count how often each label got each of ``answers`` int [models, samples] among ``rows``: int64 [classes,
     classes]."""
-    counts = np.zeros([population.answers.classes] * 2, np.int64)
+    counts = np.zeros([population.outputs.classes] * 2, np.int64)
     np.add.at(counts, (np.broadcast_to(population.labels, rows.shape)[rows], answers[rows]), 1)
     return counts
 
@@ -231,7 +231,7 @@ def _at_chance(population: Group) -> np.ndarray:
     if not kept.size or not np.ptp(labels):
         return nobody
     chance, counts = np.bincount(kept).max() / len(kept), np.maximum(rows.sum(axis=1), 1)
-    right = ((population.answers.predicted() == labels) & rows).sum(axis=1)
+    right = ((population.outputs.predicted() == labels) & rows).sum(axis=1)
     if right.sum() / counts.sum() <= _above(chance, counts.sum()):
         return ~nobody
     shares = right / counts

@@ -75,7 +75,7 @@ def score(
     NoAnswerError
         The models have no logits.
     """
-    evaluation.require_answers()
+    evaluation.require_logits()
     one, files, terms, known = alone if own_rows else scored, files or {}, terms or {}, known or {}
     parts, failed = [], {}
     for name, entry in attacks.items():
@@ -162,7 +162,7 @@ def alone(
         members["seen"] = membership.train
     for form, member in members.items():
         tables = []
-        answers = evaluation.answers(evaluation.unlearned_files).by_model(evaluation.target)
+        answers = evaluation.outputs(evaluation.unlearned_files).by_model(evaluation.target)
         for number, (model, of_model) in enumerate(zip(np.flatnonzero(evaluation.target), answers, strict=True)):
             logits, y = of_model[None], labels[model][None]
             learned = np.flatnonzero(member[number] | test)
@@ -200,7 +200,7 @@ def columns(
     """Score every target model by one attack that learned from ``shadow``; return columns attack, form, model,
     index, role, score and decision. Raises PluginError if the attack fails or returns values that are not finite."""
     membership, rows = evaluation.membership[evaluation.target], evaluation.queried
-    logits = evaluation.answers(evaluation.unlearned_files).of(evaluation.target, rows)
+    logits = evaluation.outputs(evaluation.unlearned_files).of(evaluation.target, rows)
     y, rng = evaluation.labels_of(evaluation.target)[..., rows], generator(seed, "attack", name, form)
     signal = readings(evaluation, module, evaluation.unlearned_files, evaluation.target, rows)
     value, decision = call(module, (logits, y), shadow, settings, rng, **signal)

@@ -89,7 +89,7 @@ def surprise(evaluation: Evaluation) -> Surprise:
 
     The function returns None if no job computed the signal "tokens" of these models, or not for this sample.
     """
-    read = evaluation.answers(evaluation.unlearned_files)
+    read = evaluation.outputs(evaluation.unlearned_files)
 
     def of(place: tuple[int, int], sample: int) -> np.ndarray | None:
         """Return −log p of the scored tokens of ``sample``, as the mean over the models of the (pair, split) ``place``:

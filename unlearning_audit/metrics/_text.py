@@ -99,7 +99,7 @@ def compared_files(evaluation: Evaluation) -> list[str] | None:
     Retraining itself is compared with its control. Returns None too if retraining failed or diverged, because that is
     not a fault of this method.
     """
-    return evaluation.compared_files if or_none(evaluation.answers, evaluation.compared_files) else None
+    return evaluation.compared_files if or_none(evaluation.outputs, evaluation.compared_files) else None
 
 
 #: Value of each sample, float64 [target models, samples], by metric and ``rule``.

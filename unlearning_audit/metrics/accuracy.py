@@ -58,9 +58,9 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
         return []
     over, guess = (
         groups(evaluation.membership[models]),
-        evaluation.answers(evaluation.unlearned_files).predicted(models),
+        evaluation.outputs(evaluation.unlearned_files).predicted(models),
     )
-    roles, retrained = sides(evaluation, models), or_none(evaluation.answers, evaluation.compared_files)
+    roles, retrained = sides(evaluation, models), or_none(evaluation.outputs, evaluation.compared_files)
     table = [
         row(metric="accuracy", role=role, estimate=rates.rate(hit=guess == labels, rows=rows, **over))
         for role, (rows, labels) in roles.items()
@@ -107,7 +107,7 @@ def effects(evaluation: Evaluation, options: Options, forgotten: bool = False) -
     if np.ptp(evaluation.labels) == 0:
         return _text.utilities(evaluation, forgotten)
     places = _text.units(evaluation.membership[evaluation.target])
-    answers, of_role = evaluation.answers(evaluation.unlearned_files), sides(evaluation, evaluation.target)
+    answers, of_role = evaluation.outputs(evaluation.unlearned_files), sides(evaluation, evaluation.target)
     unseen = "test" if of_role["test"][0].any() else "heldout"  # a destroyed model shows on what nobody saw
     roles = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
     of_role = {role: of_role[role] for role in roles if of_role[role][0].any(axis=1).all()}

@@ -156,7 +156,7 @@ def populations(evaluation: Evaluation) -> "tuple[Models, Models, Models | None]
 def population(models: Group) -> Models:
     """Return the inputs of the score from some models. An accuracy is None where a model has no sample of the role."""
     data, member, test = models.cohort.data, models.membership, models.cohort.data.part == 1
-    guess = models.answers.predicted(models.models)
+    guess = models.outputs.predicted(models.models)
     retain = None
     if member.retain.any(axis=1).all():
         columns = member.retain.any(axis=0)

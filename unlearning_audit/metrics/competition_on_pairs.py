@@ -100,7 +100,7 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
 
     def accuracies(rows: np.ndarray, truth: np.ndarray) -> list[float]:
         """Return the accuracy of the audited and of the retrained models on ``rows``; NaN without rows."""
-        guesses = [models.answers.predicted(models.models)[:, rows] for models in (audited, reference)]
+        guesses = [models.outputs.predicted(models.models)[:, rows] for models in (audited, reference)]
         return [float((guess == truth[rows]).mean()) if rows.any() else math.nan for guess in guesses]
 
     h = compared(audited, reference)

@@ -43,7 +43,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 def _remembered(evaluation: Evaluation) -> tuple[Membership, np.ndarray]:
     """Return the memberships of the target models, and which samples each predicts as the class that it was taught,
     bool [models, samples]."""
-    guess = evaluation.answers(evaluation.unlearned_files).predicted(evaluation.target)
+    guess = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target)
     return evaluation.membership[evaluation.target], guess == evaluation.labels_of(evaluation.target)
 
 

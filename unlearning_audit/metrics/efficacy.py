@@ -157,7 +157,7 @@ def _accuracy_spread(evaluation: Evaluation) -> list[Row]:
     forget and test. Test samples are judged by their clean labels. A role is left out if a model has no sample of
     it."""
     guess, sides = (
-        evaluation.answers(evaluation.unlearned_files).predicted(evaluation.target),
+        evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target),
         accuracy.sides(evaluation, evaluation.target),
     )
     lines = []

@@ -55,7 +55,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))
     y = evaluation.data.y[forget]
     phi = [
-        evaluation.answers(files).phi(y, rows=forget)
+        evaluation.outputs(files).phi(y, rows=forget)
         for files in (evaluation.unlearned_files, retrained, evaluation.originals)
     ]
     first, stems = evaluation.membership.originals()

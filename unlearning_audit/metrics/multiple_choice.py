@@ -37,7 +37,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         raise ValueError("multiple_choice needs wrong answers; choose question_answer data that have choices")
     files = _text.compared_files(evaluation)
     audited = {NAME: right(evaluation.unlearned[evaluation.target], wrong)}
-    retrained = None if files is None else {NAME: right(evaluation.answers(files).logits[evaluation.target], wrong)}
+    retrained = None if files is None else {NAME: right(evaluation.outputs(files).logits[evaluation.target], wrong)}
     chance = 1 / (1 + (wrong >= 0).sum(1))
 
     def by_chance(_: np.ndarray, member: Membership) -> list[Row]:

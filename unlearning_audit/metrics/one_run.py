@@ -98,7 +98,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     member = evaluation.membership[evaluation.target]
 
     def of_coins() -> dict[str, Effect]:
-        phi = evaluation.answers(evaluation.unlearned_files).phi(
+        phi = evaluation.outputs(evaluation.unlearned_files).phi(
             evaluation.labels_of(evaluation.target), evaluation.target
         )
         tails = swap.advantages(evaluation.scores, phi, member)

@@ -40,7 +40,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     the rows of each pair follow, with its number in the field ``pair``. Intervals cover models and samples.
     """
     audited, files = _text.nll(evaluation.unlearned[evaluation.target]), _text.compared_files(evaluation)
-    retrained = None if files is None else _text.nll(evaluation.answers(files).logits[evaluation.target])
+    retrained = None if files is None else _text.nll(evaluation.outputs(files).logits[evaluation.target])
 
     def read(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows of some ``models`` bool [target models]."""

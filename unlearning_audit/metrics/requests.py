@@ -46,7 +46,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
         return {}
     member = evaluation.membership[evaluation.target]
     parts: dict[str, Effect] = {}
-    phi = evaluation.answers(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
     for request in range(1, member.request_count + 1):
         part = member.part(request)
         if member.pair is None:
@@ -69,7 +69,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     member = evaluation.membership[evaluation.target]
     assert member.request is not None  # NEEDS asks for requests
-    guess, lines = evaluation.answers(evaluation.unlearned_files).predicted(evaluation.target), []
+    guess, lines = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target), []
     right = guess == evaluation.labels_of(evaluation.target)
     for request in range(1, int(member.request.max()) + 1):
         part = member.part(request)

@@ -40,7 +40,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     phi = {"after": evaluation.unlearned_files, "before": evaluation.originals, "retrained": evaluation.compared_files}
-    read = {name: or_none(evaluation.answers, files) for name, files in phi.items()}
+    read = {name: or_none(evaluation.outputs, files) for name, files in phi.items()}
     values: dict[str, Any] = {name: of and of.phi(labels, evaluation.target) for name, of in read.items()}
     return evaluate(member, **values)
 

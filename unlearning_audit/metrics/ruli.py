@@ -233,7 +233,7 @@ def _kept_and_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> list
     ``vulnerable`` bool [samples]."""
     member, logits = (
         evaluation.membership[evaluation.target],
-        evaluation.answers(evaluation.unlearned_files).of(evaluation.target, vulnerable),
+        evaluation.outputs(evaluation.unlearned_files).of(evaluation.target, vulnerable),
     )
     hit, kept = rates.predicted(logits) == evaluation.data.y[vulnerable], member.retain[:, vulnerable]
     estimate = rates.rate(hit=hit, rows=kept, **groups(member))

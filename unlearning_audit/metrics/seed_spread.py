@@ -34,6 +34,6 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """Return rows "sd_of_training" and "sd_of_unlearning": the standard deviations, over training and over unlearning
     seeds, of a model's mean φ over forgotten samples."""
     forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))
-    phi = evaluation.answers(evaluation.unlearned_files).phi(evaluation.data.y[forget], rows=forget)
+    phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.data.y[forget], rows=forget)
     deviations = nested.deviations(value=phi.mean(axis=1), original=evaluation.membership.seed)
     return table(dict(zip(SEEDS, deviations, strict=True)))

@@ -78,7 +78,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     lines = _text.shares(evaluation, means)
     if files is None:
         return lines
-    retrained = log_ratio(evaluation.answers(files).logits[evaluation.target], perturbed, right, options.wrong)
+    retrained = log_ratio(evaluation.outputs(files).logits[evaluation.target], perturbed, right, options.wrong)
 
     def distances(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [target models]."""

@@ -16,4 +16,4 @@ def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: n
         before = evaluation.before()
         assert not isinstance(before, str)  # else nobody asks
         return np.asarray(before[models][:, rows])
-    return evaluation.answers(evaluation.originals).phi(evaluation.labels_of(models)[..., rows], models, rows)
+    return evaluation.outputs(evaluation.originals).phi(evaluation.labels_of(models)[..., rows], models, rows)

@@ -34,7 +34,7 @@ def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: n
 
     Raises ArtifactError if they were not computed for all samples.
     """
-    gradients = evaluation.answers(files).gradients
+    gradients = evaluation.outputs(files).gradients
     if gradients is None or gradients.squared_norms.shape[1] != len(evaluation.data.y):
         raise ArtifactError(f"{files[0]}: no squared_norms of all samples were read of these models; {DECLARE}")
     return np.asarray(gradients.squared_norms[models][:, rows])

@@ -14,7 +14,7 @@ from unlearning_audit.evaluation.readings import BySample, Gradients
 from unlearning_audit.stats import rates
 
 
-class Answers:
+class Outputs:
     """Logits of all models: batches stacked along the models, samples in the order of the data.
 
     ``files``: one for each batch, in the order of ``batches``; ``readings``: for each batch, the files that hold other
