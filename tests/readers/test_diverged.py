@@ -36,7 +36,8 @@ def judged(folder, monkeypatch, write, diverged):
     write(folder / "given", diverged)
     monkeypatch.chdir(folder)
     nothing = {"retrain": [], "none": [], "alone": False, "reader": "", "columns": [], "roles": ""}
-    made = plan.make(reading.read(*reading.load([read.write_study(["given"], **nothing, study="audit.yaml")])))
+    content, name = reading.load([read.write_study(["given"], **nothing, study="audit.yaml")])
+    made = plan.make(reading.read({**content, "bootstrap": 100}, name))
     here.judge(made)
     (path,) = folder.glob("results/comparisons/*/verdicts.csv")
     said = {row["method"]: row for row in verdicts.read(path, verdicts.VERDICTS)}

@@ -78,9 +78,8 @@ def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int
             yield "was", int(i), int(j)
 
 
-def twins(logits: np.ndarray, references: np.ndarray | None = None) -> Iterator[tuple[int, int]]:
-    """Yield pairs of models i < j that are nearly equal; with ``references``, pairs of one model of each array."""
-    near = apart(logits, logits if references is None else references) < TWINS
-    for i, j in zip(*np.nonzero(near), strict=True):
-        if references is not None or i < j:
+def twins(logits: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Yield pairs of models i < j that are nearly equal."""
+    for i, j in zip(*np.nonzero(apart(logits, logits) < TWINS), strict=True):
+        if i < j:
             yield int(i), int(j)
