@@ -14,7 +14,7 @@ from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store import tables
 
 import metric_calls as call
-from external_cases import CLASSES, answers, number, planned, reason, run, save, world
+from external_cases import CLASSES, answers, number, only, planned, reason, run, save, world
 from row_places import about
 
 ATTACKS = ["correctness", "confidence", "modified_entropy", "shadow", "kde", "random"]
@@ -34,7 +34,7 @@ def same(part, whole, *metrics: str) -> int:
 def test_scores_and_the_swap_test_are_those_of_the_workflow(workdir):
     """Where the imported models are one case: targets first, then shadow models, stacked."""
     world(workdir / "logits")
-    whole = planned(attacks=ATTACKS)
+    whole = only(planned(attacks=ATTACKS), "swap")
     rows = run(whole, "mine")["mine"]
     node = next(node for node in whole.nodes["metrics"].values() if "mine" in node.name)
     evaluation = opening.imported(node.settings["populations"], node.inputs["populations"])
@@ -58,7 +58,7 @@ def test_scores_and_the_swap_test_are_those_of_the_workflow(workdir):
 
 def test_a_trace_is_found_and_its_absence_is_not(workdir):
     world(workdir / "logits", methods=("good", "bad"), trace=(0.0, 3.0), pairs=3)
-    rows = run(planned(("good", "bad"), ATTACKS, bootstrap=100))
+    rows = run(only(planned(("good", "bad"), ATTACKS, bootstrap=100), "swap", "phi"))
     assert list(rows) == ["none", "good", "bad", "retrain", "retrain_control"]
     for method in ("good", "retrain", "retrain_control"):
         (auc,) = [row for row in rows[method] if (row.metric, row.attack) == ("auc", "phi")]
@@ -79,7 +79,7 @@ def test_the_score_of_the_competition_is_that_of_the_workflow(workdir):
         right = logits.argmax(-1) == y
         phi = stats.phi(logits=logits[:, forget], y=y[forget])
         groups.append(competition.Models(phi, right[:, train & ~forget], right[:, test]))
-    results = run(planned(attacks=[]), "mine", "retrain")
+    results = run(only(planned(attacks=[]), "competition", "forgotten_phi"), "mine", "retrain")
     for method, parts in (("mine", groups), ("retrain", groups[1:])):
         models = dict(zip(("unlearned", "retrained", "independent"), parts, strict=False))
         options, rng = competition.Options(), generator(0, "competition")
@@ -100,7 +100,7 @@ def test_ruli_and_attacks_with_a_model_per_sample_run_where_shadow_models_know_e
         logits = answers(rng, y, **of, memory=3, trace=0 if kind == "retrain" else 3)
         parts[kind] = stats.phi(logits=logits, y=y)
         save(f"logits/{kind}", logits=logits, **(of if kind in ("target", "shadow") else {}))
-    rows = run(planned(attacks=["lira", "rmia"]), "mine")["mine"]
+    rows = run(only(planned(attacks=["lira", "rmia"]), "ruli", "swap"), "mine")["mine"]
     masks["heldout"] = turn == 2
     targets, shadow = (
         ruli.Population(parts[before], parts[after], **{name: mask[part] for name, mask in masks.items()})
@@ -128,7 +128,7 @@ def test_what_cannot_be_computed_is_an_empty_row_with_the_reason(workdir, missin
     world(workdir / "logits")
     target = workdir / "logits" / missing
     target.unlink() if target.is_file() else shutil.rmtree(target)
-    rows = run(planned(attacks=["correctness", "kde"]), "mine")["mine"]
+    rows = run(only(planned(attacks=["correctness", "kde"]), "swap", "accuracy", "phi"), "mine")["mine"]
     assert words in reason(rows, metric, attack, setting)
     assert all(row.note for row in rows if np.isnan(row.value))
     assert number(rows, "accuracy", setting="role=forget") > 0  # always there

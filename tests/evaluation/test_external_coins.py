@@ -6,7 +6,7 @@ from scipy.stats import binom
 from unlearning_audit import stats
 from unlearning_audit.evaluation import records as lists
 
-from external_cases import CLASSES, answers, number, planned, run, save
+from external_cases import CLASSES, answers, number, only, planned, run, save
 from row_places import about
 
 
@@ -33,7 +33,7 @@ def coins(*, pairs=60, models=1, trace=2.0, others=0, memory=0, heldout=True, se
 
 def test_a_single_model_is_audited_by_its_coins(workdir):
     logits, y, forget = coins()
-    (rows,) = run(planned()).values()
+    (rows,) = run(only(planned(), "one_run")).values()
     phi = stats.phi(logits=logits, y=y)[0].reshape(-1, 2)
     right = int(((phi[:, 0] > phi[:, 1]) == forget[0, ::2]).sum())
     for setting in ("", "model=0"):
@@ -43,7 +43,7 @@ def test_a_single_model_is_audited_by_its_coins(workdir):
 
 def test_a_model_without_a_trace_is_not_told_by_its_coins(workdir):
     coins(models=5, pairs=400, trace=0.0)
-    (rows,) = run(planned()).values()
+    (rows,) = run(only(planned(), "one_run")).values()
     (share,) = [row for row in rows if (row.metric, row.attack, about(row)) == ("right_guesses", "phi", "")]
     assert share.n == 2000
     assert share.ci_low <= 0.5 <= share.ci_high
@@ -63,5 +63,5 @@ def test_canaries_are_held_against_canaries_only(workdir, heldout):
 def test_without_heldout_the_partner_of_a_canary_is_held_out(workdir, models):
     """Of many models some other one saw each partner; of two none saw half of them."""
     coins(models=models, heldout=False)
-    (rows,) = run(planned()).values()
+    (rows,) = run(only(planned(), "one_run")).values()
     assert number(rows, "right_guesses", "phi", "model=0") > 0.5

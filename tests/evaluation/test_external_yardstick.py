@@ -20,7 +20,7 @@ def audited(populations, logits, y, design="given"):
     cases.save("logits", labels=y, forget=FORGET, heldout=HELDOUT, train=~HELDOUT)
     for name, models in populations.items():
         cases.save(f"logits/{name}", logits=logits(name, (models, SAMPLES)).astype(np.float32))
-    study = cases.config(attacks=())
+    study = cases.config(attacks=(), bootstrap=100)
     study["scenarios"]["audit"]["protocol"]["design"] = design
     whole = plan.make(reading.read(study, "own.yaml"))
     return whole, cases.run(whole)

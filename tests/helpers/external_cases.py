@@ -1,5 +1,6 @@
 """A user's folder of logits whose truth is known, and what the workflow makes of it, without the workflow."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,14 @@ def config(methods=("mine",), attacks=("random",), path="logits", **fields):
 
 def planned(*args, **kwargs):
     return plan.make(reading.read(config(*args, **kwargs), "own.yaml"))
+
+
+def only(whole: plan.Plan, *metrics: str) -> plan.Plan:
+    """The plan, of whose metrics only some are computed."""
+    for name, node in whole.nodes["metrics"].items():
+        settings = {**node.settings, "metrics": {one: node.settings["metrics"][one] for one in metrics}}
+        whole.nodes["metrics"][name] = replace(node, settings=settings)
+    return whole
 
 
 def run(whole: plan.Plan, *methods: str) -> dict[str, list[dict]]:
