@@ -55,7 +55,7 @@ def test_pictures_in_folders_of_their_classes_keep_their_pixels(tmp_path):
     source = load(tmp_path, image_size=8)
     np.testing.assert_array_equal(source.x, np.transpose(pixels, (0, 3, 1, 2)))
     assert (source.y.tolist(), source.part.tolist()) == ([0, 0, 0, 1, 1, 1, 0, 0, 1, 1], [0] * 6 + [1] * 4)
-    assert load(tmp_path, image="image", label="label", image_size=4, grey=True, most=5).x.shape == (9, 1, 4, 4)
+    assert load(tmp_path, image="image", label="label", image_size=4, most=5).x.shape == (9, 3, 4, 4)
 
 
 @pytest.mark.parametrize(

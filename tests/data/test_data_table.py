@@ -46,9 +46,7 @@ def test_numbers_are_standardised_on_training_rows_and_categories_encoded(frame,
 
 
 def test_rows_that_become_the_test_part_say_nothing_of_how_training_rows_are_scaled(frame, tmp_path):
-    frame = frame.astype({"age": float})
-    frame.loc[:2, "age"] = np.nan
-    options = {"test": None, "missing": "mean", "columns": ["age", "income"], "categories": []}
+    options = {"test": None, "columns": ["age", "income"], "categories": []}
     drawn = prepare(loaded(frame, tmp_path, **options), seed=0, test_size=0.25)
     test = drawn.index[drawn.part == 1]
     assert len(test) == 10
@@ -65,8 +63,7 @@ def test_rows_that_become_the_test_part_say_nothing_of_how_training_rows_are_sca
 @pytest.mark.parametrize(
     ("change", "options", "sentence"),
     [
-        ({"age": np.nan}, {}, "column 'age' has no finite value in 40 rows; clean them, or set missing to mean"),
-        ({"age": np.nan}, {"missing": "mean"}, "column 'age' has no value in any row for training; leave it out"),
+        ({"age": np.nan}, {}, "column 'age' has no finite value in 40 rows; fill them, or drop these rows"),
         ({"city": None}, {}, "column 'city' has no finite value in 40 rows"),
         ({"outcome": [None] + ["no"] * 39}, {}, "column 'outcome' has no value in 1 rows"),
         ({"name": [f"n{i}" for i in range(ROWS)]}, {"most": 20}, "column 'name' has 40 different values, more than"),
@@ -136,24 +133,6 @@ def test_a_word_among_numbers_is_told_and_makes_no_category(frame, tmp_path):
     frame = frame.astype({"age": object})
     frame.loc[6, "age"] = "?"
     sentence = r"column 'age': 39 of 40 cells are numbers, '\?' is not; leave the cell empty where a value is missing"
-    for missing in ("refuse", "mean", "drop"):
-        with pytest.raises(ValueError, match=sentence):
-            loaded(frame, tmp_path, missing=missing)
+    with pytest.raises(ValueError, match=sentence):
+        loaded(frame, tmp_path)
     assert loaded(frame, tmp_path, categories=["zone", "age"]).x.shape[0] == ROWS
-
-
-def test_rows_without_a_value_or_a_label_are_dropped_if_asked(frame, tmp_path):
-    frame.loc[3, "outcome"] = None
-    frame.loc[5, "income"] = np.nan
-    with pytest.raises(ValueError, match="'outcome' has no value in 1 rows; clean them, or set missing to drop"):
-        loaded(frame, tmp_path, missing="mean")
-    kept, expected = loaded(frame, tmp_path, missing="drop"), loaded(frame.drop([3, 5]), tmp_path)
-    for field in ("x", "y", "part"):
-        np.testing.assert_array_equal(getattr(kept, field), getattr(expected, field))
-
-
-def test_a_missing_category_is_one_of_its_own(frame, tmp_path):
-    frame.loc[3, "city"] = None
-    cities = loaded(frame, tmp_path, missing="mean").x[:, 2:6]
-    assert (cities[:, 3] == (np.arange(ROWS) == 3)).all()
-    assert (cities.sum(1) == 1).all()

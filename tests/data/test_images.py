@@ -103,10 +103,6 @@ def test_images_of_the_right_size_keep_every_pixel_and_others_are_averaged(tmp_p
     assert np.array_equal(read.x[0], exact.transpose(2, 0, 1))
     # A chequered board shrunk with anti-aliasing is grey; without it, it would stay black and white.
     assert abs(read.x[1].astype(int) - 127).max() < 40
-    grey = image_folder.load(image_folder.Options(path=".", image_size=8, grey=True), tmp_path)
-    assert grey.x.shape == (2, 1, 8, 8)
-    luma = exact @ [0.299, 0.587, 0.114]
-    assert abs(grey.x[0, 0] - luma).max() < 0.51
 
 
 def test_broken_folders_are_refused_with_their_name(tmp_path):

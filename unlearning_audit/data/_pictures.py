@@ -13,8 +13,8 @@ def listed(path: Path) -> list[Path]:
     return sorted(file for file in path.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
 
 
-def pixels(file: Path, size: int, *, grey: bool = False) -> np.ndarray:
-    """Read one image, uint8 [1 if ``grey`` else 3, size, size], resized by bilinear interpolation with anti-aliasing;
+def pixels(file: Path, size: int) -> np.ndarray:
+    """Read one image, uint8 [3, size, size], resized by bilinear interpolation with anti-aliasing;
     the aspect ratio is not kept. Raises ValueError that names the file."""
     from PIL import Image
 
@@ -22,14 +22,14 @@ def pixels(file: Path, size: int, *, grey: bool = False) -> np.ndarray:
         with Image.open(file) as image:
             if image.mode[0] in "IF":  # Pillow would clip 16-bit pixels to 255
                 raise ValueError(f"its pixels are wider than 8 bits, mode {image.mode}")
-            return resized(image, size, grey=grey)
+            return resized(image, size)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"{file} cannot be read as an 8-bit image ({error}); convert or remove it") from error
 
 
-def resized(image: Any, size: int, *, grey: bool) -> np.ndarray:
+def resized(image: Any, size: int) -> np.ndarray:
     """Return the pixels of a Pillow ``image`` as `pixels` does; one that has this size already keeps its pixels."""
     from PIL import Image
 
-    converted = image.convert("L" if grey else "RGB").resize((size, size), Image.Resampling.BILINEAR)
-    return np.atleast_3d(np.asarray(converted)).transpose(2, 0, 1)
+    converted = image.convert("RGB").resize((size, size), Image.Resampling.BILINEAR)
+    return np.asarray(converted).transpose(2, 0, 1)

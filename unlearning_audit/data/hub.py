@@ -20,7 +20,7 @@ class Options(Settings):
 
     Columns that are not named are found: the one with class labels, or ``label``; the one with images, or with texts.
     ``label``: the column with labels, numbers or names. ``image``: a column of images, which become ``image_size`` ×
-    ``image_size`` pixels, in colour unless ``grey``. ``text``, instead of ``image``: a column of texts, cut or padded
+    ``image_size`` pixels. ``text``, instead of ``image``: a column of texts, cut or padded
     to ``length`` tokens. ``tokenizer``: a model's folder; without one, ``vocabulary`` tokens are learned from the test
     split, which is then used only for tests. ``most``: the number of rows of each split to read, from the first on.
     """
@@ -34,7 +34,6 @@ class Options(Settings):
     image: str | None = None
     text: str | None = None
     image_size: int = Field(32, ge=1)
-    grey: bool = False
     length: int = Field(48, ge=2)
     vocabulary: int = Field(2048, ge=257)
     tokenizer: str | None = None
@@ -56,7 +55,7 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read images uint8 [n, 3 or 1, image_size, image_size], or texts int32 [n, length].
+    """Read images uint8 [n, 3, image_size, image_size], or texts int32 [n, length].
 
     Labels are numbered in the order of their names or numbers in the training part. Raises ValueError that names the
     column and the row.
@@ -108,7 +107,7 @@ def as_it_is(options: Options, root: Path) -> Options:
 
 
 def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]]:
-    """Read the rows of a split: a list of inputs and a list of labels. Images are uint8 [channels, image_size,
+    """Read the rows of a split: a list of inputs and a list of labels. Images are uint8 [3, image_size,
     image_size]."""
     column, of_label = str(options.image or options.text), str(options.label)
     values, labels = [], []
@@ -131,9 +130,9 @@ def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]
 
 
 def pixels(value: object, options: Options, where: str) -> np.ndarray:
-    """Return one image, uint8 [channels, image_size, image_size]. Raises ValueError if the value is not an image."""
+    """Return one image, uint8 [3, image_size, image_size]. Raises ValueError if the value is not an image."""
     from PIL import Image
 
     if not isinstance(value, Image.Image):
         raise ValueError(f"{where}: {options.image} is {type(value).__name__}, not an image")
-    return _pictures.resized(value, options.image_size, grey=options.grey)
+    return _pictures.resized(value, options.image_size)

@@ -14,15 +14,14 @@ AT_HAND = True
 
 class Options(Settings):
     """``path``: the directory, relative to the working directory. Every image becomes ``image_size`` ×
-    ``image_size`` pixels (bilinear with anti-aliasing, aspect ratio not kept), in colour unless ``grey``."""
+    ``image_size`` pixels (bilinear with anti-aliasing, aspect ratio not kept)."""
 
     path: str
     image_size: int = Field(32, ge=1)
-    grey: bool = False
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read images uint8 [n, 3 or 1, image_size, image_size].
+    """Read images uint8 [n, 3, image_size, image_size].
 
     Classes are the sorted names of the folders in train/; samples are sorted by class, then by path below it. Files
     without an image's suffix are skipped. Raises ValueError that names the folder or the file.
@@ -45,9 +44,9 @@ def load(options: Options, root: Path) -> Source:
             files += images
             y += [label] * len(images)
             part += [number] * len(images)
-    x = np.empty((len(files), 1 if options.grey else 3, options.image_size, options.image_size), dtype=np.uint8)
+    x = np.empty((len(files), 3, options.image_size, options.image_size), dtype=np.uint8)
     for row, file in zip(x, files, strict=True):
-        row[:] = pixels(file, options.image_size, grey=options.grey)
+        row[:] = pixels(file, options.image_size)
     return Source(x, np.array(y, dtype=np.int64), np.array(part, dtype=np.uint8), len(classes))
 
 

@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -35,10 +35,8 @@ class Options(Settings):
     ``columns``: those that models read, all others by default. Columns of numbers are standardised, by mean and
     standard deviation of the training rows, unless ``standardise`` is false. Text, true and false, and columns named in
     ``categories`` become a column of 0 and 1 for each value. ``test``: a column that holds train or test, 0 or 1;
-    without it, give ``test_size``. ``group``: a column by which some metrics divide the test part. ``missing``: values
-    are refused; or replaced, by the mean of the training rows or by a category of their own; or their rows are dropped.
-    A row without a label can only be dropped. ``most``: the largest number of different values of a label or a
-    category.
+    without it, give ``test_size``. ``group``: a column by which some metrics divide the test part. ``most``: the
+    largest number of different values of a label or a category. Rows with a missing value are refused.
     """
 
     path: str
@@ -48,7 +46,6 @@ class Options(Settings):
     standardise: bool = True
     test: str | None = None
     group: str | None = None
-    missing: Literal["refuse", "mean", "drop"] = "refuse"
     most: int = Field(100, ge=2)
 
 
@@ -146,11 +143,6 @@ def _source(table: "pandas.DataFrame", options: Options) -> Source:
             cells = table[name].dropna().astype(str)
             _no_decimal_commas(name, cells)
             _no_word_among_numbers(name, cells)
-    if options.missing == "drop":
-        columns = [name for name in (options.label, options.test, options.group, *names) if name]
-        table = table.dropna(subset=columns).reset_index(drop=True)
-        if table.empty:
-            raise ValueError("no row is left, because every row lacks a value")
     part = _parts(table[options.test], options.test) if options.test else np.zeros(len(table), np.uint8)
     labels, y = _levels(table[options.label], options, "label")
     train = part == 0
@@ -182,7 +174,7 @@ def _features(
     columns, numeric, encoded = [], [], []
     for name in names:
         if _is_category(table[name]) or name in options.categories:
-            values, codes = _levels(table[name], options, "category", missing=options.missing == "mean")
+            values, codes = _levels(table[name], options, "category")
             columns += [(codes == i).astype(np.float64) for i in range(len(values))]
             encoded.append(f"{name} ({len(values)})")
         else:
@@ -210,41 +202,25 @@ def _is_category(column: "pandas.Series") -> bool:
     return column.dtype.kind not in "iuf"
 
 
-def _levels(
-    column: "pandas.Series", options: Options, role: str, *, missing: bool = False
-) -> tuple[list[object], np.ndarray]:
-    """Return the values of a column in ascending order, and the number of each row's value, int64 [rows]. With
-    ``missing``, missing values are a value of their own, the last."""
-    gaps = column.isna().to_numpy()
-    if gaps.any() and not missing:
-        hint = "drop, which leaves these rows out" if role == "label" else "mean or drop"
-        hint = f"; clean them, or set missing to {hint}"
-        raise ValueError(f"column {column.name!r} has no value in {gaps.sum():,} rows{hint}")
-    values = sorted(column[~gaps].unique().tolist())
+def _levels(column: "pandas.Series", options: Options, role: str) -> tuple[list[object], np.ndarray]:
+    """Return the values of a column in ascending order, and the number of each row's value, int64 [rows]."""
+    if gaps := int(column.isna().sum()):
+        raise ValueError(f"column {column.name!r} has no value in {gaps:,} rows; fill them, or drop these rows")
+    values, codes = np.unique(column, return_inverse=True)
     if len(values) > options.most:
         other = "name the column of classes as label" if role == "label" else "leave it out of columns"
         raise ValueError(
             f"column {column.name!r} has {len(values):,} different values, more than most ({options.most}) for a "
             f"{role}; {other}, or raise most"
         )
-    number = {value: i for i, value in enumerate(values)}
-    codes = np.array([len(values) if gap else number[value] for gap, value in zip(gaps, column, strict=True)], np.int64)
-    return [*values, *(["missing"] if gaps.any() else [])], codes
+    return values.tolist(), codes.astype(np.int64)
 
 
 def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np.ndarray:
-    """Return a column of numbers, float64 [rows], standardised and without gaps as the options say."""
+    """Return a column of numbers, float64 [rows], standardised if the options say so."""
     values = column.to_numpy(np.float64, na_value=np.nan)
-    wrong = ~np.isfinite(values)
-    if wrong.any() and options.missing == "refuse":
-        raise ValueError(
-            f"column {column.name!r} has no finite value in {wrong.sum():,} rows; clean them, or set missing to mean "
-            "or drop"
-        )
-    present = values[train & ~wrong]
-    if not len(present):
-        raise ValueError(f"column {column.name!r} has no value in any row for training; leave it out of columns")
-    values = np.where(wrong, present.mean(), values)
+    if wrong := int((~np.isfinite(values)).sum()):
+        raise ValueError(f"column {column.name!r} has no finite value in {wrong:,} rows; fill them, or drop these rows")
     spread = values[train].std()
     return np.asarray((values - values[train].mean()) / (spread or 1.0) if options.standardise else values)
 
