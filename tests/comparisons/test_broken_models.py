@@ -14,6 +14,7 @@ import broken_models
 AUDITS = 200
 
 
+@pytest.mark.slow
 def test_a_model_drawn_as_three_of_very_unequal_skill_is_seldom_broken_and_one_that_lost_its_skill_always():
     """By accuracy alone it is twice as often as promised: three models that are right of everything vary by nothing."""
     share, alone = broken_models.shares("normal, sd 2", 1, 3, audits=AUDITS)

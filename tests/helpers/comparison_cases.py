@@ -1,7 +1,9 @@
 """Scenarios of known truth: what attacks say of forgotten and of held-out samples is drawn with known probabilities."""
 
+from unittest import mock
+
 import numpy as np
-from unlearning_audit.comparisons import verdicts
+from unlearning_audit.comparisons import planning, verdicts
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.effects import DecisionRule, Effect, single
 from unlearning_audit.metrics import accuracy, swap
@@ -64,6 +66,16 @@ def compare(parts, failed=None, *, seed=0, draws=300):
     """The tables of a scenario, and its verdicts by method."""
     results = verdicts.compare(parts, failed or {}, margins=MARGINS, draws=draws, seed=seed)
     return results, {row["method"]: row for row in results.verdicts}
+
+
+#: Forecasts take most of the time of a comparison.
+without_forecasts = mock.patch.multiple(planning, plans=lambda *_: [], requirements=lambda *_: [])
+
+
+@without_forecasts
+def verdicts_of(parts, **how):
+    """Verdicts by method, without forecasts."""
+    return compare(parts, **how)[1]
 
 
 def of_seeds(values: dict[str, np.ndarray]) -> dict[str, dict[str, Effect]]:

@@ -1,7 +1,6 @@
 """Models that were taught once more, with known chances to be right."""
 
 import numpy as np
-from torch import nn
 from unlearning_audit.evaluation.arrays import Logits, Membership
 from unlearning_audit.evaluation.evaluation import Evaluation
 from unlearning_audit.evaluation.relearned import Relearned
@@ -46,6 +45,8 @@ def evaluation(tmp_path, member, relearned, compared) -> Evaluation:
 
 
 def linear():
+    from torch import nn  # slow to import, and not needed by tests of metrics
+
     model = nn.Sequential(nn.Linear(6, 2))
     model.head = "0"
     return model

@@ -9,6 +9,7 @@ from unlearning_audit.metrics import kernel as metric
 
 import metric_calls as call
 from held_answers import Held
+from slow_cases import slow
 
 OPTIONS, ALL = metric.Options(permutations=99), np.arange(12)
 
@@ -34,12 +35,12 @@ def audited(audits, draw):
 @pytest.mark.parametrize("models", [4, 12])
 def test_models_drawn_as_retrained_ones_differ_in_one_of_twenty(models):
     """Heavy tails, few models: the level is exact."""
-    rng, audits = np.random.default_rng(3), 600
+    rng, audits = np.random.default_rng(3), 200
     p = [rows_of(*rng.standard_t(2, (3, models, 3)), rng)["kernel_p"].value for _ in range(audits)]
     assert binom.ppf(1e-4, audits, 0.05) <= sum(np.array(p) <= 0.05) <= binom.isf(1e-4, audits, 0.05)
 
 
-@pytest.mark.parametrize(("counts", "audits"), [((12, 12, 12), 300), ((30, 30, 6), 250), ((20, 5, 20), 250)])
+@pytest.mark.parametrize(("counts", "audits"), [((12, 12, 12), 120), *slow(((30, 30, 6), 250), ((20, 5, 20), 250))])
 def test_models_as_far_from_one_as_from_the_other_are_seldom_called_nearer(counts, audits):
     """Half way between both, where the truth is 0 by symmetry; populations may differ in size."""
     rng = np.random.default_rng(11)

@@ -5,6 +5,8 @@ import pytest
 from unlearning_audit.metrics import _klom, competition
 from unlearning_audit.stats import klom, paired
 
+from slow_cases import slow
+
 OPTIONS = competition.Options(groups=8)
 DRAW = np.random.default_rng(0).normal
 U, R, CONTROL = DRAW(1, 1, (12, 9)), DRAW(0, 1, (12, 9)), DRAW(0, 1, (12, 9))
@@ -70,7 +72,7 @@ def populations(rng, models=32, samples=100, shift=0.0, skill=0.3):
     return sides[0] + shift, *sides[1:]
 
 
-@pytest.mark.parametrize(("models", "samples", "audits"), [(3, 50, 150), (5, 50, 150), (32, 100, 100)])
+@pytest.mark.parametrize(("models", "samples", "audits"), [(3, 50, 100), *slow((5, 50, 150), (32, 100, 100))])
 def test_retrained_models_are_called_different_as_rarely_as_promised(models, samples, audits):
     rng = np.random.default_rng(6)
     p = [distance(*populations(rng, models=models, samples=samples)).p_values()[0] for _ in range(audits)]
@@ -84,10 +86,10 @@ def test_a_shift_of_one_standard_deviation_is_found_and_retraining_shown():
     assert abs(same.value[0]) + same.half_widths(level=0.9)[0] < 0.1
 
 
-@pytest.mark.parametrize("models", [3, 10])
+@pytest.mark.parametrize("models", [3, *slow(10)])
 def test_intervals_of_the_mean_and_its_null_cover_where_models_differ_in_skill(models):
     """What KLOM estimates is its own mean for this number of models, taken here from all audits."""
-    rng, audits = np.random.default_rng(5), 100
+    rng, audits = np.random.default_rng(5), 50
     tables = [read(*populations(rng, models=models, samples=50)) for _ in range(audits)]
     for name in ("klom", "klom_null"):
         rows = [table[name] for table in tables]

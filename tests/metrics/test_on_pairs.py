@@ -27,6 +27,7 @@ import metric_calls as call
 from held_answers import Held
 from row_places import about
 from ruli_cases import SEEN, UNSEEN, Folder, data, retrained, trained
+from slow_cases import slow
 from swap_games import layout
 
 PAIRS, MODELS = 4, 3
@@ -104,7 +105,7 @@ def simulated(rng, *, pairs, models, shift, spread=2.0, samples=800, k=80, share
     return {test: readings(question, fpr=())["auc"] for test, question in scores.items()}
 
 
-@pytest.mark.parametrize(("pairs", "shared"), [(1, 0.0), (4, 1.0)], ids=["fewest models", "pairs differ"])
+@pytest.mark.parametrize(("pairs", "shared"), [(1, 0.0), *slow((4, 1.0))])
 def test_what_was_never_learned_reads_half_however_few_the_models(pairs, shared):
     """Models that forgot a sample and models that never saw it are equally many in every reference."""
     rng = np.random.default_rng(0)
@@ -322,6 +323,7 @@ def parts_of(rng, *, shift, pairs=4, k=40, models=3, split_sd=0.0):
     return splits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shift", "split_sd"), [(0.0, 0.0), (1.0, 0.5)], ids=["perfect", "splits differ"])
 def test_intervals_over_pairs_cover(shift, split_sd):
     rng = np.random.default_rng(3)

@@ -1,4 +1,4 @@
-"""Relearning and rounded weights: by hand, of known chances, levels in closed form, and what intervals cover."""
+"""Relearning and rounded weights: by hand, of known chances, and what intervals cover."""
 
 import math
 from dataclasses import replace
@@ -6,24 +6,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 from pydantic import ValidationError
 from scipy.stats import t as student
-from unlearning_audit import stats
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.metrics import quantised, relearn, swap
-from unlearning_audit.models import gpt2
 from unlearning_audit.store.files import write_failure
-from unlearning_audit.training import rounding
-from unlearning_audit.training.recipe import Recipe
-from unlearning_audit.training.stack import ModelStack
 
 import metric_calls as call
 import relearn_cases as cases
-from relearn_cases import evaluation, linear, members, store
+from relearn_cases import evaluation, members, store
 from row_places import about, only
 from ruli_cases import data
+from stat_cases import at_least
 
 STEPS = np.array([0, 1, 3])  # log₂(1 + step) = 0, 1, 2: weights ¼, ½, ¼
 #: The first model forgets samples 1, 2 and 3 and is taught the first of them again, the second one 4, 5 and 6.
@@ -161,7 +156,7 @@ def test_every_model_counts_alike_and_blocks_keep_splits_apart():
 
 
 def test_intervals_of_models_that_are_retrained_themselves_hold_0():
-    member, rng, hits, draws = cases.members(), np.random.default_rng(3), np.zeros(2), 300
+    member, rng, hits, draws = cases.members(), np.random.default_rng(3), np.zeros(2), 100
     columns = np.flatnonzero((member.forget | member.heldout).any(axis=0))
     mask = member.forget[:, columns]
     for _ in range(draws):
@@ -172,7 +167,7 @@ def test_intervals_of_models_that_are_retrained_themselves_hold_0():
         for i, pair in enumerate((right, phi)):
             estimate = relearn.area(*pair, STEPS, mask, split=member.split, block=member.block)
             hits[i] += estimate.low <= 0 <= estimate.high
-    assert (hits / draws >= 0.93).all(), hits / draws
+    assert (hits / draws >= at_least(0.95, draws)).all(), hits / draws
 
 
 # ---------------------------------------------------------------- steps
@@ -196,13 +191,13 @@ NEVER = math.inf
     ("audited", "reference", "value", "note"),
     [
         ([1, 3], [0, 0], math.nan, "retrained models are as right as the originals from the start"),
-        ([NEVER], [1], 6, "1 of 1 models were not back after 3 steps; one model has no interval"),
+        ([NEVER], [1], 6,
+         "1 of 1 models were not back after 3 steps; no interval: without one model there is no ratio"),
         ([NEVER, 3], [NEVER, NEVER], 4.5 / 6,
          "1 of 2 models were not back after 3 steps, 2 of 2 retrained ones were not back after 3 steps"),
         ([1, 3], [1, 3], 1, ""),
         # without the only retrained model that needed any step there is no ratio
-        ([1, 3], [3, 0], 2 / 1.5,
-         "no interval: but for one model, retrained ones are as right as the originals from the start"),
+        ([1, 3], [3, 0], 2 / 1.5, "no interval: without one model there is no ratio"),
     ],
 )  # fmt: skip
 def test_steps_that_say_nothing_have_the_reason(audited, reference, value, note):
@@ -227,7 +222,7 @@ def test_a_ratio_of_steps_holds_about_as_often_as_the_page_says(chance, models, 
     rng, held = np.random.default_rng(models), []
     chances = np.array([chance, [0, 0.05, 0.15, 0.3, 0.3, 0.15, 0.05]])
     truth = np.divide(*(chances @ POWERS))
-    for _ in range(600):
+    for _ in range(300):
         ratio = steps_of(*(rng.choice(POWERS, models, p=row) for row in chances), POWERS, 1.0)
         held.append(ratio.low <= truth <= ratio.high)
     assert low < np.mean(held) < high
@@ -241,69 +236,10 @@ def member():
     return members()
 
 
-# ---------------------------------------------------------------- weights
-
-
-@pytest.mark.parametrize("bits", [2, 4, 8])
-def test_weights_lie_on_even_levels_and_move_by_half_a_step_at_most(bits):
-    weight = torch.randn(3, 5, 7, 2, generator=torch.Generator().manual_seed(0))
-    result = rounding.rounded(weight, bits)
-    most = 2 ** (bits - 1) - 1
-    step = weight.abs().amax(dim=(2, 3), keepdim=True) / most
-    levels = result / step
-    torch.testing.assert_close(levels, levels.round(), atol=1e-4, rtol=0)
-    assert levels.abs().max() <= most + 1e-4
-    assert ((result - weight).abs() <= step / 2 + 1e-6).all()
-    torch.testing.assert_close(rounding.rounded(result, bits), result)
-
-
 def test_rates_of_false_alarms_are_each_named_once():
     with pytest.raises(ValidationError, match="give each value once"):
         swap.Options(fpr=(0.01, 0.1, 0.01))
     assert swap.Options(fpr=(0.01, 0.1)).fpr == (0.01, 0.1)
-
-
-def test_an_output_without_weights_stays_and_one_bit_is_refused():
-    assert not rounding.rounded(torch.zeros(1, 2, 3), 4).any()
-    with pytest.raises(ValueError, match="two bits at least, not 1"):
-        rounding.rounded(torch.ones(1, 1, 1), 1)
-
-
-def test_what_less_than_half_a_step_hides_comes_back():
-    """Weights on levels of 4 bits, moved by .4 of a step against what was to be forgotten: at 4 bits the answers are
-    those of before, at 8 bits they stay what unlearning made of them."""
-    rng = np.random.default_rng(0)
-    x, y = rng.standard_normal((200, 6)).astype(np.float32), np.zeros(200, np.int64)
-    stack = ModelStack.create(linear, x, y, [1, 2], recipe=Recipe(lr=0.1, batch_size=50))
-    level = torch.tensor([[7.0, 1.0, -2.0, 3.0, 0.0, 1.0], [7.0, -1.0, 2.0, 2.0, 1.0, -1.0]])
-    stack.edit(lambda _, weight: level.repeat(2, 1, 1) if weight.ndim == 3 else torch.zeros_like(weight))
-    rows = np.arange(200)
-    before = rounding.answers(stack, rows, [4])
-    original = [answer.copy() for answer in before]
-    small = torch.tensor([[0.0, -0.4, 0.4, -0.4, -0.4, -0.4], [0.0, 0.4, -0.4, 0.4, 0.4, 0.4]])
-    stack.edit(lambda _, weight: weight + small if weight.ndim == 3 else weight)
-    phi, right = rounding.answers(stack, rows, [4, 8])
-    np.testing.assert_allclose(phi[:, 0], original[0][:, 0], atol=1e-5)
-    assert (right[:, 0] == original[1][:, 0]).all()
-    assert np.abs(phi[:, 1] - phi[:, 0]).mean() > 0.3
-    torch.testing.assert_close(stack.parameters["0.weight"][0], level + small)
-
-
-def test_weights_that_lie_by_inputs_are_rounded_by_outputs():
-    """One output of a layer of GPT-2 with weights a hundred times as large leaves those of the others their levels."""
-    x, y = np.random.default_rng(0).integers(1, 60, (12, 8)).astype(np.int32), np.zeros(12, np.int64)
-    stack = ModelStack.create(lambda: gpt2.build(gpt2.Options(vocabulary=64, width=8, layers=1), (8,), 2), x, y, [1, 2])
-    name = "trunk.h.0.mlp.c_fc.weight"
-    stack.parameters[name][:, :, 0] *= 100
-    by_hand = stack.copy()
-    for key, value in stack.parameters.items():
-        turned = key.endswith(("c_attn.weight", "c_fc.weight", "c_proj.weight"))
-        if value.ndim == 3:
-            by_hand.parameters[key] = rounding.rounded(value.mT, 4).mT if turned else rounding.rounded(value, 4)
-    assert (by_hand.parameters[name][:, :, 1:] == 0).float().mean() < 0.2
-    phi, _ = rounding.answers(stack, np.arange(12), [4])
-    exact = stats.phi(logits=by_hand.logits(), y=np.broadcast_to(y, (2, 12)))
-    np.testing.assert_allclose(phi[:, 0], exact, atol=1e-5)
 
 
 # ---------------------------------------------------------------- numbers

@@ -96,6 +96,7 @@ def test_likenesses_are_those_of_known_layers_and_retraining_has_no_gap(tmp_path
         assert "cka_gap" not in table
 
 
+@pytest.mark.slow
 def test_intervals_cover_likeness_and_gap(tmp_path, member):
     """Samples and models are drawn anew each time."""
     world, rng, hits, repeats = World(tmp_path, member), np.random.default_rng(2), np.zeros(2), 40

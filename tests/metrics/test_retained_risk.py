@@ -9,6 +9,7 @@ from unlearning_audit.metrics import retained_risk
 
 import metric_calls as call
 from ruli_cases import SEEN, UNSEEN, Folder, swapped_pairs, trained
+from stat_cases import at_least
 
 MODELS, SAMPLES = 8, 120
 
@@ -41,16 +42,17 @@ def test_areas_and_their_differences_are_the_closed_form():
 
 
 def test_intervals_cover_the_truth():
-    rng, repeats = np.random.default_rng(2), 200
+    rng, repeats = np.random.default_rng(2), 60
     truth = {"retained_risk": 0.0, "retained_auc": ndtr(0.5)}
     hits = dict.fromkeys(truth, 0)
     for _ in range(repeats):
         rows = rows_by_metric(**simulate(rng, 1.0, 1.0))
         for name, true in truth.items():
             hits[name] += rows[name].ci_low <= true <= rows[name].ci_high
-    assert min(hits.values()) >= 0.92 * repeats
+    assert min(hits.values()) / repeats >= at_least(0.95, repeats)
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_area_covers_that_of_other_pairs():
     """φ of kept samples rises or falls from pair to pair, by N(0, 1): over all pairs the area is one half."""
     rng, repeats, hits = np.random.default_rng(6), 150, 0

@@ -68,6 +68,7 @@ def test_population_attack_meets_its_closed_form():
     assert rows_of(targets, shadows, population="trained")["population", "privacy_auc"].value < 0.4
 
 
+@pytest.mark.slow
 def test_one_threshold_for_all_targets_varies_with_the_targets():
     # half of the targets leak far more than the others: which ones were drawn is most of the error
     rng = np.random.default_rng(20)
@@ -97,6 +98,7 @@ def unequal(rng, models, difficulty, leak):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leak", [0.0, 1.5])
 def test_intervals_cover_what_other_samples_targets_and_shadow_models_show(leak):
     """All are drawn anew in 80 audits of three targets and 18 shadow models; the truth is .5 where nothing leaks, else

@@ -4,6 +4,7 @@ import shutil
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from scipy import stats as scipy_stats
 from unlearning_audit.attacks import update
 from unlearning_audit.comparisons import verdicts
@@ -67,10 +68,10 @@ def audit(seed, *, trace, models=3):
 def test_areas_are_those_of_gaussians_and_difficulties_cancel():
     """φ before − φ after is N(MEMORY − trace, 2) of forgotten samples and N(0, 2) of others, however hard they are;
     models after unlearning alone tell a fifth as much of forgetting that went too far."""
-    rows, areas = zip(*(audit(seed, trace=-1.5) for seed in range(20)), strict=True)
+    rows, areas = zip(*(audit(seed, trace=-1.5) for seed in range(10)), strict=True)
     means = np.mean([list(area.values()) for area in areas], axis=0)
     exact = scipy_stats.norm.cdf(np.array([MEMORY + 1.5, MEMORY, MEMORY]) / 2)
-    np.testing.assert_allclose(means, exact, atol=0.02)
+    np.testing.assert_allclose(means, exact, atol=0.03)
     after_alone = scipy_stats.norm.cdf(-1.5 / np.sqrt(2 * (DIFFICULTY**2 + 1)))
     assert exact[0] - exact[1] > 3 * (0.5 - after_alone)
     assert np.mean([row["p"] <= 0.05 for row in rows]) > 0.8
@@ -89,6 +90,7 @@ def test_scores_that_separate_all_samples_read_the_ends_of_what_can_be_read():
         assert row.note.endswith("retrained models are not at chance: compare with them")
 
 
+@pytest.mark.slow
 def test_retrained_models_are_not_accused_though_the_models_before_knew_the_samples():
     rows, areas = zip(*(audit(seed, trace=0.0) for seed in range(50)), strict=True)
     wrong = sum(row["p"] <= 0.05 for row in rows)
