@@ -75,15 +75,6 @@ def test_beta_is_learned_on_each_reference_model_without_itself(game, mode, gamm
     assert 0 < decision.mean() < 1
 
 
-def test_of_equally_good_thresholds_the_first_of_all_scores_is_learned(rng):
-    for _ in range(20):
-        member, z = rng.random((5, 12)) < 0.5, np.arange(12) < 8
-        scores = rmia.dominated(rng.integers(6, size=(5, 12)).astype(float), z, gamma=1.3)
-        counts = np.rint(scores * (z.sum() - z)).astype(int)
-        best = stats.best_threshold(value=scores.ravel(), positive=member.ravel())
-        assert rmia.learned(counts, z, member, ~member) == best
-
-
 def test_equal_ratios_dominate_at_one_and_not_above():
     everyone = np.ones(6, dtype=bool)
     for step, gamma, z, expected in (

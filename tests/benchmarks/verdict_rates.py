@@ -77,7 +77,7 @@ def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np
         ).verdict
         for v, h, i, q in zip(read.value, half, inner, p, strict=True)
     ]
-    best, worst = rank_sets.rank_sets(distances=read, rng=rng, draws=500)
+    best, worst = rank_sets.of_proven(rank_sets.proven(distances=read, rng=rng, draws=500))
     rank = 1 + (truth[None] > truth[:, None]).sum(axis=1)
     both = read.of(np.eye(len(truth))[[METHOD, NONE]])
     share = ratio.share_closed(distances=both, significant=bool(read.value[NONE] > half[NONE]))

@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from unlearning_audit.comparisons import compared, meta
+import numpy as np
+from unlearning_audit.comparisons import meta
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.rows import Record, Row
 from unlearning_audit.report import naming
 
@@ -38,4 +40,6 @@ def several():
         table += rows(values, scenario="budget", axes={"epsilon": str(budget)})
     table += rows({"retrain": 1.0, "none": 0.3}, metric="forgetting_quality_over_null", attack="", scenario="other")
     table += rows({"retrain": 1.0, "none": 3.0, "a": 2.0}, metric="efficacy_median", attack="", scenario="other")
-    return evaluated(table, counts={"noisy": compared.ModelCounts("swap", 3, 3, 1, 1)})
+    number, nobody = np.arange(4), np.zeros((4, 1), bool)
+    member = Membership(nobody, nobody, nobody, number, number, number, number == 3)
+    return evaluated(table, members={"noisy": ("swap", member)})

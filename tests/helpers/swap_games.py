@@ -1,6 +1,7 @@
 """Simulated unlearning sample inference games whose truth is known in closed form."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.special import ndtr
@@ -21,6 +22,10 @@ def layout(rng, *, samples, pairs, k, models, swapped=True):
         forget[m, f] = heldout[m, t] = True
     split, block = (np.array([row[i] for row in rows], dtype=np.int64) for i in (2, 3))
     return {"forget": forget, "heldout": heldout, "split": split, "block": block}
+
+
+def rules_of(*, weight=None, **masks):
+    return _game.of_models(SimpleNamespace(weight=weight, **masks))
 
 
 @dataclass(frozen=True)

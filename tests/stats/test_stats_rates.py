@@ -44,7 +44,7 @@ def test_models_count_the_same_and_those_without_rows_not_at_all():
 def test_a_gap_counts_a_sample_once_and_may_be_negative():
     of, to = np.array([[0, 0, 0, 1]], bool), np.array([[1, 1, 1, 1]], bool)
     gap, reverse, same = (
-        rates.gap(of=a, to=b, rows=np.ones((1, 4), bool), **ONE) for a, b in ((of, to), (to, of), (to, to))
+        rates.rate(hit=a, less=b, rows=np.ones((1, 4), bool), **ONE) for a, b in ((of, to), (to, of), (to, to))
     )
     assert (gap.value, gap.low, gap.n, same.value) == (-0.75, -1, 4, 0)
     assert -0.75 < gap.high < 1

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from unlearning_audit.evaluation.arrays import Membership
-from unlearning_audit.metrics import _game, swap
+from unlearning_audit.metrics import swap
 from unlearning_audit.stats import paired, tail
 
 from stat_cases import at_most
-from swap_games import layout
+from swap_games import layout, rules_of
 
 
 def advantage(score, forgotten, **options):
@@ -82,8 +82,8 @@ def read(rng, *, pairs, models, k, shared=1.0, remembered=0.0):
     shape = masks["forget"].shape
     score = shared * rng.standard_normal(shape[1]) + rng.standard_normal(shape)
     score += 8 * (masks["forget"] & (rng.random(shape[1]) < remembered))
-    game = _game.game(**masks)
-    part = tail.advantage(score=score[:, game.columns], forget=game.forget, heldout=game.heldout)
+    rules = rules_of(**masks)
+    part = tail.advantage(score=score[:, rules.columns], forget=rules.forget, heldout=rules.heldout)
     fields = {name: value[None] for name, value in vars(part).items()}
     return paired.distances(**fields, unit=masks["block"], split=masks["split"]).of_samples()
 

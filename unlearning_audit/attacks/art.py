@@ -81,11 +81,15 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
     from art.estimators.classification import BlackBoxClassifier
 
     class Attack(MembershipInferenceBlackBox):  # type: ignore[misc]  # ART has no types
-        """ART's attack, with a data set that slices whole batches instead of stacking single rows: the same rows in the
-        same order."""
+        """ART's attack, with a data set from which torch's loader takes the rows of a batch at once: the same rows in
+        the same order."""
 
         def _get_attack_dataset(self, f_1: np.ndarray, f_2: np.ndarray, label: np.ndarray | None = None) -> Any:
-            return rows_of(super()._get_attack_dataset(f_1, f_2, label))
+            rows = super()._get_attack_dataset(f_1, f_2, label)
+            rows.__getitems__ = lambda several: list(
+                zip(*(x[several] for x in (rows.x_1, rows.x_2, rows.y)), strict=True)
+            )
+            return rows
 
     # ART requires a classifier; its predictions are never used, because all are passed in.
     classifier = BlackBoxClassifier(lambda x: x, input_shape=(classes,), nb_classes=classes)
@@ -96,31 +100,6 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
     with fused_adam():
         attack.fit(y=label[member], test_y=label[~member], pred=value[member], test_pred=value[~member])
     return attack
-
-
-def rows_of(rows: Any) -> Any:
-    """Wrap ART's data set ``rows`` (tensors x_1, x_2 and y), so that torch's loader takes a batch as one slice of each
-    tensor."""
-    from torch.utils.data import Dataset
-    from torch.utils.data._utils.collate import default_collate_fn_map
-
-    class Batch(tuple[Any, ...]):
-        """The columns of the rows of one batch, already tensors, so that the loader has nothing to stack."""
-
-    class Rows(Dataset[Any]):
-        """ART's rows, which a number or a list of numbers selects."""
-
-        def __len__(self) -> int:
-            return len(rows)
-
-        def __getitem__(self, row: int) -> Any:
-            return rows[row]
-
-        def __getitems__(self, several: list[int]) -> list[Batch]:
-            return [Batch(column[several] for column in (rows.x_1, rows.x_2, rows.y))]
-
-    default_collate_fn_map[Batch] = lambda batch, *, collate_fn_map: list(batch[0])
-    return Rows()
 
 
 @contextmanager

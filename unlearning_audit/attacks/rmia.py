@@ -5,7 +5,6 @@ whether shadow model m was trained on it, ``nonmember[m, j]`` whether it was not
 own shadow models.
 """
 
-from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import numpy as np
@@ -50,8 +49,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     if options.beta != "learned":
         return value, value >= options.beta
     log_ratio = pool - np.log(prior(np.exp(pool), member, nonmember, options, leave_out=True))
-    counts = (_dominated(row, z, options.gamma) for row in log_ratio)
-    return value, value >= learned(counts, z, member, nonmember)
+    known, rows = dominated(log_ratio, z, gamma=options.gamma), member | nonmember
+    return value, value >= stats.best_threshold(value=known[rows], positive=member[rows])
 
 
 def prior(
@@ -75,30 +74,6 @@ def prior(
         with np.errstate(invalid="ignore"):  # of samples that nobody saw
             value = np.where(seen, 0.5 * (out + per_sample.mean(p, member, leave_out=leave_out)), out)
     return np.maximum(value, np.finfo(np.float64).tiny)  # keeps the ratio finite where every p rounds to 0
-
-
-def learned(counts: Iterable[np.ndarray], z: np.ndarray, member: np.ndarray, nonmember: np.ndarray) -> float:
-    """Return the threshold of scores that best separates members from non-members of all shadow models together
-    (`stats.best_threshold`).
-
-    ``counts`` yields int [samples] for one model after the other: how many samples of ``z`` bool [samples] each sample
-    dominates. ``member`` and ``nonmember`` bool [models, samples]. Scores are counted in tables and not kept, to save
-    memory.
-    """
-    total, samples = int(z.sum()), len(z)
-    # The count gives the score once it is known whether the sample is in z: such a sample is compared with one fewer.
-    tables, first = np.zeros((2, 2 * (total + 1))), np.full(2 * (total + 1), member.size)
-    for model, (row, *sides) in enumerate(zip(counts, member, nonmember, strict=True)):
-        keys = 2 * row + z
-        tables += [np.bincount(keys[side], minlength=len(first)) for side in sides]
-        rows = np.flatnonzero(sides[0] | sides[1])
-        np.minimum.at(first, keys[rows], rows + model * samples)
-    keys = np.flatnonzero(first < member.size)
-    keys = keys[np.argsort(first[keys])]
-    value = np.repeat((keys >> 1) / (total - (keys & 1)), 2)
-    return stats.best_threshold(
-        value=value, positive=np.tile([True, False], len(keys)), weight=tables[:, keys].T.ravel()
-    )
 
 
 def dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarray:

@@ -46,44 +46,18 @@ def metrics(quantities: Iterable[Quantity]) -> dict[str, Compared]:
     return {metric.how.name: metric for metric in sorted(comparisons, key=lambda metric: metric.how.place)}
 
 
-@dataclass(frozen=True)
-class ModelCounts:
-    """How many models are made to judge one method in a scenario of ``protocol``.
-
-    ``trained`` and ``unlearned``: the defender's models; ``shadow_trained`` and ``shadow_unlearned``: the adversary's.
-    """
-
-    protocol: str
-    trained: int
-    unlearned: int
-    shadow_trained: int = 0
-    shadow_unlearned: int = 0
-
-
-def model_counts(protocol: str, member: Membership) -> ModelCounts:
-    """Count the models that are made to judge one method in a scenario: trained and unlearned ones, of the defender and
-    of the adversary.
-
-    ``protocol``: the name of the scenario's protocol, which goes into the result; ``member``: the memberships of all
-    models of the scenario. Originals that several models copy are trained once.
-    """
-    first, _ = member.originals()
-    counts = [(int((~shadow).sum()), int(shadow.sum())) for shadow in (member.shadow[first], member.shadow)]
-    (trained, shadow_trained), (unlearned, shadow_unlearned) = counts
-    return ModelCounts(protocol, trained, unlearned, shadow_trained, shadow_unlearned)
-
-
-def models(metric: Compared, count: ModelCounts) -> Estimate:
+def models(metric: Compared, protocol: str, member: Membership) -> Estimate:
     """Return how many models are needed to judge one method by a metric: an exact count, so that its limits equal it.
 
-    ``count``: the models of one method in the scenario. The adversary's models count only if the metric trains on them,
-    and retrained ones only if the metric compares with them. The note says how many of each kind there are.
+    ``protocol``: the name of the scenario's protocol; ``member``: the memberships of all models of one method in the
+    scenario. Originals that several models copy are trained once. The adversary's models count only if the metric
+    trains on them, and retrained ones only if the metric compares with them. The note says how many of each kind there
+    are.
     """
-    adversary = count.protocol in metric.how.shadows
-    counts = {
-        "trained": count.trained + count.shadow_trained * adversary,
-        "unlearned": count.unlearned + count.shadow_unlearned * adversary,
-        "retrained": count.unlearned * metric.how.retrained,
-    }
-    total = float(sum(counts.values()))
-    return Estimate(total, total, total, int(total), ", ".join(f"{n} {kind}" for kind, n in counts.items() if n))
+    first, _ = member.originals()
+    counts = member.shadow[first], member.shadow
+    trained, unlearned = (len(shadow) if protocol in metric.how.shadows else int((~shadow).sum()) for shadow in counts)
+    retrained = int((~member.shadow).sum()) * metric.how.retrained
+    total = float(trained + unlearned + retrained)
+    note = f"{trained} trained, {unlearned} unlearned" + f", {retrained} retrained" * bool(retrained)
+    return Estimate(total, total, total, int(total), note)

@@ -7,10 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from unlearning_audit.evaluation.effects import OF_RETRAINED, OF_SAMPLES, Effect
-from unlearning_audit.stats import LEVEL, Estimate, paired, simultaneous, unpaired
+from unlearning_audit.stats import LEVEL, Estimate, paired, resolution, simultaneous, unpaired
 from unlearning_audit.stats.decide import ALPHA, Distance
 from unlearning_audit.stats.paired import Distances
 from unlearning_audit.stats.ratio import share_closed
+from unlearning_audit.stats.resolution import Components
 from unlearning_audit.stats.simultaneous import Together
 from unlearning_audit.stats.unpaired import Models
 
@@ -35,11 +36,8 @@ LONE = "only one model was audited: its variance is taken from retrained models"
 GIVEN = "given that retrained models have a standard deviation of"
 #: Text before the p-value of an exact test, which the verdict corrects.
 EXACT = "exact test of the coins alone, not corrected for methods and metrics: p ="
-#: Remarks on a utility that is far below that of retrained models, and may be so by chance.
-UNSURE = "far worse than retrained models, but on an unbounded scale these vary as much themselves"
-UNSURE_UNREPEATED = (
-    "far worse than retrained models, but no two of these differ only in their seed, so their variance is not known"
-)
+#: Remark on a utility that is far below that of retrained models, and may be so by chance.
+UNSURE = "far worse than retrained models, but these may vary as much themselves"
 #: Remark on a number where both sides lie at one end of its range.
 SATURATED = "method and retraining lie at the {} of this number's range, where it cannot show that models are alike"
 FAR_SIDE = "forgotten samples look less familiar than samples never seen"
@@ -165,7 +163,24 @@ class Read:
         ends = {_end(part, self.place) for part in (self.side.audited, reference)}
         return SATURATED.format(*ends) if len(ends) == 1 and "" not in ends else ""
 
-    @property
+    @cached_property
+    def components(self) -> Components:
+        """Return the variance components of the distance that stands for all attacks."""
+        return resolution.components(distances=self.numbers)[self.place]
+
+    @cached_property
+    def components_by_chance(self) -> Components:
+        """Return the variance components that the distance which stands for all attacks would have if the method were
+        retraining, widened by the factor that a test of several attacks demands."""
+        if self.chance is self.numbers:
+            variances = self.components
+        elif self.side.audited.rule.chance == OF_SAMPLES:
+            variances = replace(self.components, of_samples=True)
+        else:
+            variances = resolution.components(distances=self.chance)[self.place]
+        return variances.widened(self.factor_of_test)
+
+    @cached_property
     def distance(self) -> Distance:
         """Return the distance that stands for all attacks, with its intervals, margin and notes, for `decide.classify`.
 
@@ -179,8 +194,10 @@ class Read:
         alone = not self.side.paired and len(self.side.audited.unit) == design.units * design.splits
         two_sided, p = self.side.audited.rule.two_sided, np.nan if self.unrepeated else float(self.together.p.min())
         exact = f"{EXACT} {p:.2g}" * self.exact
-        doubt = (UNSURE_UNREPEATED if self.unrepeated else UNSURE) * unsure
-        notes = self.given or LONE * alone, self.saturated, exact, self.numbers.note, DISAGREE * self.disagree, doubt
+        notes = (
+            self.given or LONE * alone, self.saturated, exact, self.numbers.note, DISAGREE * self.disagree,
+            UNSURE * unsure,
+        )  # fmt: skip
         estimate = Estimate(value, low, high, design.samples, "; ".join(filter(None, notes)))
         inner = self._hull(self.together.inner, slice(None) if self.blind is None else ~self.blind)
         return Distance(
@@ -213,14 +230,14 @@ class Read:
         """
         return float(np.abs(self.weights) @ self._factors)
 
-    @property
+    @cached_property
     def _factors(self) -> np.ndarray:
         """Return how many times wider the joint interval of each attack's distance is than its own, float64 [K]; 1
         where its own has no width."""
         alone = self.numbers.half_widths()
         return np.where(alone > 0, self.together.half / np.where(alone > 0, alone, 1.0), 1.0)
 
-    @property
+    @cached_property
     def factor_of_test(self) -> float:
         """Return how many times further from 0 the distance must lie to be significant than if it were the only one."""
         alone = self.chance.half_widths(units=False)[self.place]
@@ -309,11 +326,10 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     if rule.chance == OF_SAMPLES and side.reference is None:
         return replace(numbers.of_samples(), influence=numbers.influence * _unshrunk(side.audited))
     if side.reference is not None and not side.paired:
-        return _unpaired(side, side.reference)[1]
+        return _differences([(side, np.eye(len(side.audited.names)))])[1]
     if rule.chance == OF_RETRAINED and side.reference is not None:
-        count = len(side.audited.names)
-        retrained = paired.distances(**_combined([side.reference])).of(np.sqrt(2) * np.eye(count))
-        return replace(retrained, value=numbers.value)
+        alike = np.sqrt(2) * np.eye(len(side.audited.names))
+        return replace(paired.distances(**_combined([(side.reference, alike)])), value=numbers.value)
     return numbers
 
 
@@ -367,26 +383,9 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     ``sides``: for each method its numbers by one metric, and ``weights`` float64 [K] of the combination of these K
     numbers that is its distance.
     """
-    first = sides[0][0]
-    if not all(side.corresponds(first) for side, _ in sides):
+    if not all(side.corresponds(sides[0][0]) for side, _ in sides):
         return None
-    near = [side.audited.rule.direction * weights for side, weights in sides]
-    matrices, yardsticks = [weights[None] for weights in near], [side.reference for side, _ in sides if side.reference]
-    if first.paired:
-        place = [k for k, (side, _) in enumerate(sides) if side.reference is not None]
-        parts = [*(side.audited for side, _ in sides), *yardsticks]
-        matrix = np.concatenate([np.eye(len(sides)), -np.eye(len(sides))[:, place]], axis=1)
-        numbers = paired.distances(**_combined(parts, [*matrices, *(matrices[k] for k in place)])).of(matrix)
-    else:
-        covariance = _known(first, np.array(near))
-        # Methods share the retrained model, but no model of their own.
-        alone = None if covariance is None else np.diag(np.diag(covariance))
-        numbers, _ = unpaired.differences(
-            audited=Models(**_combined([side.audited for side, _ in sides], matrices), covariance=alone),
-            reference=Models(**_combined(yardsticks, matrices), covariance=covariance),
-        )
-    signs = np.array([weights.sum() for _, weights in sides])
-    return numbers.minus(np.array([side.constant for side, _ in sides]) * signs)
+    return _differences([(side, weights[None]) for side, weights in sides])[0]
 
 
 def distances_of(side: Side) -> Distances:
@@ -395,51 +394,50 @@ def distances_of(side: Side) -> Distances:
 
     Models that forgot nothing have a positive distance.
     """
-    near = side.audited.rule.direction * np.eye(len(side.audited.names))
-    if side.reference is None:
-        return paired.distances(**_combined([side.audited])).of(near).minus(side.constant)
-    if not side.paired:
-        return _unpaired(side, side.reference)[0]
-    both = paired.distances(**_combined([side.audited, side.reference]))
-    return both.of(np.concatenate([near, -near], axis=1))
+    return _differences([(side, np.eye(len(side.audited.names)))])[0]
 
 
-def _unpaired(side: Side, reference: Effect) -> tuple[Distances, Distances]:
-    """Return the differences between a method's models and retrained ones without partners, twice with different
-    errors.
+def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Distances]:
+    """Return the distances of methods whose models correspond, twice with different errors.
 
-    The first have the errors that both groups of models show. The second have those that hold if both are retrained.
+    The first have the errors that audited and retrained models show. Those of the second hold if all are retrained;
+    they differ for models without partners only. ``sides``: for each method its numbers by one metric, and a matrix
+    float64 [distances, numbers], whose rows are the combinations of these numbers that are its distances.
     """
-    covariance = _known(side, np.eye(len(side.audited.names)))
-    models = [Models(**_combined([part]), covariance=covariance) for part in (side.audited, reference)]
-    shown, alike = unpaired.differences(audited=models[0], reference=models[1])
-    near = side.audited.rule.direction * np.eye(len(side.audited.names))
-    return shown.of(near), alike.of(near)
+    first, matrices = sides[0][0], [matrix for _, matrix in sides]
+    near = [side.audited.rule.direction * matrix for side, matrix in sides]
+    audited = [(side.audited, matrix) for (side, _), matrix in zip(sides, near, strict=True)]
+    reference = [(side.reference, matrix) for (side, _), matrix in zip(sides, near, strict=True) if side.reference]
+    if first.paired:
+        referred = np.repeat([side.reference is not None for side, _ in sides], [*map(len, near)])
+        rows = np.eye(len(referred))
+        numbers = paired.distances(**_combined(audited + reference))
+        shown = alike = numbers.of(np.concatenate([rows, -rows[:, referred]], axis=1))
+    else:
+        combinations = np.concatenate(near)
+        # Attacks are assumed independent, which widens intervals that hold for several of them.
+        covariance = None if first.spread is None else first.spread**2 * combinations @ combinations.T
+        # Methods share the retrained model, but no model of their own.
+        alone = None if covariance is None else np.diag(np.diag(covariance))
+        shown, alike = unpaired.differences(
+            audited=Models(**_combined(audited), covariance=alone),
+            reference=Models(**_combined(reference), covariance=covariance),
+        )
+    constant = np.repeat([side.constant for side, _ in sides], [*map(len, near)]) * np.concatenate(matrices).sum(axis=1)
+    return shown.minus(constant), alike.minus(constant)
 
 
-def _combined(parts: Sequence[Effect], matrices: Sequence[np.ndarray] | None = None) -> dict[str, np.ndarray]:
-    """Return "value", "influence" and "imagined" of linear combinations of the numbers of several effects on the
-    same models, one after the other, with the "unit" and "split" of the models.
+def _combined(parts: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return "value", "influence" and "imagined" of linear combinations of the numbers of several effects on the same
+    models, one after the other, with the "unit" and "split" of the models.
 
-    ``matrices`` has one matrix float64 [combinations, numbers] for each of ``parts``; None leaves all numbers
-    unchanged.
+    ``parts``: each effect, with a matrix float64 [combinations, numbers].
     """
-    combined = {"unit": parts[0].unit, "split": parts[0].split}
+    combined = {"unit": parts[0][0].unit, "split": parts[0][0].split}
     for name in ("value", "influence", "imagined"):
-        numbers = [getattr(part, name) for part in parts]
-        if matrices is not None:
-            numbers = [np.einsum("ck,k...->c...", *both) for both in zip(matrices, numbers, strict=True)]
+        numbers = [np.tensordot(matrix, getattr(part, name), axes=1) for part, matrix in parts]
         combined[name] = np.concatenate(numbers)
     return combined
-
-
-def _known(side: Side, weights: np.ndarray) -> np.ndarray | None:
-    """Return the covariance over retrained models of linear combinations of a method's numbers, float64 [C, C]; None
-    where the spread of retrained models is unknown.
-
-    ``weights`` float64 [C, K]. Attacks are assumed independent, which widens intervals that hold for several of them.
-    """
-    return None if side.spread is None else side.spread**2 * weights @ weights.T
 
 
 def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
@@ -537,7 +535,7 @@ def _outlying(side: Side, level: float) -> bool:
         replace(part, value=value[None], influence=part.influence[..., :0], imagined=part.imagined[..., :0])
         for part, value in ((audited, audited.latent), (reference, reference.latent))
     )
-    chance = _unpaired(Side(audited, reference, side.source), reference)[1]
+    _, chance = _differences([(Side(audited, reference, side.source), np.eye(1))])
     least = chance.value - chance.half_widths(level=level, units=False)
     return bool(least[0] > 0) or not chance.models.dof
 

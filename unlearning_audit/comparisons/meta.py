@@ -13,14 +13,15 @@ Properties (after Tu, Hu & Ma 2024, §4.3–4.4):
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.comparisons.compared import Compared, ModelCounts, metrics, models
+from unlearning_audit.comparisons.compared import Compared, metrics, models
+from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.rows import Record, Row
 from unlearning_audit.plugins.declarations import Quantity
 from unlearning_audit.stats import Estimate, empty
@@ -61,16 +62,16 @@ def evaluate(
     quantities: Iterable[Quantity],
     *,
     broken: float,
-    counts: dict[str, ModelCounts] | None = None,
+    members: Mapping[str, tuple[str, Membership]] | None = None,
 ) -> list[dict[str, Any]]:
     """Return rows (metric, property, scenario, value, ci_low, ci_high, n, note) on how good each metric is, from the
     results of all.
 
     ``records``: all rows of metrics.csv; ``quantities``: the numbers that metrics declare, of which some are to be
     compared; ``broken``: the loss of test accuracy against retraining from which a model counts as broken, if the whole
-    interval lies above; ``counts``: scenario → numbers of models, for the property "models" (None: it is left out). A
-    property that the study cannot show has no row. A property that it could show but does not has a row with NaN and
-    the reason.
+    interval lies above; ``members``: scenario → its protocol and the memberships of its models, which are counted for
+    the property "models" (None: it is left out). A property that the study cannot show has no row. A property that it
+    could show but does not has a row with NaN and the reason.
     """
     compared = metrics(quantities)
     properties: list[dict[str, Any]] = []
@@ -87,8 +88,8 @@ def evaluate(
                 of_scenario[record.scenario].append((record, row))
         for scenario, of_metric in of_scenario.items():
             estimates = list(_properties(metric, of_metric, lost[scenario]))
-            if counts and scenario in counts:
-                estimates.append(("models", models(metric, counts[scenario])))
+            if members and scenario in members:
+                estimates.append(("models", models(metric, *members[scenario])))
             properties += [_row(name, label, scenario, estimate) for label, estimate in estimates]
     return properties + _between(records, compared, common(properties, "power"))
 

@@ -24,7 +24,6 @@ TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
 TODAY, DECIDES = "today", "decides_"
 #: The part of a design that grows where audited models have no partners among retrained ones.
 RETRAINED = "retrained"
-COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
 #: The constant in which a metric names its two quantities that separate sources of randomness, and the unit of these.
 SEEDS, TRAINING_SEEDS = "SEEDS", "training seeds"
 STEPS = 60  # bisections for the size of a pool
@@ -42,48 +41,26 @@ def plans(method: str, read: Read) -> list[dict[str, Any]]:
     only the row of the present study is given; `requirements` gives what more retrained models bring. ``method``
     is the name that goes into the rows; ``read`` is its distance by one metric.
     """
-    parts, planned = components(read), designs_of(read)
-    designs = [(TODAY, 1.0, parts.design)]
+    design, planned = read.numbers.design, designs_of(read)
+    today = _row_of(method, read, TODAY, 1.0, design)
     if not read.side.paired:
-        today = _row(method, read, parts, TODAY, 1.0, parts.design)
         return [{**today, "half_width": float(read.together.half[read.place]), "least_distance": least_distance(read)}]
+    rows = [today]
     for part, factors in TIMES.items():
-        if _count(parts.design, part) and (part == SAMPLES or read.side.audited.rule.narrows):
-            designs += [(part, float(times), planned(part, times)) for times in factors]
-    return [_row(method, read, parts, part, times, design) for part, times, design in designs]
-
-
-def of_seeds(metric: str, method: str, training: Row, unlearning: Row, of_retrained: float) -> list[dict[str, Any]]:
-    """Return rows of what more training seeds, and more unlearning seeds of each, would bring: half-widths of the
-    difference in mean confidence from retraining.
-
-    ``training`` and ``unlearning``: the ``method``'s rows of standard deviations over originals, and over models of one
-    original; ``of_retrained``: the standard deviation over retrained models, each of which is trained anew. se² =
-    σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p originals, each with m models, and as many retrained
-    ones. ``metric``: the name that goes into the rows.
-    """
-    originals = training.n
-    design = Design(originals, 1.0, unlearning.n / originals, 0)
-    parts = Components(training.value**2, 0.0, unlearning.value**2 + of_retrained**2, 0.0, 0.0, design, 1.0)
-    designs = [(TODAY, 1.0, design)]
-    for part in (PAIRS, MODELS):
-        designs += [(part, float(k), resolution.planned(design, dimension=part, times=k)) for k in TIMES[part]]
-    return [
-        {"metric": metric, "method": method, "attack": "", "unit": TRAINING_SEEDS, "what": part, "times": times,
-         "units": larger.units, "models": larger.models, "samples": 0,
-         "half_width": resolution.half_width(of=parts, design=larger),
-         "least_distance": resolution.least_distance(of=parts, design=larger), "margin": np.nan, "outcome": "",
-         "assumed": np.nan, **_variances(parts), "chance": OF_ITSELF}
-        for part, times, larger in designs
-    ]  # fmt: skip
+        if _count(design, part) and (part == SAMPLES or read.side.audited.rule.narrows):
+            rows += [_row_of(method, read, part, float(times), planned(part, times)) for times in factors]
+    return rows
 
 
 def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]]:
-    """Return the rows of `of_seeds` for every method with separate spreads over training and unlearning seeds.
+    """Return rows of what more training seeds, and more unlearning seeds of each, would bring: half-widths of the
+    difference in mean confidence from retraining, for every method with separate spreads over both.
 
-    ``numbers``: method → metric rows. A metric takes part if its file names its two spreads in ``SEEDS``. Retraining
-    and its control, and methods without both spreads, are skipped; so are all methods if the spread of retrained models
-    is not known.
+    ``numbers``: method → metric rows. A metric takes part if its file names its two spreads in ``SEEDS``: rows of
+    standard deviations over originals, and over models of one original. Let σ_retrained be the latter of retrained
+    models, each of which is trained anew. Then se² = σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p
+    originals, each with m models, and as many retrained ones. Retraining and its control, and methods without both
+    spreads, are skipped; so are all methods if the spread of retrained models is not known.
     """
     plans = []
     for metric in registry.defining("metrics", SEEDS):
@@ -94,8 +71,16 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]
         }
         of_retrained = spreads.get(RETRAIN, {}).get(unlearning)
         for method, spread in spreads.items():
-            if method not in (RETRAIN, CONTROL) and of_retrained and spread.keys() >= {training, unlearning}:
-                plans += of_seeds(metric, method, spread[training], spread[unlearning], of_retrained.value)
+            if method in (RETRAIN, CONTROL) or of_retrained is None or not spread.keys() >= {training, unlearning}:
+                continue
+            originals, both = spread[training].n, spread[unlearning].value ** 2 + of_retrained.value**2
+            today = Design(originals, 1.0, spread[unlearning].n / originals, 0)
+            parts = Components(spread[training].value ** 2, 0.0, both, 0.0, 0.0, today, 1.0)
+            place = {"metric": metric, "method": method, "attack": "", "unit": TRAINING_SEEDS}
+            plans.append(_row(place, parts, TODAY, 1.0, today))
+            for part in (PAIRS, MODELS):
+                designs = [(float(k), resolution.planned(today, dimension=part, times=k)) for k in TIMES[part]]
+                plans += [_row(place, parts, part, times, design) for times, design in designs]
     return plans
 
 
@@ -111,16 +96,16 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
     """
     if not read.side.audited.rule.narrows:
         return []
-    parts, rows, planned = components(read), [], designs_of(read)
+    design, rows, planned = read.numbers.design, [], designs_of(read)
     if not read.side.paired:
         reference, today = retrained.Reference.of(read), read.side.retrained
         return [
-            {**_row(method, read, parts, DECIDES + RETRAINED, count / today, parts.design), "models": count,
+            {**_row_of(method, read, DECIDES + RETRAINED, count / today, design), "models": count,
              "half_width": np.nan, "least_distance": reference.least_distance(count), "outcome": outcome,
              "assumed": distance}
             for count, outcome, distance in retrained.deciding_counts(read)
         ]  # fmt: skip
-    of, margin, chance = _widened(parts, read.factor), read.distance.margin, by_chance(read)
+    of, margin, chance = read.components.widened(read.factor), read.distance.margin, read.components_by_chance
     limits = {read.distance.estimate.low, read.distance.estimate.high}
     truths = [(0.0, decide.EQUIVALENT), *((limit, decide.DISTINGUISHABLE) for limit in sorted(limits))]
     for part in (PAIRS, MODELS):
@@ -129,13 +114,13 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
             def decided(times: float, part: str = part, truth: float = truth, outcome: str = outcome) -> bool:
                 """Return whether a study with ``times`` as many of ``part`` would have the ``outcome`` if the distance
                 is ``truth``."""
-                design = planned(part, times)
-                return resolution.decides(of=of, design=design, distance=truth, margin=margin, chance=chance) == outcome
+                how: dict[str, Any] = {"design": planned(part, times), "distance": truth, "margin": margin}
+                return resolution.decides(of=of, **how, chance=chance) == outcome
 
-            count = _least(decided, max(round(_count(parts.design, part)), 1))
+            count = _least(decided, max(round(_count(design, part)), 1))
             if count:
-                times = count / _count(parts.design, part)
-                row = _row(method, read, parts, DECIDES + part, times, planned(part, times))
+                times = count / _count(design, part)
+                row = _row_of(method, read, DECIDES + part, times, planned(part, times))
                 rows.append({**row, "outcome": outcome, "assumed": truth})
     return rows
 
@@ -147,8 +132,8 @@ def least_distance(read: Read) -> float:
     """
     if not read.side.paired:
         return np.inf if read.unrepeated else retrained.Reference.of(read).least_distance(retrained.present(read))
-    parts = components(read)
-    return resolution.least_distance(of=parts, design=parts.design, chance=by_chance(read))
+    design, chance = read.numbers.design, read.components_by_chance
+    return resolution.least_distance(of=read.components, design=design, chance=chance)
 
 
 def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict[str, Any]:
@@ -164,7 +149,7 @@ def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
     design = Design(
         round(today["units"]), 2.0 if today["unit"] == "pairs" else 1.0, today["models"], round(today["samples"])
     )
-    numbers = {name: today[name] for name in COMPONENTS}
+    numbers = {name: today[name] for name in resolution.COMPONENTS}
     parts = Components(**numbers, design=design, events=float(max(design.samples, 1)))
     sizes = sorted((row["times"], row["samples"]) for row in rows if row["what"] in (TODAY, PAIRS))
     samples = np.interp(np.log(pairs), np.log([times for times, _ in sizes]), [count for _, count in sizes])
@@ -281,47 +266,25 @@ def count(row: dict[str, Any]) -> str:
     return f"{row['units']:g} {row['unit'] if row['units'] != 1 else row['unit'].removesuffix('s')}"
 
 
-def components(read: Read) -> Components:
-    """Return the variance components of the distance that stands for all attacks."""
-    return resolution.components(distances=read.numbers)[read.place]
+def _row_of(method: str, read: Read, part: str, times: float, design: Design) -> dict[str, Any]:
+    """Return the row of one design for the distance that stands for all attacks."""
+    rule = read.side.audited.rule
+    place = {"metric": read.metric, "method": method, "attack": read.attack, "unit": rule.units}
+    how: dict[str, Any] = {"factor": read.factor, "chance": read.components_by_chance, "of": rule.chance}
+    return {**_row(place, read.components, part, times, design, **how), "margin": max(map(abs, read.margin))}
 
 
-def by_chance(read: Read) -> Components:
-    """Return the variance components that the distance which stands for all attacks would have if the method were
-    retraining.
-
-    They are widened by the factor that a test of several attacks demands.
-    """
-    if read.chance is read.numbers:
-        variances = components(read)
-    elif read.side.audited.rule.chance == OF_SAMPLES:
-        variances = replace(components(read), of_samples=True)
-    else:
-        variances = resolution.components(distances=read.chance)[read.place]
-    return _widened(variances, read.factor_of_test)
-
-
-def _widened(parts: Components, factor: float) -> Components:
-    """Return variance components of errors that are ``factor`` times as large, for intervals that hold for several
-    attacks."""
-    return replace(parts, **{name: variance * factor**2 for name, variance in _variances(parts).items()})
-
-
-def _variances(parts: Components) -> dict[str, Any]:
-    """Return the five variance components by their names."""
-    return {name: getattr(parts, name) for name in COMPONENTS}
-
-
-def _row(method: str, read: Read, parts: Components, part: str, times: float, design: Design) -> dict[str, Any]:
-    """Return the row of one design: its size, half-width, least distance and variance components."""
-    wide = _widened(parts, read.factor)
+def _row(
+    place: dict[str, str], parts: Components, part: str, times: float, design: Design, *,
+    factor: float = 1.0, chance: Components | None = None, of: str = OF_ITSELF,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the row of one design: its size, half-width (``factor`` times that of a single number), least distance and
+    variance components. ``of``: what ``chance`` is of."""
     return {
-        "metric": read.metric, "method": method, "attack": read.attack, "unit": read.side.audited.rule.units,
-        "what": part, "times": times, "units": design.units, "models": design.models, "samples": design.samples,
-        "half_width": resolution.half_width(of=wide, design=design),
-        "least_distance": resolution.least_distance(of=parts, design=design, chance=by_chance(read)),
-        "margin": max(map(abs, read.distance.margin)), "outcome": "", "assumed": np.nan, **_variances(parts),
-        "chance": read.side.audited.rule.chance,
+        **place, "what": part, "times": times, "units": design.units, "models": design.models,
+        "samples": design.samples, "half_width": resolution.half_width(of=parts.widened(factor), design=design),
+        "least_distance": resolution.least_distance(of=parts, design=design, chance=chance),
+        "margin": np.nan, "outcome": "", "assumed": np.nan, **parts.variances, "chance": of,
     }  # fmt: skip
 
 

@@ -31,7 +31,8 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     read = [away({name: by_method[name] for name in methods}, margins) for by_method in sides]
     together = average.mean(read)
     nearness = together.of(-np.eye(len(methods)))
-    best, worst = rank_sets.rank_sets(distances=nearness, rng=generator(seed, "standings"), draws=draws)
+    closer = rank_sets.proven(distances=nearness, rng=generator(seed, "standings"), draws=draws)
+    best, worst = rank_sets.of_proven(closer)
     half = together.half_widths()
     return [
         {"method": method, "metric": metric, "distance": float(value), "low": float(value - h),

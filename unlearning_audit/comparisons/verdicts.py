@@ -421,7 +421,7 @@ def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: i
         nearness = together.of(np.diag(np.where(together.value < 0, 1.0, -1.0)))
         rng = generator(seed, "comparisons", "ranks", metric)
         closer = rank_sets.proven(distances=nearness, rng=rng, draws=draws)
-        best, worst = 1 + closer.sum(axis=0), len(reads) - closer.sum(axis=1)
+        best, worst = rank_sets.of_proven(closer)
         judges = np.array([method not in (NONE, RETRAIN, CONTROL, *useless) for method in reads])
         columns = together.value.tolist(), best, worst, closer[judges].sum(axis=0)
         rows += [

@@ -26,31 +26,21 @@ class Game:
     block: np.ndarray
 
 
-def game(
-    *, forget: np.ndarray, heldout: np.ndarray, split: np.ndarray, block: np.ndarray, weight: np.ndarray | None = None
-) -> Game:
+def of_models(target: Membership) -> Game:
     """Set up the oracle from the memberships of the target models.
 
-    ``forget`` and ``heldout`` bool [models, samples], which share no sample of a model; ``split`` and ``block`` int
-    [models]: a split is one value of both together; ``weight`` float [samples] ≥ 0: the sensitivity distribution P up
-    to a factor, None for uniform. Raises ValueError where a model has no forgotten or no held-out sample to draw.
+    A split is one value of ``split`` and ``block`` together; ``weight`` is the sensitivity distribution up to a factor,
+    None for uniform. Raises ValueError where a model has no forgotten or no held-out sample to draw.
     """
-    weight = np.ones(forget.shape[1]) if weight is None else np.asarray(weight, dtype=np.float64)
-    columns = np.flatnonzero((forget | heldout).any(axis=0) & (weight > 0))
-    sides = {"forget": forget[:, columns] * weight[columns], "heldout": heldout[:, columns] * weight[columns]}
-    for name, side in sides.items():
-        empty = np.flatnonzero(side.sum(axis=1) == 0)
-        if len(empty):
-            raise ValueError(f"{name} holds no sample of positive weight for model {empty[0]}: the oracle cannot draw")
-    keys, number = np.unique(np.stack([block, split], axis=1), axis=0, return_inverse=True)
-    return Game(**sides, columns=columns, split=number.reshape(-1), block=keys[:, 0])
-
-
-def of_models(target: Membership) -> Game:
-    """Set up the game of some models from their memberships."""
-    return game(
-        forget=target.forget, heldout=target.heldout, split=target.split, block=target.block, weight=target.weight
-    )
+    weight = np.ones(target.forget.shape[1]) if target.weight is None else np.asarray(target.weight, dtype=np.float64)
+    columns = np.flatnonzero((target.forget | target.heldout).any(axis=0) & (weight > 0))
+    forget, heldout = (side[:, columns] * weight[columns] for side in (target.forget, target.heldout))
+    for name, side in (("forget", forget), ("heldout", heldout)):
+        if not side.any(axis=1).all():
+            model = side.any(axis=1).argmin()
+            raise ValueError(f"{name} holds no sample of positive weight for model {model}: the oracle cannot draw")
+    keys, number = np.unique(np.stack([target.block, target.split], axis=1), axis=0, return_inverse=True)
+    return Game(forget, heldout, columns, split=number.reshape(-1), block=keys[:, 0])
 
 
 def sided(target: Membership) -> bool:

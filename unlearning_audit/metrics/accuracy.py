@@ -69,7 +69,7 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
     if retrained is not None:
         theirs = retrained.predicted(models)
         for role, (rows, labels) in roles.items():
-            gap = rates.gap(of=theirs == labels, to=guess == labels, rows=rows, **over)
+            gap = rates.rate(hit=theirs == labels, less=guess == labels, rows=rows, **over)
             table.append(row(metric="accuracy_gap", role=role, estimate=gap))
     return [line for line in table if line.n]
 

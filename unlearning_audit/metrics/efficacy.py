@@ -145,8 +145,8 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
             mean = sd = stats.empty(n=len(values), note=f"{name} is infinite in {infinite} of {len(values)} models")
         else:
             mean, sd = stats.mean_interval(values=values), stats.sd_interval(values=values)
-        numbers = {name: mean, f"{name}_sd": sd, f"{name}_median": median_interval(values)}
-        lines += table(numbers, attack=attack)
+        median = replace(stats.quantile_interval(values=values, share=0.5), value=float(np.median(values)))
+        lines += table({name: mean, f"{name}_sd": sd, f"{name}_median": median}, attack=attack)
         for model, value in enumerate(values.tolist()):
             lines += table({name: Estimate(value, np.nan, np.nan, 1)}, attack=attack, model=model)
     return lines
@@ -167,13 +167,3 @@ def _accuracy_spread(evaluation: Evaluation) -> list[Row]:
             share = ((guess == labels) & mask).sum(axis=1) / mask.sum(axis=1)
             lines += table({"accuracy_sd": stats.sd_interval(values=share)}, role=role)
     return lines
-
-
-def median_interval(values: np.ndarray) -> Estimate:
-    """Return the median with its distribution-free interval between order statistics (Thompson 1936).
-
-    Below six values no pair of order statistics reaches 95 %: the limits are NaN.
-    """
-    interval = stats.quantile_interval(values=values, share=0.5)
-    few = f"{len(values)} values are too few for an interval of the median" * bool(np.isnan(interval.low))
-    return replace(interval, value=float(np.median(values)), note=few)

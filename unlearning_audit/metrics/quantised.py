@@ -77,11 +77,11 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     over, lines = groups(member), []
     for bits, place in zip(options.bits, _places(coarse, options), strict=True):
         right, name = coarse.right_rounded[:, place], f"{bits} bits"
-        back = rates.gap(of=right, to=coarse.right[:, 0], rows=forget, **over)
+        back = rates.rate(hit=right, less=coarse.right[:, 0], rows=forget, **over)
         if isinstance(retrained, str):
             gap = stats.empty(n=0, note=retrained)
         else:
-            gap = rates.gap(of=right, to=retrained.right_rounded[:, place], rows=forget, **over)
+            gap = rates.rate(hit=right, less=retrained.right_rounded[:, place], rows=forget, **over)
         lines += table({"quantised_gap": gap, "quantised_return": back}, rule=name)
         if heldout.any(axis=1).all():
             part = _game.auc(coarse.phi_rounded[:, place].astype(np.float64), forget, heldout)

@@ -184,16 +184,14 @@ def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: n
     if not back[1].sum():
         return stats.empty(n=n, note="retrained models are as right as the originals from the start")
     value = float(back[0].mean() / back[1].mean())
-    if n < 2:
-        return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, "one model has no interval"])))
     splits, group = np.unique(np.stack([over["block"], over["split"]]), axis=1, return_inverse=True)
     unit, number = ("split", group.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
     left = number != np.unique(number)[:, None]
-    without = back @ left.T / left.sum(axis=1)
-    if not without[1].all():
-        why = f"no interval: but for one {unit}, retrained ones are as right as the originals from the start"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.divide(*(back @ left.T))
+    if not np.isfinite(ratios).all():
+        why = f"no interval: without one {unit} there is no ratio"
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, why])))
-    ratios = without[0] / without[1]
     half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(left) - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
     return Estimate(value, max(float(value - half), 0.0), float(value + half), n, late)
 

@@ -5,13 +5,12 @@ d3d7cf9 of December 2025 also the share of the right answer, correct/(correct + 
 ("prob_mean"; Dorna et al. 2025).
 """
 
-from typing import Literal
-
 import numpy as np
 from scipy import special
 
 from unlearning_audit.evaluation.cohort import views_logp
-from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Membership, Row, Settings, _text, groups, table
+from unlearning_audit.metrics import DecisionRule, Effect, Evaluation, Membership, Row, _text, groups, table
+from unlearning_audit.metrics import NoOptions as Options
 from unlearning_audit.plugins.declarations import Comparison, Quantity
 from unlearning_audit.stats import Estimate, empty, mean_interval
 
@@ -45,13 +44,6 @@ QUANTITIES = (
 )  # fmt: skip
 
 
-class Options(Settings):
-    """``wrong``: over several wrong answers the ``geometric`` mean of their probabilities, as in open-unlearning, or
-    the ``arithmetic`` one, which TOFU's own script takes in model utility but not in forget quality."""
-
-    wrong: Literal["geometric", "arithmetic"] = "geometric"
-
-
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return three means of the truth ratio R for each role of samples and, with retrained models, how far the
     distribution of R on the forget set is from theirs; over all target models, then over each swapped pair (field
@@ -67,7 +59,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
     audited, files = (
-        log_ratio(evaluation.unlearned[evaluation.target], perturbed, right, options.wrong),
+        log_ratio(evaluation.unlearned[evaluation.target], perturbed, right),
         _text.compared_files(evaluation),
     )
     means = {
@@ -78,7 +70,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     lines = _text.shares(evaluation, means)
     if files is None:
         return lines
-    retrained = log_ratio(evaluation.outputs(files).logits[evaluation.target], perturbed, right, options.wrong)
+    retrained = log_ratio(evaluation.outputs(files).logits[evaluation.target], perturbed, right)
 
     def distances(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [target models]."""
@@ -98,20 +90,19 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "truth_ratio_probability" → the probability of the right answer, as a mean over the forgotten samples of
     each target model. {} if a model has no such sample."""
     wrong, paraphrase = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
-    value = special.expit(-log_ratio(evaluation.unlearned[evaluation.target], wrong, paraphrase, options.wrong))
+    value = special.expit(-log_ratio(evaluation.unlearned[evaluation.target], wrong, paraphrase))
     return _text.of_forgotten(evaluation, DECIDES, value)
 
 
-def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:
+def log_ratio(logits: np.ndarray, perturbed: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the logarithm of the truth ratio R of every sample, float64 [models, samples]; NaN for samples without
     perturbed answers.
 
     ``logits`` [models, rows, 2], (φ, 0); ``perturbed`` and ``right`` int64 [samples, k]: rows of the wrong and the
-    right answers of each sample, filled with −1; without a right one the sample itself counts. ``mean``: of the wrong
-    answers' probabilities, "geometric" or "arithmetic".
+    right answers of each sample, filled with −1; without a right one the sample itself counts.
     """
     first = first_answers(right)
-    return quotient(views_logp(logits, perturbed), views_logp(logits, first[:, None])[..., 0], mean)
+    return quotient(views_logp(logits, perturbed), views_logp(logits, first[:, None])[..., 0])
 
 
 def first_answers(right: np.ndarray) -> np.ndarray:
@@ -124,21 +115,16 @@ def first_answers(right: np.ndarray) -> np.ndarray:
     return np.where(right[:, 0] < 0, samples, right[:, 0]) if right.shape[1] else samples
 
 
-def quotient(wrong: np.ndarray, right: np.ndarray, mean: str = "geometric") -> np.ndarray:
-    """Return the logarithm of the truth ratio R, float64 [...]: mean probability of the wrong answers over that of the
-    right one.
+def quotient(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the truth ratio R, float64 [...]: geometric mean probability of the wrong answers, as in
+    open-unlearning, over that of the right one.
 
     ``wrong`` [..., answers] and ``right`` [...] are log-probabilities; NaN in ``wrong`` means that there is no such
-    answer. ``mean`` is "geometric" or "arithmetic". NaN where there is no wrong answer.
+    answer. NaN where there is no wrong answer.
     """
     present = ~np.isnan(wrong)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if mean == "arithmetic":
-            value = special.logsumexp(np.where(present, wrong, -np.inf), axis=-1) - np.log(present.sum(-1))
-            value = np.where(present.any(-1), value, np.nan)
-        else:
-            value = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1)
-    ratio: np.ndarray = value - right
+    with np.errstate(invalid="ignore"):
+        ratio: np.ndarray = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1) - right
     return ratio
 
 

@@ -35,9 +35,6 @@ KINDS = {
     "canary": ("vulnerable",),
 }
 
-#: Kind → how the metric `vulnerability` can select more samples of it.
-MORE = {"vulnerable": "vulnerability: raise fpr, lower agreement", "protected": "vulnerability: raise band"}
-
 
 class Options(Settings):
     """``target_size`` samples of each kind in ``target_set``, those of ``class`` from ``target_class``.
@@ -132,11 +129,8 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
     for kind in KINDS[options.target_set]:
         candidates = np.flatnonzero(kinds[kind])
         if len(candidates) < options.target_size:
-            of = f"class {options.target_class}" if kind == "class" else f"kind {kind!r}"
-            raise ValueError(
-                f"target_size={options.target_size} is more than the {len(candidates)} training samples of {of}; "
-                "lower it" + (f", or let the metric of the selection find more ({MORE[kind]})" if kind in MORE else "")
-            )
+            count = f"{len(candidates)} training samples of kind {kind!r}"
+            raise ValueError(f"target_size={options.target_size} is more than the {count}; lower it")
         order = generator(seed, "ruli", "targets", kind).permutation(candidates)
         drawn_rows.append(order[: options.target_size])
     return drawn_rows

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from unlearning_audit.comparisons import compared
 from unlearning_audit.comparisons import meta as worth
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.rows import read_union
@@ -20,14 +19,12 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
     test accuracy from which a model counts as broken. ``settings["own_metrics"]``: what
     `workflow.parameters.own_metrics` returns.
     """
-    counts = {
-        name: compared.model_counts(
-            scenario["protocol"], Membership.concatenate([Membership.read(path) for path in scenario["splits"]])
-        )
-        for name, scenario in settings["scenarios"].items()
+    members = {
+        name: (of["protocol"], Membership.concatenate([Membership.read(path) for path in of["splits"]]))
+        for name, of in settings["scenarios"].items()
     }
     naming.know(settings["own_metrics"])
     quantities = naming.quantities().values()
-    rows = worth.evaluate(read_union(metrics), quantities, broken=settings["broken"], counts=counts)
+    rows = worth.evaluate(read_union(metrics), quantities, broken=settings["broken"], members=members)
     formats.write(display.sheets(rows), csv=csv, md=md, tex=tex, columns=display.COLUMNS)
     style.save(_meta.draw(rows), svg=svg, png=png)

@@ -1,14 +1,9 @@
 """Similarity of two representations of the same samples: centred kernel alignment (CKA), and each sample's influence on
 it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from unlearning_audit.stats.shapes import Float
 
 #: The fewest samples for which unbiased centring leaves something of a kernel.
 LEAST = 4

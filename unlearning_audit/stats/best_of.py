@@ -1,14 +1,10 @@
 """Unbiased estimates of the largest of k draws from n ≥ k draws, by order statistics."""
 
-from __future__ import annotations
-
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from unlearning_audit.stats.shapes import Float
 
 
 def weights(*, draws: int, best_of: int) -> Float[np.ndarray, "draws"]:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit import stats
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from unlearning_audit.stats.shapes import Float, Int
 
 DRAWS = 4000
 ONE_MODEL = "one model: the interval covers samples only"

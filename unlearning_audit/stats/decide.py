@@ -5,18 +5,13 @@ samples look familiar. A negative distance is on the far side: they look less fa
 seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit.stats import Estimate
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from unlearning_audit.stats.shapes import Bool, Float
 
 ALPHA = 0.05
 #: Remark on the interval beside the verdict *equivalent*.

@@ -8,16 +8,13 @@ matrix of the differences would grow as K².
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import simultaneous
 from unlearning_audit.stats.paired import Distances, Spread
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from unlearning_audit.stats.shapes import Bool, Float, Int
 
 #: Differences computed, and draws made, at a time: so many fit a processor's cache.
 AT_A_TIME = 256

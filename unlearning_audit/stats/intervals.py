@@ -1,16 +1,12 @@
 """Quantiles, and intervals of means, standard deviations and rates."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy  # its special functions import slowly, and only when first used: planning uses none
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from unlearning_audit.stats.shapes import Float
 
 
 def normal_quantile(p: float | Float[np.ndarray, "..."]) -> Any:

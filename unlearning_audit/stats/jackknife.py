@@ -1,17 +1,12 @@
 """Intervals for numbers that rest on many samples seen by many models: a two-way jackknife, and its pseudo-values as
 influences of samples on numbers that are not means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit.stats import LEVEL, Estimate, t_quantile
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from unlearning_audit.stats.shapes import Float, Int
 
 Combine = Callable[..., np.ndarray]
 

@@ -1,15 +1,10 @@
 """Kernel two-sample tests of models by squared maximum mean discrepancies (MMD²; Gretton et al. 2012), and the nearer
 of two groups of models."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.spatial import distance
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from unlearning_audit.stats.shapes import Float, Int
 
 
 def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "models models"]:

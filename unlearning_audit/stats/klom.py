@@ -1,13 +1,8 @@
 """KLOM: divergence of a sample's margins over unlearned models from those over retrained ones."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from unlearning_audit.stats.shapes import Float
 
 BINS = 20
 LEAST = 1e-5  # probability of an empty bin

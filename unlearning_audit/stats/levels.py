@@ -1,16 +1,11 @@
 """Means over models of means over samples, of losses in nats for example."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit.stats import Estimate, crossed, empty
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from unlearning_audit.stats.shapes import Bool, Float, Int
 
 
 def per_model(

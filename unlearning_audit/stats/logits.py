@@ -1,13 +1,8 @@
 """Two numbers from logits and a label: the logit-scaled confidence φ, and the lead over the next class."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from unlearning_audit.stats.shapes import Float, Int
 
 
 def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]) -> Float[np.ndarray, "*rest"]:

@@ -1,17 +1,11 @@
 """Separate two sources of randomness: models from one original differ by unlearning alone, others by training as
 well."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy import special
 
 from unlearning_audit.stats import LEVEL, Estimate, empty
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from unlearning_audit.stats.shapes import Float, Int
 
 SINGLE = "no original has two models: what unlearning varies by cannot be separated from what training varies by"
 ALONE = "all models came from one original: what training varies by is not shown"

@@ -6,20 +6,15 @@ counts only those, and no guess is drawn at random. Sources: Steinke, Nasr and J
 Melis and Chaudhuri 2024.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
 from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL, Estimate
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from unlearning_audit.stats.shapes import Float, Int
 
 ALPHA = 0.05
 LEAST = np.finfo(np.float64).tiny  # no p-value is 0, however small

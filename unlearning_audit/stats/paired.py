@@ -20,15 +20,13 @@ samples and models alone make it. Sources of the two-way decomposition: Owen 200
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL, Estimate, crossed
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from unlearning_audit.stats.shapes import Float, Int
 
 ONE_UNIT = "one pair or block: the interval does not cover how others differ"
 STEPS = 60  # bisections of a p-value, to 1e-15 of its logarithm
@@ -175,7 +173,7 @@ class Distances:
         half: np.ndarray = np.sqrt(self.spread.squares((1 - np.asarray(level, dtype=np.float64)) / 2, units=units))
         return half
 
-    @property
+    @cached_property
     def spread(self) -> Spread:
         """Return the variances over samples, models and units from which half-widths are computed."""
         dof = np.minimum(stats.squares_dof(self.influence), 1e9)

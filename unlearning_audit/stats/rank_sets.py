@@ -1,41 +1,11 @@
 """Sets of ranks that each method may have, for all methods at once, from comparisons of every two of them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL, gaps, simultaneous
 from unlearning_audit.stats.paired import Distances
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Int
-
-
-def rank_sets(
-    *, distances: Distances, rng: np.random.Generator, draws: int = simultaneous.DRAWS
-) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
-    """Return the best and the worst rank that each of J methods may have; rank 1 has the largest number.
-
-    With probability .95 every method's true rank (1 + how many are truly better) lies in its set.
-
-    Parameters
-    ----------
-    distances : Distances
-        The methods' numbers, larger is better, from the same units, models and samples.
-    rng : Generator
-        Draws the joint deviations of all differences.
-    draws : int
-        The number of draws.
-
-    Returns
-    -------
-    best, worst : int64 [J]
-    """
-    larger = proven(distances=distances, rng=rng, draws=draws)
-    return 1 + larger.sum(axis=0), len(larger) - larger.sum(axis=1)
+from unlearning_audit.stats.shapes import Bool, Int
 
 
 def proven(
@@ -77,3 +47,13 @@ def proven(
     larger[pairs.first[up], pairs.second[up]] = True
     larger[pairs.second[down], pairs.first[down]] = True
     return larger
+
+
+def of_proven(larger: Bool[np.ndarray, "J J"]) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
+    """Return the best and the worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest
+    number.
+
+    ``larger`` bool [J, J]: the comparisons that `proven` returns. With probability .95 every method's true rank (1 +
+    how many are truly better) lies in its set.
+    """
+    return 1 + larger.sum(axis=0), len(larger) - larger.sum(axis=1)

@@ -1,16 +1,10 @@
 """Rank correlations with intervals."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
 from unlearning_audit.stats.intervals import normal_quantile
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from unlearning_audit.stats.shapes import Float
 
 
 def spearman(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:

@@ -55,13 +55,12 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
         return differs
 
     centre = np.arctan2(method, none)
-    limits = []
-    for end in (-np.pi / 2, np.pi / 2):
-        steps = np.linspace(centre, end, GRID + 1)[1:]
-        first = int(np.argmax(outside(steps)))  # the last step is the test of none itself, which is significant
-        out, inside = steps[first], steps[first - 1] if first else centre
-        for _ in range(STEPS):
-            middle = (out + inside) / 2
-            out, inside = (middle, inside) if outside(np.array([middle]))[0] else (out, middle)
-        limits.append(float(np.tan(inside)))
-    return Estimate(value, 1 - limits[1], min(1 - limits[0], 1.0), n, distances.note)
+    steps = np.linspace(centre, [-np.pi / 2, np.pi / 2], GRID + 1)
+    first = 1 + outside(steps[1:].ravel()).reshape(GRID, 2).argmax(axis=0)  # the last tests none, which is significant
+    out, inside = steps[first, [0, 1]], steps[first - 1, [0, 1]]
+    for _ in range(STEPS):
+        middle = (out + inside) / 2
+        differs = outside(middle)
+        out, inside = np.where(differs, middle, out), np.where(differs, inside, middle)
+    least, most = np.tan(inside).tolist()
+    return Estimate(value, 1 - most, min(1 - least, 1.0), n, distances.note)

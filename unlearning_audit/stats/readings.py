@@ -1,17 +1,12 @@
 """Accuracy, AUC and TPR at small FPR of a membership test on many target models and samples."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import crossed, separation
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Int
+from unlearning_audit.stats.shapes import Bool, Float, Int
 
 
 @dataclass(frozen=True)

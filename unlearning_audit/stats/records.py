@@ -1,15 +1,10 @@
 """Records that are still recognised: p-values of single samples and of groups, and lists with a false discovery
 rate."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy import special
 
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float, Shaped
+from unlearning_audit.stats.shapes import Bool, Float, Shaped
 
 
 def conformal(*, score: Float[np.ndarray, "records"], heldout: Float[np.ndarray, "n"]) -> Float[np.ndarray, "records"]:

@@ -6,6 +6,8 @@ each with two components.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +20,7 @@ POINTS = 64  # quantiles by which the chance in a variance is averaged over
 MOST = 4096  # times today's count, beyond which more of it decides nothing
 
 PAIRS, MODELS, SAMPLES = DIMENSIONS = ("pairs", "models", "samples")
+COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,16 @@ class Components:
     design: Design
     events: float
     of_samples: bool = False
+
+    @property
+    def variances(self) -> dict[str, Any]:
+        """Return the five variance components by their names."""
+        return {name: getattr(self, name) for name in COMPONENTS}
+
+    def widened(self, factor: float) -> "Components":
+        """Return the components of errors that are ``factor`` times as large, for intervals that hold for several
+        numbers."""
+        return replace(self, **{name: variance * factor**2 for name, variance in self.variances.items()})
 
 
 def components(*, distances: Distances) -> list[Components]:
@@ -189,6 +202,7 @@ def _terms(of: Components, design: Design) -> Components:
     return replace(of, **{name: getattr(of, name) / count for name, count in counts.items()})
 
 
+@lru_cache
 def _chances(dof: float) -> np.ndarray:
     """Return χ²/dof at `POINTS` equally likely quantiles, float64 [POINTS], over which half-widths are averaged."""
     from scipy.special import gammaincinv

@@ -1,16 +1,10 @@
 """Separation of positive and negative samples by a score: AUC, the cut at a small FPR, the best threshold."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate
 from unlearning_audit.stats.intervals import mean_influence, squares_dof, t_quantile
-
-if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
+from unlearning_audit.stats.shapes import Bool, Float
 
 
 def placements(

@@ -1,18 +1,11 @@
 """Separation of positive and negative samples by a score in many models: AUC and TPR at small FPR, one value per
 model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import crossed
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
+from unlearning_audit.stats.shapes import Float
 
 #: The largest false positive rate at which a threshold is sought.
 MOST = 1 - 1e-6

@@ -1,18 +1,13 @@
 """Intervals and p-values of several numbers that hold together, from the largest deviations under their correlation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL
 from unlearning_audit.stats.paired import Distances
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from unlearning_audit.stats.shapes import Float
 
 DRAWS = 4000
 

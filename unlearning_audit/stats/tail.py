@@ -1,16 +1,10 @@
 """Tail advantage: the share of forgotten samples above a high quantile of held-out scores, minus the share expected by
 chance."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from unlearning_audit.stats import crossed
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
+from unlearning_audit.stats.shapes import Float
 
 #: The share of held-out samples above the threshold.
 SHARE = 0.01

@@ -12,18 +12,13 @@ from the one by σ·√(1/m + 1), which the test uses. The interval has h² = t�
 S_audited too. If σ is at least the true standard deviation, neither test errs with more than α.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unlearning_audit.stats import crossed
 from unlearning_audit.stats.paired import Design, Distances, Layer, independent, products
-
-if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+from unlearning_audit.stats.shapes import Float, Int
 
 #: Degrees of freedom of a variance that is known.
 KNOWN = 10**9
