@@ -56,10 +56,8 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
     """
     if np.ptp(evaluation.labels) == 0:
         return []
-    over, guess = (
-        groups(evaluation.membership[models]),
-        evaluation.outputs(evaluation.unlearned_files).predicted(models),
-    )
+    over = groups(evaluation.membership[models])
+    guess = evaluation.outputs(evaluation.unlearned_files).predicted(models)
     roles, retrained = sides(evaluation, models), or_none(evaluation.outputs, evaluation.compared_files)
     table = [
         row(metric="accuracy", role=role, estimate=rates.rate(hit=guess == labels, rows=rows, **over))

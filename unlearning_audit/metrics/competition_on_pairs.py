@@ -83,10 +83,8 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
     assert evaluation.retrained_files is not None  # else no group has twins
     numbers = np.arange(len(evaluation.membership.seed))
     same, other = np.isin(numbers, group.models), np.isin(numbers, group.twins)
-    audited, twins = (
-        Group(evaluation, evaluation.unlearned_files, same),
-        Group(evaluation, evaluation.retrained_files, other),
-    )
+    audited = Group(evaluation, evaluation.unlearned_files, same)
+    twins = Group(evaluation, evaluation.retrained_files, other)
     reference = Group(evaluation, evaluation.retrained_files, same)
     independent: Group | None = twins
     if evaluation.unlearned_files == evaluation.retrained_files:

@@ -156,10 +156,8 @@ def _accuracy_spread(evaluation: Evaluation) -> list[Row]:
     """Return rows "accuracy_sd": the standard deviation over models of each model's accuracy, for the roles retain,
     forget and test. Test samples are judged by their clean labels. A role is left out if a model has no sample of
     it."""
-    guess, sides = (
-        evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target),
-        accuracy.sides(evaluation, evaluation.target),
-    )
+    guess = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target)
+    sides = accuracy.sides(evaluation, evaluation.target)
     lines = []
     for role in ("retain", "forget", "test"):
         mask, labels = sides[role]

@@ -47,11 +47,9 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     if evaluation.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {evaluation.data.x.dtype}, not tokens; leave the metric out")
-    member, runs, spans = (
-        evaluation.membership[evaluation.target],
-        numbered(evaluation.data.x, options.n),
-        scored(evaluation.data.x),
-    )
+    member = evaluation.membership[evaluation.target]
+    runs = numbered(evaluation.data.x, options.n)
+    spans = scored(evaluation.data.x)
     share = np.stack([shared(runs, retain) for retain in member.retain])
     known: np.ndarray = np.any(spans >= 0, axis=1) & member.heldout.any(axis=1, keepdims=True)
     whole_share = {("ngram_overlap", ""): np.where((runs >= 0).any(1), share, np.nan)}

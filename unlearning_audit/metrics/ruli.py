@@ -231,10 +231,8 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
 def _kept_and_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> list[Row]:
     """Return the accuracy of the unlearned targets on vulnerable target samples that they retain, as one row.
     ``vulnerable`` bool [samples]."""
-    member, logits = (
-        evaluation.membership[evaluation.target],
-        evaluation.outputs(evaluation.unlearned_files).of(evaluation.target, vulnerable),
-    )
+    member = evaluation.membership[evaluation.target]
+    logits = evaluation.outputs(evaluation.unlearned_files).of(evaluation.target, vulnerable)
     hit, kept = rates.predicted(logits) == evaluation.data.y[vulnerable], member.retain[:, vulnerable]
     estimate = rates.rate(hit=hit, rows=kept, **groups(member))
     return table({"accuracy": estimate}, role="retain", target="vulnerable")

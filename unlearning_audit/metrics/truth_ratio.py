@@ -58,10 +58,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     perturbed, right = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not perturbed.shape[1]:
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
-    audited, files = (
-        log_ratio(evaluation.unlearned[evaluation.target], perturbed, right),
-        _text.compared_files(evaluation),
-    )
+    audited = log_ratio(evaluation.unlearned[evaluation.target], perturbed, right)
+    files = _text.compared_files(evaluation)
     means = {
         ("truth_ratio", ""): closeness(audited),
         ("truth_ratio_utility", ""): true_better(audited),

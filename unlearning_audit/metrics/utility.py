@@ -81,10 +81,8 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     wrong, paraphrase = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
     if not wrong.shape[1]:
         raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
-    logits, roles = (
-        evaluation.unlearned[evaluation.target],
-        _text.roles(evaluation.data.part == 1, evaluation.membership[evaluation.target]),
-    )
+    logits = evaluation.unlearned[evaluation.target]
+    roles = _text.roles(evaluation.data.part == 1, evaluation.membership[evaluation.target])
     p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
     wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
     better = truth_ratio.true_better(truth_ratio.log_ratio(logits, wrong, paraphrase))

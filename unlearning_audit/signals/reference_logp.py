@@ -19,10 +19,8 @@ def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: n
     """
     shadow = np.flatnonzero(~evaluation.target)
     unseen = ~evaluation.membership.train[np.ix_(shadow, rows)]
-    logits, labels = (
-        evaluation.outputs(evaluation.originals).of(~evaluation.target, rows),
-        evaluation.labels_of(~evaluation.target)[..., rows],
-    )
+    logits = evaluation.outputs(evaluation.originals).of(~evaluation.target, rows)
+    labels = evaluation.labels_of(~evaluation.target)[..., rows]
     of_unseen = np.where(unseen, signals.per_model(signals.label_logp, logits, labels), 0.0)
     same_model = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
     with np.errstate(invalid="ignore"):
