@@ -26,9 +26,8 @@ def score(
 
     ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models, log p first.
     """
-    value, reference_value = (
-        of_tokens.lowest(readings[..., LOGP], options.share) for readings in (tokens, shadow.tokens)
-    )
+    value = of_tokens.lowest(tokens[..., LOGP], options.share)
+    reference_value = of_tokens.lowest(shadow.tokens[..., LOGP], options.share)
     return of_tokens.thresholded(value, reference_value, logits, y, shadow)
 
 

@@ -80,9 +80,8 @@ def sides(evaluation: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndar
     """
     member = evaluation.membership[models]
     taught = np.broadcast_to(evaluation.labels_of(models), member.forget.shape)
-    test, clean = (
-        np.broadcast_to(each, member.forget.shape) for each in (evaluation.data.part == 1, evaluation.data.y_clean)
-    )
+    test = np.broadcast_to(evaluation.data.part == 1, member.forget.shape)
+    clean = np.broadcast_to(evaluation.data.y_clean, member.forget.shape)
     masks = {"retain": member.retain, "forget": member.forget, "heldout": member.heldout}
     return {role: (rows, taught) for role, rows in masks.items()} | {"test": (test, clean)}
 

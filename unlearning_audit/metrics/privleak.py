@@ -49,9 +49,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     if files is None:
         return []
     samples = _text.forgotten_or_heldout(evaluation)
-    audited, retrained = (
-        _scores(evaluation, source, samples, options.share) for source in (evaluation.unlearned_files, files)
-    )
+    audited = _scores(evaluation, evaluation.unlearned_files, samples, options.share)
+    retrained = _scores(evaluation, files, samples, options.share)
 
     def read(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows of some ``models`` bool [target models]."""
