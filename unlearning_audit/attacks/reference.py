@@ -15,12 +15,7 @@ NEEDS = "reference_logp"
 
 
 def score(
-    logits: np.ndarray,
-    y: np.ndarray,
-    shadow: Shadow,
-    options: Options,
-    rng: Generator,
-    reference_logp: np.ndarray,
+    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, reference_logp: np.ndarray
 ) -> Score:
     """Return as the score log p of the label minus its mean over the adversary's models that never saw the sample. The
     decision is whether it reaches the threshold learned on the shadow models.

@@ -100,9 +100,7 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
     return lines + _agreements(published)
 
 
-def _attacks(
-    published: Published,
-) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, crossed.PerModel | None]]:
+def _attacks(published: Published) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, crossed.PerModel | None]]:
     """Yield the name of each attack, its scores, which samples with a finite score are forgotten and which held out,
     and the AUC of each model; None in its place if a model has no such sample on one of the two sides."""
     for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
