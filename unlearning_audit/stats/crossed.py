@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.stats.shapes import Float, Int
+from unlearning_audit.stats.shapes import Float, Int, Matrix, OfModels
 
 DRAWS = 4000
 ONE_MODEL = "one model: the interval covers samples only"
@@ -28,7 +28,7 @@ class PerModel:
     """
 
     value: Float[np.ndarray, "models"]
-    influence: Float[np.ndarray, "models samples"]
+    influence: Matrix
     imagined: Float[np.ndarray, "models k"]
 
 
@@ -109,7 +109,7 @@ class Units:
     dof: int
 
 
-def per_model(*, value: Float[np.ndarray, "models samples"], weight: Float[np.ndarray, "models samples"]) -> PerModel:
+def per_model(*, value: Matrix, weight: Matrix) -> PerModel:
     """Return the weighted mean over samples of ``value`` in [0, 1] for each model; ``value`` and ``weight`` float64
     [models, samples]."""
     return PerModel(*stats.mean_influence(value=value, weight=weight))
@@ -129,7 +129,7 @@ def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | fl
     )
 
 
-def combine(statistics: Iterable[PerModel], *, split: Int[np.ndarray, "models"]) -> Crossed:
+def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
     """Average statistics of models over the models of each split.
 
     Where no split has two models, the covariance between models is taken across splits instead. With one model in all
@@ -208,7 +208,7 @@ def read(
 def mean(
     statistics: Iterable[PerModel],
     *,
-    split: Int[np.ndarray, "models"],
+    split: OfModels,
     share: Float[np.ndarray, "splits"] | None = None,
     unit: Int[np.ndarray, "splits"] | None = None,
 ) -> Reading:

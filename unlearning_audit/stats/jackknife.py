@@ -6,12 +6,12 @@ from collections.abc import Callable
 import numpy as np
 
 from unlearning_audit.stats import LEVEL, Estimate, t_quantile
-from unlearning_audit.stats.shapes import Float, Int
+from unlearning_audit.stats.shapes import Float, OfModels
 
 Combine = Callable[..., np.ndarray]
 
 
-def groups_of(models: int, *, groups: int) -> Int[np.ndarray, "models"]:
+def groups_of(models: int, *, groups: int) -> OfModels:
     """Return the number of the jackknife group that each of so many ``models`` is left out with, int64 [models].
 
     There are ``groups`` groups, or as many as models if these are fewer. Groups are of consecutive models and as equal

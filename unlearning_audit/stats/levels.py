@@ -5,12 +5,10 @@ import math
 import numpy as np
 
 from unlearning_audit.stats import Estimate, crossed, empty
-from unlearning_audit.stats.shapes import Bool, Float, Int
+from unlearning_audit.stats.shapes import Mask, Matrix, OfModels
 
 
-def per_model(
-    *, value: Float[np.ndarray, "models samples"], weight: Float[np.ndarray, "models samples"]
-) -> crossed.PerModel:
+def per_model(*, value: Matrix, weight: Matrix) -> crossed.PerModel:
     """Return the weighted mean over samples for each model; ``value`` and ``weight`` float64 [models, samples].
 
     The squares of the influences sum to the variance of the mean, with divisor n − 1 for equal weights. There are no
@@ -28,14 +26,7 @@ def less(a: crossed.PerModel, b: crossed.PerModel) -> crossed.PerModel:
     return crossed.PerModel(a.value - b.value, a.influence - b.influence, a.imagined - b.imagined)
 
 
-def level(
-    *,
-    value: Float[np.ndarray, "models samples"],
-    rows: Bool[np.ndarray, "models samples"],
-    split: Int[np.ndarray, "models"],
-    block: Int[np.ndarray, "models"],
-    low: float = -math.inf,
-) -> Estimate:
+def level(*, value: Matrix, rows: Mask, split: OfModels, block: OfModels, low: float = -math.inf) -> Estimate:
     """Return the mean over models of the mean of a value over samples; all models count equally.
 
     The interval is over samples, each of which counts once in all models together, and over models (`stats.crossed`).
@@ -67,8 +58,8 @@ def level(
 def of(
     statistic: crossed.PerModel,
     *,
-    split: Int[np.ndarray, "models"],
-    block: Int[np.ndarray, "models"],
+    split: OfModels,
+    block: OfModels,
     n: int,
     note: str = "",
     bounds: tuple[float, float] = (-math.inf, math.inf),

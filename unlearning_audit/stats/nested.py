@@ -5,14 +5,14 @@ import numpy as np
 from scipy import special
 
 from unlearning_audit.stats import LEVEL, Estimate, empty
-from unlearning_audit.stats.shapes import Float, Int
+from unlearning_audit.stats.shapes import Float, OfModels
 
 SINGLE = "no original has two models: what unlearning varies by cannot be separated from what training varies by"
 ALONE = "all models came from one original: what training varies by is not shown"
 TAILS = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
 
 
-def deviations(*, value: Float[np.ndarray, "models"], original: Int[np.ndarray, "models"]) -> tuple[Estimate, Estimate]:
+def deviations(*, value: Float[np.ndarray, "models"], original: OfModels) -> tuple[Estimate, Estimate]:
     """Return the standard deviations of a value over training seeds and over unlearning seeds, with 95 %
     intervals.
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL, Estimate, crossed
-from unlearning_audit.stats.shapes import Float, Int
+from unlearning_audit.stats.shapes import Float, OfModels
 
 ONE_UNIT = "one pair or block: the interval does not cover how others differ"
 STEPS = 60  # bisections of a p-value, to 1e-15 of its logarithm
@@ -224,8 +224,8 @@ def distances(
     *,
     value: Float[np.ndarray, "K models"],
     influence: Float[np.ndarray, "K models samples"],
-    unit: Int[np.ndarray, "models"],
-    split: Int[np.ndarray, "models"] | None = None,
+    unit: OfModels,
+    split: OfModels | None = None,
     imagined: Float[np.ndarray, "K models k"] | None = None,
 ) -> Distances:
     """Average K numbers per model over units, and return the means with their joint error.

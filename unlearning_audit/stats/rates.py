@@ -4,7 +4,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import crossed, levels
-from unlearning_audit.stats.shapes import Bool, Float, Int
+from unlearning_audit.stats.shapes import Float, Int, Mask, OfModels
 
 NEVER = -1  # the prediction of a model that gave no number
 
@@ -25,14 +25,7 @@ def predicted(logits: Float[np.ndarray, "... classes"]) -> Int[np.ndarray, "..."
     return np.where(np.isnan(logits).any(axis=-1), NEVER, logits.argmax(axis=-1))
 
 
-def rate(
-    *,
-    hit: Bool[np.ndarray, "models samples"],
-    rows: Bool[np.ndarray, "models samples"],
-    split: Int[np.ndarray, "models"],
-    block: Int[np.ndarray, "models"],
-    less: Bool[np.ndarray, "models samples"] | None = None,
-) -> stats.Estimate:
+def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask | None = None) -> stats.Estimate:
     """Return the mean over models of the share of their samples that are a hit; all models count equally.
 
     The interval is over samples, each of which counts once in all models together, and over models (`stats.crossed`).

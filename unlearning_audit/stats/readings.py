@@ -6,7 +6,7 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import crossed, separation
-from unlearning_audit.stats.shapes import Bool, Float, Int
+from unlearning_audit.stats.shapes import Bool, Float, Int, Mask, Matrix
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,7 @@ def _over_models(statistics: list[crossed.PerModel], n: int, unit: np.ndarray | 
     return crossed.estimates(crossed.mean(statistics, split=np.arange(len(statistics[0].value)), unit=unit), n=n)
 
 
-def balanced_accuracy(
-    decision: Bool[np.ndarray, "models samples"],
-    positive: Float[np.ndarray, "models samples"],
-    negative: Float[np.ndarray, "models samples"],
-) -> crossed.PerModel:
+def balanced_accuracy(decision: Mask, positive: Matrix, negative: Matrix) -> crossed.PerModel:
     """Return ½(TPR + TNR) of each model; with equally many positives and negatives this is the accuracy.
 
     Parameters
@@ -135,13 +131,7 @@ class Tpr:
         return replace(mean, low=max(mean.low - self.optimism, 0.0), note=note)
 
 
-def tpr_at(
-    score: Float[np.ndarray, "models samples"],
-    positive: Float[np.ndarray, "models samples"],
-    negative: Float[np.ndarray, "models samples"],
-    *,
-    fpr: float,
-) -> Tpr | str:
+def tpr_at(score: Matrix, positive: Matrix, negative: Matrix, *, fpr: float) -> Tpr | str:
     """Return the TPR of each model at ``fpr``, or the reason where all negatives together are too few.
 
     If the negatives of one model are too few, one threshold serves all models. Then a model's number is its own TPR

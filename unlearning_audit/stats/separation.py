@@ -5,18 +5,13 @@ import numpy as np
 
 from unlearning_audit import stats
 from unlearning_audit.stats import crossed
-from unlearning_audit.stats.shapes import Float
+from unlearning_audit.stats.shapes import Float, Matrix
 
 #: The largest false positive rate at which a threshold is sought.
 MOST = 1 - 1e-6
 
 
-def auc(
-    *,
-    score: Float[np.ndarray, "models samples"],
-    positive: Float[np.ndarray, "models samples"],
-    negative: Float[np.ndarray, "models samples"],
-) -> crossed.PerModel:
+def auc(*, score: Matrix, positive: Matrix, negative: Matrix) -> crossed.PerModel:
     """Return the AUC of positive against negative samples for each model; ties count half.
 
     The influences are the placement values (DeLong et al. 1988).
@@ -45,11 +40,7 @@ def auc(
 
 
 def tpr_at_fpr(
-    *,
-    score: Float[np.ndarray, "models samples"],
-    positive: Float[np.ndarray, "models samples"],
-    negative: Float[np.ndarray, "models samples"],
-    fpr: float,
+    *, score: Matrix, positive: Matrix, negative: Matrix, fpr: float
 ) -> tuple[crossed.PerModel, Float[np.ndarray, "models"]]:
     """Return the largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism.
 

@@ -8,4 +8,11 @@ from typing import Annotated as Float
 from typing import Annotated as Int
 from typing import Annotated as Shaped
 
-__all__ = ["Bool", "Float", "Int", "Shaped"]
+import numpy as np
+
+__all__ = ["Bool", "Float", "Int", "Mask", "Matrix", "OfModels", "Shaped"]
+
+#: A number, or yes or no, for each model and sample; a number for each model, such as that of its split.
+Matrix = Float[np.ndarray, "models samples"]
+Mask = Bool[np.ndarray, "models samples"]
+OfModels = Int[np.ndarray, "models"]

@@ -4,7 +4,7 @@ chance."""
 import numpy as np
 
 from unlearning_audit.stats import crossed
-from unlearning_audit.stats.shapes import Float
+from unlearning_audit.stats.shapes import Matrix
 
 #: The share of held-out samples above the threshold.
 SHARE = 0.01
@@ -13,13 +13,7 @@ SHARE = 0.01
 REMEMBERED = 0.03
 
 
-def advantage(
-    *,
-    score: Float[np.ndarray, "models samples"],
-    forget: Float[np.ndarray, "models samples"],
-    heldout: Float[np.ndarray, "models samples"],
-    share: float = SHARE,
-) -> crossed.PerModel:
+def advantage(*, score: Matrix, forget: Matrix, heldout: Matrix, share: float = SHARE) -> crossed.PerModel:
     """Return the share of forgotten samples above the (1 − ``share``) quantile of held-out scores, minus ``share``, for
     each model.
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from unlearning_audit.stats import crossed
 from unlearning_audit.stats.paired import Design, Distances, Layer, independent, products
-from unlearning_audit.stats.shapes import Float, Int
+from unlearning_audit.stats.shapes import Float, OfModels
 
 #: Degrees of freedom of a variance that is known.
 KNOWN = 10**9
@@ -36,8 +36,8 @@ class Models:
     value: Float[np.ndarray, "K models"]
     influence: Float[np.ndarray, "K models samples"]
     imagined: Float[np.ndarray, "K models k"]
-    unit: Int[np.ndarray, "models"]
-    split: Int[np.ndarray, "models"]
+    unit: OfModels
+    split: OfModels
     covariance: Float[np.ndarray, "K K"] | None = None
 
     @property
