@@ -6,7 +6,7 @@ import numpy as np
 import scipy  # its special functions import slowly, and only when first used: planning uses none
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
-from unlearning_audit.stats.shapes import Float
+from unlearning_audit.stats.shapes import Float, Vector
 
 
 def normal_quantile(p: float | Float[np.ndarray, "..."]) -> Any:
@@ -56,7 +56,7 @@ def t_quantile(*, p: float | Float[np.ndarray, "..."], dof: float | Float[np.nda
     return scipy.special.stdtrit(dof, p)
 
 
-def mean_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
+def mean_interval(*, values: Vector, level: float = LEVEL) -> Estimate:
     """Return the mean of independent values with Student's t interval.
 
     Parameters
@@ -87,7 +87,7 @@ def mean_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Es
     return Estimate(mean, mean - half, mean + half, n)
 
 
-def sd_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
+def sd_interval(*, values: Vector, level: float = LEVEL) -> Estimate:
     """Return the standard deviation of normal values, with divisor n − 1, and its chi-square interval.
 
     Parameters
@@ -111,7 +111,7 @@ def sd_interval(*, values: Float[np.ndarray, "n"], level: float = LEVEL) -> Esti
     return Estimate(sd, float(low), float(high), n)
 
 
-def quantile_interval(*, values: Float[np.ndarray, "n"], share: float, level: float = LEVEL) -> Estimate:
+def quantile_interval(*, values: Vector, share: float, level: float = LEVEL) -> Estimate:
     """Return a quantile of independent values with its interval by order statistics, valid for any distribution.
 
     Source: David and Nagaraja 2003, section 7.1.

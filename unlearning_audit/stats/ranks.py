@@ -4,10 +4,10 @@ import numpy as np
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate, empty
 from unlearning_audit.stats.intervals import normal_quantile
-from unlearning_audit.stats.shapes import Float
+from unlearning_audit.stats.shapes import Vector
 
 
-def spearman(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
+def spearman(*, x: Vector, y: Vector, level: float = LEVEL) -> Estimate:
     """Return Spearman's rank correlation with the interval of Bonett and Wright (2000); ties get mean ranks.
 
     Parameters
@@ -31,7 +31,7 @@ def spearman(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: flo
     return _fisher(value, n, (1 + value**2 / 2) / (n - 3) if n > 3 else np.nan, level)
 
 
-def kendall(*, x: Float[np.ndarray, "n"], y: Float[np.ndarray, "n"], level: float = LEVEL) -> Estimate:
+def kendall(*, x: Vector, y: Vector, level: float = LEVEL) -> Estimate:
     """Return Kendall's τ-b with the interval of Fieller et al. (1957), in O(n²), which suits short rankings.
 
     Parameters

@@ -4,10 +4,10 @@ rate."""
 import numpy as np
 from scipy import special
 
-from unlearning_audit.stats.shapes import Bool, Float, Shaped
+from unlearning_audit.stats.shapes import Bool, Float, Shaped, Vector
 
 
-def conformal(*, score: Float[np.ndarray, "records"], heldout: Float[np.ndarray, "n"]) -> Float[np.ndarray, "records"]:
+def conformal(*, score: Float[np.ndarray, "records"], heldout: Vector) -> Float[np.ndarray, "records"]:
     """Return p-values of the hypothesis that each record was never seen, (1 + #{held-out scores ≥ its score})/(1 + n),
     float64 [records].
 

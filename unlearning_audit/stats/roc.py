@@ -4,12 +4,10 @@ import numpy as np
 
 from unlearning_audit.stats.estimates import LEVEL, Estimate
 from unlearning_audit.stats.intervals import mean_influence, squares_dof, t_quantile
-from unlearning_audit.stats.shapes import Bool, Float
+from unlearning_audit.stats.shapes import Flags, Vector
 
 
-def placements(
-    *, score: Float[np.ndarray, "n"], positive: Bool[np.ndarray, "n"], weight: Float[np.ndarray, "n"] | None = None
-) -> Float[np.ndarray, "n"]:
+def placements(*, score: Vector, positive: Flags, weight: Vector | None = None) -> Vector:
     """Return the placement value of each row: the share of rows of the other label that it is on the right side of;
     ties count half.
 
@@ -47,13 +45,7 @@ def placements(
     return value
 
 
-def auc(
-    *,
-    score: Float[np.ndarray, "n"],
-    positive: Bool[np.ndarray, "n"],
-    weight: Float[np.ndarray, "n"] | None = None,
-    level: float = LEVEL,
-) -> Estimate:
+def auc(*, score: Vector, positive: Flags, weight: Vector | None = None, level: float = LEVEL) -> Estimate:
     """Return the area under the ROC curve with an interval from the placement values; ties count half.
 
     The variance is DeLong's with the imaginary samples of ``mean_influence``, so that the interval of a perfect
@@ -96,9 +88,7 @@ def auc(
     return Estimate(float(mean), float(low), float(high), int((weight > 0).sum()))
 
 
-def cut_at_fpr(
-    *, negative_score: Float[np.ndarray, "n"], fpr: float, weight: Float[np.ndarray, "n"] | None = None
-) -> float:
+def cut_at_fpr(*, negative_score: Vector, fpr: float, weight: Vector | None = None) -> float:
     """Return the cut of the rule score > cut with the largest TPR among the cuts with FPR ≤ ``fpr``.
 
     Parameters
@@ -131,9 +121,7 @@ def unresolved(*, negatives: float, fpr: float) -> str:
     return f"{negatives:.0f} negatives cannot resolve a false positive rate of {fpr:g}"
 
 
-def best_threshold(
-    *, value: Float[np.ndarray, "n"], positive: Bool[np.ndarray, "n"], weight: Float[np.ndarray, "n"] | None = None
-) -> float:
+def best_threshold(*, value: Vector, positive: Flags, weight: Vector | None = None) -> float:
     """Return the observed value t for which the rule value ≥ t has the largest ½(TPR + TNR), in O(n log n).
 
     Of equally good values the one that comes first in ``value`` is kept (Song and Mittal 2021, whose lists start with

@@ -10,8 +10,11 @@ from typing import Annotated as Shaped
 
 import numpy as np
 
-__all__ = ["Bool", "Float", "Int", "Mask", "Matrix", "OfModels", "Shaped"]
+__all__ = ["Bool", "Flags", "Float", "Int", "Mask", "Matrix", "OfModels", "Shaped", "Vector"]
 
+#: Numbers, or yes and no, of n samples.
+Vector = Float[np.ndarray, "n"]
+Flags = Bool[np.ndarray, "n"]
 #: A number, or yes or no, for each model and sample; a number for each model, such as that of its split.
 Matrix = Float[np.ndarray, "models samples"]
 Mask = Bool[np.ndarray, "models samples"]
