@@ -39,6 +39,7 @@ def test_a_destroyed_model_does_not_read_as_one_that_knows_the_answer():
     for right, answers in ((np.full((3, 20), -0.1), -rng.uniform(10, 20, (3, 20))), rng.normal(-40, 20, (2, 3, 20))):
         evaluation = of(member(), logits=two(np.minimum(np.concatenate([right, answers], axis=1), -1e-3)), wrong=wrong)
         read.append(effect(truth_ratio, evaluation).value[0].mean())
-        near.append(np.nanmean(truth_ratio.closeness(truth_ratio.log_ratio(evaluation.unlearned, wrong, wrong[:, :0]))))
+        ratio = truth_ratio.log_ratio(evaluation.unlearned, wrong, wrong[:, :0])
+        near.append(np.nanmean(truth_ratio.forms(ratio)["truth_ratio"]))
     assert abs(near[0] - near[1]) < 0.1
     assert read[0] > 0.99 > 0.75 > read[1] > 0.25

@@ -12,6 +12,14 @@ from unlearning_audit.metrics import published as metric
 from unlearning_audit.metrics import texts
 
 
+def rows_of(of: Published, fpr=()):
+    return metric.rows(SimpleNamespace(published=of), SimpleNamespace(fpr=fpr), None)
+
+
+def effects_of(of: Published):
+    return metric.effects(SimpleNamespace(published=of), metric.Options())
+
+
 def published(forget, retain=None, **changes) -> Published:
     """Models that forgot samples, kept others (none) and never saw the rest; one attack and one reading, both 0."""
     forget = np.atleast_2d(np.asarray(forget, bool))
@@ -62,7 +70,7 @@ def two_models(**changes):
 
 @pytest.mark.parametrize("share", [True, False])
 def test_rows_of_two_models_by_hand(share):
-    rows = metric.of(two_models(share=np.array([share])), (0.5, 0.4))
+    rows = rows_of(two_models(share=np.array([share])), (0.5, 0.4))
     # 3 of 4 pairs of the first model and 1 of 4 of the second; one held-out sample of two may lie above the threshold
     expected = {
         ("auc_b", "", None, 0): np.nan, ("auc_a", "", None, 4): (0.75 + 0.25) / 2,
@@ -94,14 +102,14 @@ def test_what_decides_of_two_models_by_hand():
         assert parts[name].unit[0] != parts[name].unit[1]
         np.testing.assert_array_equal(parts[name].split, [0, 0])
         np.testing.assert_array_equal(parts[name].index, np.arange(7))
-    falling = metric.parts(two_models(direction=np.array([-1])))  # as more is remembered
+    falling = effects_of(two_models(direction=np.array([-1])))  # as more is remembered
     np.testing.assert_allclose(falling["memory"].value, [[0.8, 0.4]])
     for direction, share in ((0, True), (1, False)):
-        assert list(metric.parts(two_models(direction=np.array([direction]), share=np.array([share])))) == ["auc"]
+        assert list(effects_of(two_models(direction=np.array([direction]), share=np.array([share])))) == ["auc"]
     both = two_models(comparable=np.array(["a", "b", "r"]))  # of the first attack one model has no held-out scores
-    assert list(metric.parts(both)) == ["memory", "kept", "elsewhere"]
+    assert list(effects_of(both)) == ["memory", "kept", "elsewhere"]
     for fair, expected in ((True, (0.5, OF_SAMPLES)), (False, (math.nan, OF_ITSELF))):  # theory needs a random draw
-        rule = metric.parts(published(HALF, fair=fair))["auc"].rule
+        rule = effects_of(published(HALF, fair=fair))["auc"].rule
         np.testing.assert_equal((rule.ideal, rule.chance), expected)
 
 
@@ -111,7 +119,7 @@ def test_the_step_aggregates_and_printed_numbers_are_rows(wrong):
     numbers += [{"quantity": "unknown", "printed": 1.0, "recomputed": None, "agrees": None}]
     one = {"name": "privacy", "value": 0.5, "ci_low": 0.4, "ci_high": 0.7, "n": 9, "formula": "harmonic mean"}
     words = {"agreements": json.dumps(numbers), "aggregates": json.dumps([one])}
-    rows = {row.metric: row for row in metric.of(published(HALF, step=0, **words), ())}
+    rows = {row.metric: row for row in rows_of(published(HALF, step=0, **words))}
     assert rows["unlearning_step"].value == 0
     row = rows["aggregate_privacy"]
     assert (row.value, row.ci_low, row.ci_high, row.n, row.note) == (0.5, 0.4, 0.7, 9, "harmonic mean")
@@ -119,7 +127,7 @@ def test_the_step_aggregates_and_printed_numbers_are_rows(wrong):
     assert (row.value, row.n) == (1 - wrong / 8, 8)
     assert row.note.count("is 0.5, recomputed 0.25") == min(wrong, 5)
     assert row.note.endswith("; and 1 more") == (wrong > 5)
-    assert {row.metric for row in metric.of(published(HALF), ())} == {"auc_loss", "reading_prob"}
+    assert {row.metric for row in rows_of(published(HALF))} == {"auc_loss", "reading_prob"}
 
 
 # ---------------------------------------------------------------- readings of texts

@@ -41,9 +41,10 @@ def test_truth_ratio_by_hand():
     log_ratio, ratio = truth_ratio.log_ratio(logits, perturbed, right)[0], math.sqrt(0.1 * 0.3) / 0.2
     np.testing.assert_allclose(np.exp(log_ratio[:2]), [ratio, 0.25 / 0.4], rtol=1e-6)
     assert np.isnan(log_ratio[2:]).all()
-    np.testing.assert_allclose(truth_ratio.closeness(log_ratio[:2]), [min(ratio, 1 / ratio), 0.625], rtol=1e-6)
-    np.testing.assert_allclose(truth_ratio.true_better(log_ratio[:2]), [1 - ratio, 0.375], rtol=1e-6, atol=1e-6)
-    assert truth_ratio.true_better(np.array([0.7])) == 0
+    forms = truth_ratio.forms(np.append(log_ratio[:2], np.log(2)))
+    np.testing.assert_allclose(forms["truth_ratio"], [min(ratio, 1 / ratio), 0.625, 0.5], rtol=1e-6)
+    np.testing.assert_allclose(forms["truth_ratio_utility"], [1 - ratio, 0.375, 0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(forms["truth_ratio_probability"], [1 / (1 + ratio), 1 / 1.625, 1 / 3], rtol=1e-6)
 
 
 ONE = {"split": np.zeros(1), "block": np.zeros(1)}

@@ -99,9 +99,8 @@ def surprise(evaluation: Evaluation) -> Surprise:
             return None
         member = evaluation.membership
         models = evaluation.target & (member.block == place[0]) & (member.split == place[1])
-        values = -evaluation.signal("tokens", evaluation.unlearned_files, models, np.array([sample]))[
-            :, 0, :, LOGP
-        ].mean(axis=0)
+        signal = evaluation.signal("tokens", evaluation.unlearned_files, models, np.array([sample]))
+        values = -signal[:, 0, :, LOGP].mean(axis=0)
         scored: np.ndarray = values[~np.isnan(values)]
         return scored
 

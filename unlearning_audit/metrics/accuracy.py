@@ -40,11 +40,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     if not table:
         return []
     roles = {line.role for line in table}
-    return table + [
-        nothing("accuracy", why, role=role)
-        for role, why in UNKNOWN.items()
-        if evaluation.imported and role not in roles
-    ]
+    unknown = UNKNOWN.items() if evaluation.imported else ()
+    return table + [nothing("accuracy", why, role=role) for role, why in unknown if role not in roles]
 
 
 def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:

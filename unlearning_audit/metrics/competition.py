@@ -79,9 +79,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
 
     def score() -> list[Row]:
-        unlearned, retrained, independent = populations(evaluation)
-        grouped = _with_whole_originals(evaluation, options)
-        return evaluate(unlearned=unlearned, retrained=retrained, independent=independent, options=grouped, rng=rng)
+        unlearned, retrained, independent = evaluation.yardsticks()
+        sides = {"unlearned": population(unlearned), "retrained": population(retrained)}
+        control = None if independent is None else population(independent)
+        return evaluate(**sides, independent=control, options=_with_whole_originals(evaluation, options), rng=rng)
 
     return or_reason(evaluation, score, "score")
 
@@ -104,8 +105,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     rng = generator(evaluation.seed, "competition")
 
     def both() -> dict[str, Effect]:
-        unlearned, retrained, independent = populations(evaluation)
-        sides = unlearned.phi, retrained.phi, None if independent is None else independent.phi
+        unlearned, retrained, independent = evaluation.yardsticks()
+        sides = unlearned.phi(forget), retrained.phi(forget), None if independent is None else independent.phi(forget)
         grouped = _with_whole_originals(evaluation, options)
         return over_null(sides, forget, grouped, rng) | _klom.effects(sides, forget, grouped)
 
@@ -144,13 +145,6 @@ def over_null(sides: _null.Sides, index: np.ndarray, options: Options, rng: np.r
     value, influence = jackknife.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
     metric, unit = "forgetting_quality_over_null", np.arange(len(value))
     return {metric: single(value=value, influence=influence, unit=unit, index=index, rule=DECIDES[metric])}
-
-
-def populations(evaluation: Evaluation) -> "tuple[Models, Models, Models | None]":
-    """Return the populations that are compared: the unlearned models, retrained ones, and independent retrained ones or
-    None."""
-    unlearned, retrained, independent = evaluation.yardsticks()
-    return population(unlearned), population(retrained), None if independent is None else population(independent)
 
 
 def population(models: Group) -> Models:

@@ -54,10 +54,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         raise ValueError("metric kernel compares with retrained models; add retrain, for itself controls: true")
     forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))
     y = evaluation.data.y[forget]
-    phi = [
-        evaluation.outputs(files).phi(y, rows=forget)
-        for files in (evaluation.unlearned_files, retrained, evaluation.originals)
-    ]
+    populations = evaluation.unlearned_files, retrained, evaluation.originals
+    phi = [evaluation.outputs(files).phi(y, rows=forget) for files in populations]
     first, stems = evaluation.membership.originals()
     if not 1 < len(first) < len(stems):  # no copies, or a single original, which cannot be left out
         return evaluate(phi, options, rng)

@@ -66,17 +66,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     attack, "reading_…", the mean of each value for each role, "aggregate_…", "printed_numbers", the share of printed
     numbers that agree with recomputed ones, and "unlearning_step" of a checkpoint. A row whose values are unknown for
     some model is left out, or has the reason."""
-    assert evaluation.published is not None
-    return of(evaluation.published, options.fpr)
-
-
-def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
-    """Return AUC and TPR of every attack, the mean of every value for each role of samples (such as "forget"),
-    aggregates, and how many printed numbers agree with recomputed ones.
-
-    An attack without scores of forgotten or of held-out samples for some model has one row with this reason. A mean is
-    left out where a model has no value.
-    """
+    published = evaluation.published
+    assert published is not None
     lines = []
     if published.step >= 0:
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
@@ -88,7 +79,7 @@ def of(published: Published, fpr: tuple[float, ...]) -> list[Row]:
         reading = crossed.mean([part], split=split, share=np.full(len(splits), 1 / len(splits)))
         (auc,) = crossed.estimates(reading, n=int((forget | heldout).any(axis=0).sum()))
         lines.append(row(metric=f"auc_{name}", estimate=auc))
-        for rate in fpr:
+        for rate in options.fpr:
             lines += table({f"tpr_at_fpr_{name}": _tpr(score, forget, heldout, rate)}, rate=rate)
     for name, value, share in zip(published.readings.tolist(), published.values, published.share, strict=True):
         for role, mask in _text.roles(published.test, published).items():
@@ -156,20 +147,15 @@ DECIDES = {
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return "auc", "memory", "kept" and "elsewhere" → the published numbers of the audited models that verdicts
-    compare (`parts`). Those without values are left out."""
-    assert evaluation.published is not None
-    return parts(evaluation.published)
-
-
-def parts(published: Published) -> dict[str, Effect]:
-    """Return what the published numbers of one population contribute to verdicts. Only attacks and values that all
+    """Return what the published numbers of the audited models contribute to verdicts. Only attacks and values that all
     populations of the evaluation have are used.
 
     ``auc``: AUC of attacks; ``memory``: means of values of forgotten samples, or of 1 minus them where they fall as
     more is remembered; ``kept`` and ``elsewhere``: means of values of retained and of test samples, which measure
     utility. A part without values is left out.
     """
+    published = evaluation.published
+    assert published is not None
     comparable, unit = set(published.comparable.tolist()), published.table()[1].block
     by_fair_draw = replace(DECIDES["auc"], ideal=0.5, chance=OF_SAMPLES)
     roles = _text.roles(published.test, published)

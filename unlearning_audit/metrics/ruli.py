@@ -177,11 +177,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 def _columns(evaluation: Evaluation) -> np.ndarray:
     """Return which samples are target samples, bool [samples]; all if memberships have no ``weight``."""
-    return (
-        np.ones(len(evaluation.data.y), bool)
-        if evaluation.membership.weight is None
-        else evaluation.membership.weight > 0
-    )
+    weight = evaluation.membership.weight
+    return np.ones(len(evaluation.data.y), bool) if weight is None else weight > 0
 
 
 def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Effect]:

@@ -42,15 +42,9 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     columns = np.unique(np.concatenate([group.forget for group in groups]))
     mask = np.zeros(len(evaluation.data.y), bool)
     mask[columns] = True
-    files = {
-        "original": evaluation.originals,
-        "unlearned": evaluation.unlearned_files,
-        "retrained": evaluation.compared_files,
-    }
-    models = {
-        name: None if paths is None else Group(evaluation, paths, evaluation.target) for name, paths in files.items()
-    }
-    population = ruli.population(models, mask)
+    files = evaluation.originals, evaluation.unlearned_files, evaluation.compared_files
+    models = [None if paths is None else Group(evaluation, paths, evaluation.target) for paths in files]
+    population = ruli.population(dict(zip(("original", "unlearned", "retrained"), models, strict=True)), mask)
     number = np.cumsum(evaluation.target) - 1  # of a target model among the targets
     tests = leave_pair_out(population, [(number[g.models], number[g.twins]) for g in groups], of_ruli)
     block = evaluation.membership.block[evaluation.target]

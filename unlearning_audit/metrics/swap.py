@@ -237,17 +237,16 @@ def advantages(
     """
     rules = _game.of_models(target)
     sides, parts, tails = target.forget | target.heldout, {}, {}
+    # Samples count equally in a tail: its threshold comes from scores of other samples with other weights.
+    forget, heldout = (rules.forget > 0) * 1.0, (rules.heldout > 0) * 1.0
     for key, (score, decision) in scores.items():
         if key[0] != "random":
             way = familiar(score=score, phi=phi, rows=sides) if key[1] == "unlearned" else 1
             part = _game.advantage(rules, decision)
             parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
             if not np.isnan(score[sides]).any():
-                # Samples count equally here: the threshold comes from scores of other samples with other weights.
                 tails["/".join(key)] = tail.advantage(
-                    score=way * score[:, rules.columns],
-                    forget=(rules.forget > 0) * 1.0,
-                    heldout=(rules.heldout > 0) * 1.0,
+                    score=way * score[:, rules.columns], forget=forget, heldout=heldout
                 )
     return _several({"advantage": parts, "tail_advantage": tails}, target)
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from unlearning_audit.evaluation import tokens as of_tokens
 from unlearning_audit.evaluation.arrays import Data
@@ -94,9 +93,7 @@ def of_views(mean: np.ndarray, data: Data) -> dict[str, np.ndarray]:
     has_value = ~np.isnan(value)
     return {
         RATIO: value,
-        "truth_ratio": truth_ratio.closeness(value),
-        "truth_ratio_utility": truth_ratio.true_better(value),
-        "truth_ratio_probability": special.expit(-value),
+        **truth_ratio.forms(value),
         "choice_accuracy": multiple_choice.right_by_logp(choices),
         "choice_probability": np.where(has_value, np.exp(mean) / np.nansum(np.exp(choices), axis=-1), np.nan),
     }

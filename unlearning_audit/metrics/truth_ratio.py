@@ -60,12 +60,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
     audited = log_ratio(evaluation.unlearned[evaluation.target], perturbed, right)
     files = _text.compared_files(evaluation)
-    means = {
-        ("truth_ratio", ""): closeness(audited),
-        ("truth_ratio_utility", ""): true_better(audited),
-        ("truth_ratio_probability", ""): special.expit(-audited),
-    }
-    lines = _text.shares(evaluation, means)
+    lines = _text.shares(evaluation, {(name, ""): value for name, value in forms(audited).items()})
     if files is None:
         return lines
     retrained = log_ratio(evaluation.outputs(files).logits[evaluation.target], perturbed, right)
@@ -126,16 +121,14 @@ def quotient(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:
     return ratio
 
 
-def closeness(value: np.ndarray) -> np.ndarray:
-    """Return min(R, 1/R) from log R."""
-    ratio: np.ndarray = np.exp(-np.abs(value))
-    return ratio
-
-
-def true_better(value: np.ndarray) -> np.ndarray:
-    """Return max(0, 1 − R) from log R."""
-    ratio: np.ndarray = np.maximum(0.0, -np.expm1(np.minimum(value, 0.0)))
-    return ratio
+def forms(value: np.ndarray) -> dict[str, np.ndarray]:
+    """Return min(R, 1/R), max(0, 1 − R) and 1/(1 + R) from log R, by the names of their means, float64 of the shape of
+    ``value``."""
+    better = np.maximum(0.0, -np.expm1(np.minimum(value, 0.0)))
+    probability = special.expit(-value)
+    return {
+        "truth_ratio": np.exp(-np.abs(value)), "truth_ratio_utility": better, "truth_ratio_probability": probability
+    }  # fmt: skip
 
 
 def compared(

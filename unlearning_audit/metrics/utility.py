@@ -85,7 +85,7 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     roles = _text.roles(evaluation.data.part == 1, evaluation.membership[evaluation.target])
     p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
     wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
-    better = truth_ratio.true_better(truth_ratio.log_ratio(logits, wrong, paraphrase))
+    better = truth_ratio.forms(truth_ratio.log_ratio(logits, wrong, paraphrase))["truth_ratio_utility"]
     recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]
     share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)
     parts = [(value, roles["retain"]) for value in (p, recall, better)]
