@@ -188,10 +188,10 @@ def test_a_coarse_metric_neither_blocks_equivalence_nor_is_asked_for_more(lackin
 )
 def test_a_metric_is_too_coarse_where_retraining_itself_is_not_shown_to_be_equivalent(half, coarse):
     def of(half: float, *metrics: str) -> SimpleNamespace:
-        distance, reads = SimpleNamespace(inner=(-half, half)), {}
+        distance, reads = SimpleNamespace(within=half < 0.1), {}
         for metric in metrics:
             side = SimpleNamespace(audited=SimpleNamespace(rule=SimpleNamespace(coarse=metric == "tail")))
-            reads[metric] = SimpleNamespace(distance=distance, margin=(-0.1, 0.1), side=side)
+            reads[metric] = SimpleNamespace(distance=distance, side=side)
         return SimpleNamespace(of=lambda deciding: reads)
 
     assert verdicts._coarse({method: of(width, "tail", "auc") for method, width in half.items()}) == coarse

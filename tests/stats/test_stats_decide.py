@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 from unlearning_audit.stats import Estimate, decide, paired, ratio
-from unlearning_audit.stats.decide import Distance, classify, family, holm, within
+from unlearning_audit.stats.decide import Distance, classify, family, holm
 
 from stat_cases import at_most, normal, numbers, three
 
@@ -75,9 +75,9 @@ def test_a_family_shares_alpha_between_controls_nothing_and_methods(p, kinds, ex
 
 
 def test_an_interval_that_touches_the_margin_is_not_within():
-    assert within(inner=(-0.049, 0.039), margin=MARGIN)
+    assert distance(0.0, inner=(-0.049, 0.039)).within
     for inner in ((-0.05, 0.0), (0.0, 0.04), (-0.06, 0.0), (0.0, 0.05), (np.nan, 0.0), (0.0, np.nan)):
-        assert not within(inner=inner, margin=MARGIN)
+        assert not distance(0.0, inner=inner).within
 
 
 def test_a_model_is_broken_only_if_its_whole_loss_lies_above_the_bound():

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
-from unittest import mock
 
 import numpy as np
 from pydantic import PositiveFloat, PositiveInt
@@ -97,20 +96,8 @@ def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: in
         classifier, attack_model_type=options.model, scaler_type=None if options.scaler == "none" else options.scaler,
         nn_model_epochs=options.epochs, nn_model_batch_size=options.batch_size, nn_model_learning_rate=options.lr,
     )  # fmt: skip
-    with fused_adam():
-        attack.fit(y=label[member], test_y=label[~member], pred=value[member], test_pred=value[~member])
+    attack.fit(y=label[member], test_y=label[~member], pred=value[member], test_pred=value[~member])
     return attack
-
-
-@contextmanager
-def fused_adam() -> Iterator[None]:
-    """Let ART's optimiser take each step in one kernel while the context lasts. This saves a quarter of the time and
-    changes last bits only."""
-    import torch
-
-    adam = torch.optim.Adam
-    with mock.patch.object(torch.optim, "Adam", partial(adam, fused=True)):
-        yield
 
 
 @contextmanager

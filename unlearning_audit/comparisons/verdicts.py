@@ -231,8 +231,7 @@ def _coarse(judged: dict[str, _Judged]) -> set[str]:
     shown: dict[str, bool] = {}
     for method, metric, read in reads:
         if method in (CONTROL, RETRAIN):
-            alike = decide.within(inner=read.distance.inner, margin=read.margin)
-            shown[metric] = alike and shown.get(metric, True)
+            shown[metric] = read.distance.within and shown.get(metric, True)
     coarse = {m for _, m, read in reads if read.side.audited.rule.coarse and not shown.get(m, False)}
     return coarse if {metric for _, metric, _ in reads} - coarse else set()
 
@@ -341,11 +340,7 @@ def _verdict(
     row, read, note = beside[method, metric], deciding[metric], [decision.note]
     needs = []
     if decision.verdict == decide.INCONCLUSIVE:
-        still = {
-            k: r
-            for k, r in judgement.reads.items()
-            if k not in coarse and not decide.within(inner=r.distance.inner, margin=r.distance.margin)
-        }
+        still = {k: r for k, r in judgement.reads.items() if k not in coarse and not r.distance.within}
         # Without none nothing shows equivalence, and a metric of utility never finds a method distinguishable.
         needs = [
             need

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 
 import numpy as np
 
@@ -28,18 +29,13 @@ def mean(parts: Sequence[Distances]) -> Distances:
         K numbers. Units and samples of its design are those of all audits together.
     """
     count = len(parts)
-    designs = [part.design for part in parts]
+    units, splits, models, samples = np.transpose([astuple(part.design) for part in parts])
     return Distances(
         np.mean([part.value for part in parts], axis=0),
         np.concatenate([part.influence for part in parts], axis=1) / count,
         _layer([part.models for part in parts]),
         _layer([part.units for part in parts]),
-        Design(
-            sum(design.units for design in designs),
-            float(np.mean([design.splits for design in designs])),
-            float(np.mean([design.models for design in designs])),
-            sum(design.samples for design in designs),
-        ),
+        Design(int(units.sum()), float(splits.mean()), float(models.mean()), int(samples.sum())),
     )
 
 

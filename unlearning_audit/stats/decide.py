@@ -62,6 +62,14 @@ class Distance:
     broken: float = np.inf
     least: float = -np.inf
 
+    @property
+    def within(self) -> bool:
+        """Return whether ``inner`` lies inside the margin; False where a limit of it is NaN.
+
+        With a 1 − 2α interval this is two one-sided tests at level α (Schuirmann 1987).
+        """
+        return bool(self.margin[0] < self.inner[0] and self.inner[1] < self.margin[1])
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -142,15 +150,6 @@ def family(
     return corrected
 
 
-def within(*, inner: tuple[float, float], margin: tuple[float, float]) -> bool:
-    """Return whether the interval ``inner`` lies inside ``margin``, both (low, high); False where a limit of ``inner``
-    is NaN.
-
-    With a 1 − 2α interval this is two one-sided tests at level α (Schuirmann 1987).
-    """
-    return bool(margin[0] < inner[0] and inner[1] < margin[1])
-
-
 def classify(
     *, deciding: Sequence[Distance], p_holm: Sequence[float], utility: Sequence[Distance], coarse: Collection[str] = ()
 ) -> Decision:
@@ -189,7 +188,7 @@ def classify(
             note = f"{gap.metric} {gap.estimate.value:.3f} worse than retraining"
             return Decision(BROKEN, speaking, float(p[speaking]), note)
     decisive = [d for k, d in enumerate(deciding) if d.metric not in coarse or k in significant]
-    outside = [d.metric for d in (*decisive, *utility) if not within(inner=d.inner, margin=d.margin)]
+    outside = [d.metric for d in (*decisive, *utility) if not d.within]
     unproven = list(dict.fromkeys(outside))
     if not unproven:
         names = ", ".join(deciding[k].metric for k in significant)

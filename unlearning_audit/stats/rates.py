@@ -1,5 +1,7 @@
 """Rates of hits (right predictions, or one kind of error) over models and samples."""
 
+import functools
+
 import numpy as np
 
 from unlearning_audit import stats
@@ -52,14 +54,11 @@ def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask 
         return stats.empty(n=0, note="no model has samples in this role")
     columns = rows.any(axis=0)
     used = np.ix_(has_rows, columns)
+    hits = [hit] if less is None else [hit, less]
     weight = rows[used].astype(np.float64)
-    part, low = crossed.per_model(value=hit[used].astype(np.float64), weight=weight), 0.0
-    if less is not None:
-        part, low = (
-            crossed.difference(part, crossed.per_model(value=less[used].astype(np.float64), weight=weight)),
-            -1.0,
-        )
+    parts = [crossed.per_model(value=of[used].astype(np.float64), weight=weight) for of in hits]
+    part = functools.reduce(crossed.difference, parts)
     lacking = int((~has_rows).sum())
     note = f"{lacking} of {len(has_rows)} models have no samples in this role" if lacking else ""
     places = {"split": split[has_rows], "block": block[has_rows]}
-    return levels.of(part, **places, n=int(columns.sum()), note=note, bounds=(low, 1.0))
+    return levels.of(part, **places, n=int(columns.sum()), note=note, bounds=(1.0 - len(hits), 1.0))

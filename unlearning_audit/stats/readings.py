@@ -105,10 +105,9 @@ def balanced_accuracy(decision: Mask, positive: Matrix, negative: Matrix) -> cro
     -------
     PerModel
     """
-    advantage = crossed.difference(
-        crossed.per_model(value=decision.astype(np.float64), weight=positive),
-        crossed.per_model(value=decision.astype(np.float64), weight=negative),
-    )
+    accepts = decision.astype(np.float64)
+    hits, alarms = (crossed.per_model(value=accepts, weight=side) for side in (positive, negative))
+    advantage = crossed.difference(hits, alarms)
     return crossed.PerModel((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
 
 
