@@ -205,6 +205,20 @@ def test_effects_are_those_of_groups_and_samples():
     np.testing.assert_allclose(contributed(phi(3, 1.0), phi(3, 0.0), phi(3, 1.0)).value, 1, atol=1e-12)
 
 
+@pytest.mark.parametrize(("control", "ratio"), [(True, 1.0), (False, 0.5)])
+def test_a_control_takes_the_place_of_halves(monkeypatch, control, ratio):
+    monkeypatch.setattr(competition, "population", lambda group: competition.Models(group.phi(None)))
+    groups = [SimpleNamespace(phi=lambda rows, of=of: phi(9, of)) for of in (1.0, 0.0, 2.0)]
+    evaluation = SimpleNamespace(
+        yardsticks=lambda: groups if control else [*groups[:2], None], seed=0, imported=False,
+        membership=SimpleNamespace(forget=np.ones((9, 8), bool), originals=lambda: (range(9), range(9))),
+    )  # fmt: skip
+    rows = competition.rows(evaluation, competition.Options(), np.random.default_rng(0))
+    (row,) = [row for row in rows if row.metric == "forgetting_quality_over_null"]
+    part = competition.effects(evaluation, competition.Options())["forgetting_quality_over_null"]
+    assert (row.value, part.value.mean()) == pytest.approx((ratio, ratio))
+
+
 def test_too_few_models_or_samples_contribute_nothing():
     def of_samples(told):
         return [phi(3, of, np.array(told)) for of in (1.0, 0.0, 0.0)]

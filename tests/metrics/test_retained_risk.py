@@ -79,6 +79,16 @@ def test_kept_samples_that_stand_out_before_and_after_may_differ_in_others(model
     assert row.ci_low < -0.05 < 0.05 < row.ci_high
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_limits_end_where_areas_and_their_differences_do(sign):
+    retain, nothing = np.arange(20)[None] < 10, np.zeros(1, int)
+    member, after = SimpleNamespace(retain=retain, heldout=~retain, split=nothing, block=nothing), sign * retain
+    rows = rows_by_metric(member=member, after=after, before=-after, retrained=None)
+    ends = {name: row.ci_high if sign > 0 else row.ci_low for name, row in rows.items()}
+    assert ends == {"retained_auc": max(sign, 0), "retained_risk": sign}
+    assert all(row.ci_low < row.ci_high for row in rows.values())
+
+
 def test_a_case_is_read_on_its_target_models(tmp_path):
     files = Folder(tmp_path, swapped_pairs())
     original = files.add("original", trained)

@@ -54,12 +54,13 @@ def test_one_against_one_rests_on_samples_alone():
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_of_imaginary_samples_as_much_averages_out_as_of_real_ones(side):
+@pytest.mark.parametrize(("unit", "variance"), [([0, 0], 0.04), ([0, 1], 0.02)])
+def test_of_imaginary_samples_as_much_averages_out_as_of_real_ones(side, unit, variance):
     """Of the variances of two models, r each, a mean has r/2 where they share nothing; here they cancel."""
-    real, imagined = np.array([0.3, 0.4]), [[0.2], [0.2]]
-    both = [models(0.1, influence=0 * real, imagined=[0.0])] * 2
-    for sign, expected in ((1, 0.25 + 0.04), (-1, 0.04 * 0.04 / (0.25 / 2 + 0.04))):
-        both[side] = models([0.5, 0.5], influence=[real, sign * real], imagined=imagined)
+    real = np.array([[0.3, 0.4]] * 2)
+    both = [models([0.1, 0.1], influence=0 * real, imagined=[[0.0], [0.0]], unit=unit)] * 2
+    for sign, expected in ((1, 0.25 + variance), (-1, variance**2 / (0.25 / 2 + variance))):
+        both[side] = models([0.5, 0.5], influence=real * [[1], [sign]], imagined=[[0.2], [0.2]], unit=unit)
         np.testing.assert_allclose(differences(*both)[0].sampled, [expected])
 
 
