@@ -76,6 +76,15 @@ def scores(rng, mean: float, spread: float, models: int = 3, rows: int = 150):
     return {"ic_score": effect}
 
 
+def test_two_groups_of_retrained_models_differ_by_the_root_of_two_times_the_variation_of_one():
+    parts = {name: scores(np.random.default_rng(9), 0.8, 0.03) for name in ("retrain", "x")}
+    side = distances.against("x", "ic_score", parts)
+    alone = distances.distances_of(distances.Side(parts["retrain"]["ic_score"], None, distances.THEORY))
+    chance = distances.by_chance(side, distances.distances_of(side))
+    np.testing.assert_allclose(chance.sampled, 2 * alone.sampled)
+    np.testing.assert_allclose(chance.models.between, 2 * alone.models.between)
+
+
 @pytest.mark.parametrize("spread", [0.03, *slow(0.0, 0.1)])
 def test_three_models_that_are_retraining_are_distinguishable_as_rarely_as_promised(spread):
     rng, audits = np.random.default_rng([3, round(100 * spread)]), 200

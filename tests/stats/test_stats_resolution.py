@@ -93,6 +93,10 @@ def test_a_half_width_of_one_component_is_the_mean_of_student_s(design, part, un
     root = np.sqrt(2 / dof) * special.gamma((dof + 1) / 2) / special.gamma(dof / 2)
     width = resolution.half_width(of=only(Design(*design), **{part: 4.0}), design=Design(*design), units=units)
     np.testing.assert_allclose(width, special.stdtrit(dof, 0.975) * np.sqrt(square) * root, rtol=5e-3)
+    wide = resolution.half_width(
+        of=only(Design(*design), **{part: 4.0}).widened(3), design=Design(*design), units=units
+    )
+    np.testing.assert_allclose(wide, 3 * width)
 
 
 MIXED = {"pair": 0.5, "pair_noise": 6.0, "model": 0.6, "model_noise": 20.0, "sample": 8.0}
