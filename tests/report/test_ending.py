@@ -1,5 +1,6 @@
 """A run ends in at most fifteen lines that fit the terminal, give the answer, and say what they leave out."""
 
+import functools
 import io
 from pathlib import Path
 
@@ -12,6 +13,12 @@ from unlearning_audit.store.files import seal, write_json
 
 from decision_cases import GOOD, decisions_on, rows
 from display_cases import case
+
+
+@functools.cache
+def many(scenarios):
+    """Of sixty methods in so many scenarios."""
+    return summary(*similar(60), scenarios=scenarios)
 
 
 def summary(*lines, scenarios=1):
@@ -51,8 +58,7 @@ def test_one_scenario_ends_with_its_methods_from_the_best_to_the_worst():
 @pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("scenarios", [1, 40])
 def test_it_fits_the_terminal_and_names_what_is_left_out(width, scenarios):
-    told = summary(*similar(60), scenarios=scenarios)
-    lines = ending.text(told, "results/mine/report.html", width).splitlines()
+    lines = ending.text(many(scenarios), "results/mine/report.html", width).splitlines()
     if scenarios > 1 and width == 200:
         assert lines[1].split() == ["scenario", "nearest", "to", "retraining", "verdicts", "checks"]
         assert ("60 ●" in lines[2], lines[2].endswith("passed")) == (True, True)

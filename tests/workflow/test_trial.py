@@ -1,4 +1,4 @@
-"""What a trial of a user's file finds: models that answer probabilities, data that change, methods that return text."""
+"""What a trial of a user's file of data finds: samples that change, pictures that are too bright."""
 
 import pytest
 from unlearning_audit.workflow import trial
@@ -34,24 +34,3 @@ def test_data_that_change_from_call_to_call_or_are_far_too_bright_are_refused(tm
     path.write_text(DATA.format(seed=seed, x=x))
     with pytest.raises(ValueError, match=problem):
         trial.attempt(str(path))
-
-
-#: Descent on what is kept alone, from new weights; exchanged, the model learns what it was to forget.
-DESCENT = """import torch
-
-
-def unlearn(model, kept, gone):
-    [layer.reset_parameters() for layer in model.modules() if hasattr(layer, 'reset_parameters')]
-    optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    for x, y in [batch for _ in range(60) for batch in kept]:
-        optimiser.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), y).backward()
-        optimiser.step()
-"""
-
-
-@pytest.mark.parametrize(("give", "said"), [({}, False), ({"kept": "forget_loader", "gone": "retain_loader"}, True)])
-def test_samples_that_were_exchanged_are_asked_about(tmp_path, give, said):
-    (tmp_path / "mine.py").write_text(DESCENT)
-    text = trial.attempt(str(tmp_path / "mine.py"), fields={"give": {"gone": "forget_loader", **give}})
-    assert ("were forget and retain exchanged?" in text) == said

@@ -1,4 +1,4 @@
-"""A user's own model is tried before anything is made; a fault is one sentence."""
+"""A user's own model or method is tried before anything is made; a fault is one sentence."""
 
 import multiprocessing
 import os
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,13 +38,26 @@ UNTOLD = "outputs, which does not identify the last layer; set model.head to its
 WANTED = "for float32 [2, 64] the model must return logits, float [2, 10]"
 
 
-def attempt(folder: Path) -> str:
-    import sklearn.datasets  # noqa: F401 (as below)
+def attempt(folder: Path, seconds: float = 0.0, **fields: Any) -> str:
+    """``seconds`` 0: of one epoch."""
     import unlearning_audit.workflow.open_stack  # noqa: F401 (so that it is there in every fork)
 
     os.chdir(folder)
-    trial.SECONDS = 0.0  # one epoch
-    return trial.attempt("mine.py")
+    trial.SECONDS = seconds
+    return trial.attempt("mine.py", fields=fields)
+
+
+def built(model: str) -> str:
+    """The name of a model's final layer, which is the head of its stack."""
+    from torch import nn
+    from unlearning_audit.training.stack import ModelStack
+    from unlearning_audit.workflow.open_stack import check_built
+
+    x, y = np.zeros((4, 64), np.float32), np.zeros(4, np.int64)
+    stack = ModelStack.create(lambda: check_built(eval(model, {"nn": nn}), 10, "mine.py"), x, y, [0, 1])
+    assert stack.head == [name for name in stack.parameters if name.startswith(f"{stack.final_layer}.")]
+    assert (stack.parameters[f"{stack.final_layer}.weight"].shape[:2], stack.logits().shape) == ((2, 10), (2, 4, 10))
+    return stack.final_layer
 
 
 @pytest.fixture(scope="module")
@@ -76,23 +90,13 @@ def test_a_sound_model_is_tried_and_nothing_is_left_behind(tried):
 @pytest.mark.parametrize(
     ("model", "head"),
     [
-        (lambda nn: nn.Linear(64, 10), "0"),
-        (lambda nn: nn.Sequential(nn.Linear(64, 12), nn.BatchNorm1d(12), nn.Linear(12, 10, bias=False)), "2"),
-        (lambda nn: nn.Sequential(nn.Unflatten(1, (64, 1)), nn.Conv1d(64, 10, 1), nn.Flatten()), "1"),
+        ("nn.Linear(64, 10)", "0"),
+        ("nn.Sequential(nn.Linear(64, 12), nn.BatchNorm1d(12), nn.Linear(12, 10, bias=False))", "2"),
+        ("nn.Sequential(nn.Unflatten(1, (64, 1)), nn.Conv1d(64, 10, 1), nn.Flatten())", "1"),
     ],
-    ids=["layer", "last", "convolution"],
 )
-def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(model, head):
-    from torch import nn
-    from unlearning_audit.training.stack import ModelStack
-    from unlearning_audit.workflow.open_stack import check_built
-
-    x, y = np.zeros((4, 64), np.float32), np.zeros(4, np.int64)
-    stack = ModelStack.create(lambda: check_built(model(nn), 10, "mine.py"), x, y, [0, 1])
-    assert stack.final_layer == head
-    assert stack.head == [name for name in stack.parameters if name.startswith(f"{head}.")]
-    assert stack.parameters[f"{head}.weight"].shape[:2] == (2, 10)
-    assert stack.logits().shape == (2, 4, 10)
+def test_the_final_layer_is_the_one_with_as_many_outputs_as_there_are_classes(process, model, head):
+    assert process.submit(built, model).result() == head
 
 
 @pytest.mark.parametrize(
@@ -122,3 +126,24 @@ def test_what_is_wrong_with_a_model_is_said_with_file_and_expectation(tried, par
 def test_a_model_that_cannot_be_trained_is_told_before_training(tried):
     with pytest.raises(ValueError, match=r"^mine\.py[^\n]*$"):
         tried(answer="self.last(x).detach()")
+
+
+#: Descent on what is kept alone, from new weights; exchanged, the model learns what it was to forget.
+DESCENT = """import torch
+
+
+def unlearn(model, kept, gone):
+    [layer.reset_parameters() for layer in model.modules() if hasattr(layer, 'reset_parameters')]
+    for x, y in [batch for _ in range(60) for batch in kept]:
+        model.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        with torch.no_grad():
+            [weight.sub_(weight.grad, alpha=0.5) for weight in model.parameters()]
+"""
+
+
+@pytest.mark.parametrize(("give", "said"), [({}, False), ({"kept": "forget_loader", "gone": "retain_loader"}, True)])
+def test_samples_that_were_exchanged_are_asked_about(tmp_path, process, give, said):
+    (tmp_path / "mine.py").write_text(DESCENT)
+    text = process.submit(attempt, tmp_path, 20.0, give={"gone": "forget_loader", **give}).result()
+    assert ("were forget and retain exchanged?" in text) == said

@@ -116,8 +116,11 @@ def try_(
     fields: Annotated[list[str], typer.Option("--set", help="FIELD=VALUE, the file's option; may be repeated")] = [],  # noqa: B006
 ) -> None:
     """Run a file of any kind on something small, or on a study's data and model."""
+    import yaml
+
     from unlearning_audit.command import tiny
     from unlearning_audit.plugins import registry
+    from unlearning_audit.study import configfile, expand
     from unlearning_audit.workflow import trial
 
     values: dict[str, Any] = {}
@@ -126,7 +129,10 @@ def try_(
         plan = planned(study)
         values, setting = trial.fields(plan, file, scenario), trial.setting(plan, scenario)
     for text in fields:
-        _set(values, text)
+        path, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set {text}: give it as FIELD=VALUE, such as --set options.lr=0.1")
+        values = configfile.update(values, expand.nested(path.split("."), yaml.safe_load(value)))
     kind = trial.kind(file, values.get("function", ""))
     if kind == "readers":
         print(read.attempt(file, on, values))
@@ -345,23 +351,6 @@ def _by_stage(counts: dict[str, int]) -> str:
 def _times(folder: Path) -> dict[Path, int]:
     """Return the modification time of each file in a folder, in nanoseconds."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
-
-
-def _set(fields: dict[str, Any], text: str) -> None:
-    """Set one entry of the nested mapping ``fields`` from ``text`` such as "options.lr=0.1"; missing mappings are
-    added.
-
-    Raises ValueError if ``text`` is not FIELD=VALUE.
-    """
-    import yaml
-
-    path, equals, value = text.partition("=")
-    *above, last = path.split(".")
-    if not equals or not all([*above, last]):
-        raise ValueError(f"--set {text}: give it as FIELD=VALUE, such as --set options.lr=0.1")
-    for part in above:
-        fields = fields.setdefault(part, {})
-    fields[last] = yaml.safe_load(value)
 
 
 def _version() -> str:

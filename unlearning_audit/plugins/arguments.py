@@ -7,31 +7,6 @@ from typing import Any
 from unlearning_audit.plugins.suggest import unknown
 from unlearning_audit.plugins.syntax import Parameter
 
-#: Roles of arguments → what they are. A study's field ``give`` uses these names.
-ROLES = {
-    "model": "the model that must forget",
-    "original": "a second copy of it, as trained, in evaluation mode",
-    "fresh_model": "a model of the same architecture with new initial weights",
-    "retain_loader": "batches of the samples to keep",
-    "forget_loader": "batches of the samples to forget",
-    "val_loader": "batches of a part of the samples to keep",
-    "train_loader": "batches of all samples of the original training",
-    "retain_data": "the samples to keep, one by one",
-    "forget_data": "the samples to forget, one by one",
-    "val_data": "a part of the samples to keep, one by one",
-    "train_data": "all samples of the original training, one by one",
-    "loaders": "a mapping retain, forget, val, test and train → batches; those of val serve as test",
-    "args": "a namespace of all options, with num_classes, device, seed and batch_size",
-    "criterion": "cross-entropy",
-    "optimizer": "the optimiser of torch.optim that options.optimizer describes",
-    "num_classes": "the number of classes",
-    "device": "the device of the model",
-    "seed": "the model's own seed",
-    "batch_size": "samples in a batch",
-    "num_workers": "0, because the samples are in memory",
-    "logger": "a logger that writes to the job's log.txt",
-}
-
 #: Role → other names of it in published code.
 SYNONYMS = {
     "model": ("net", "network", "student", "model_s", "unlearn_model", "unlearned_model", "model_to_unlearn"),
@@ -68,6 +43,10 @@ FORM_OF = {word: form for form, words in FORMS.items() for word in words.split()
 
 #: The short names D_f and D_r of papers, which count only where a function takes both.
 SHORT = {"df": "forget", "dr": "retain"}
+
+#: Roles of arguments, which a study's field ``give`` names: forget_loader, forget_data and so on for every side, and
+#: those with names of their own. `docs/method.md` and `methods._call` say what each is.
+ROLES = (*SYNONYMS, "logger", *(f"{side}_{form}" for form in FORMS for side in SIDES))
 
 #: Words that make a name a number, a switch or the opposite: num_forget_samples, use_train_set, non_forget_data.
 OTHERWISE = {"num", "n", "nb", "no", "number", "count", "use", "with", "without", "not", "non", "except"}

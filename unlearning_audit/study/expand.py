@@ -174,13 +174,13 @@ def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Ste
         path = axis.split(".")
         if path[0] in PLUGIN_FIELDS and len(path) > 1 and path[1] not in base.get(path[0], {}):
             raise StudyError(at, unknown(path[1], base.get(path[0], {}), f"{path[1]!r} among the {path[0]}"))
-        return [Step(path[-1], label(value), where, _nested(path, value), inside=True) for value in values]
+        return [Step(path[-1], label(value), where, nested(path, value), inside=True) for value in values]
     if isinstance(values, dict) and values and all(isinstance(value, dict) for value in values.values()):
         return [Step(axis, text, (*at, text), overrides) for text, overrides in values.items()]
     problem = f"found {as_yaml(values)}" if not isinstance(values, dict) else "found a value that is not a mapping"
     raise StudyError(at, f"must list values of the field, or map each value's label to the fields it sets, {problem}")
 
 
-def _nested(path: list[str], value: Any) -> dict[str, Any]:
+def nested(path: list[str], value: Any) -> dict[str, Any]:
     """Return nested mappings in which ``path`` leads to ``value``."""
-    return {path[0]: value if len(path) == 1 else _nested(path[1:], value)}
+    return {path[0]: value if len(path) == 1 else nested(path[1:], value)}

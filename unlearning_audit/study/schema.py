@@ -8,7 +8,7 @@ sentence that starts with the field's path.
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Protocol
@@ -20,6 +20,8 @@ from unlearning_audit.study.choice import Plugin, Tune
 from unlearning_audit.training.recipe import Recipe
 
 Spread = Annotated[float, Field(ge=0)]
+#: A whole number of samples or, with a dot, a fraction of them.
+Share = int | Annotated[float, Field(le=1)]
 Name = Annotated[str, StringConstraints(pattern=messages.NAME, max_length=LONGEST)]
 Metric = Annotated[str, StringConstraints(pattern=messages.METRIC, max_length=LONGEST)]
 
@@ -67,20 +69,13 @@ class DataChoice(Settings):
     place of colours; ``interleaved``: as the published code of Becker & Liebig reads the images.
     """
 
-    size: int | float | None = Field(None, gt=0)
+    size: Share | None = Field(None, gt=0)
     per_class: int | None = Field(None, ge=1)
-    test_size: int | float | None = Field(None, gt=0)
+    test_size: Share | None = Field(None, gt=0)
     label_noise: float = Field(0.0, ge=0, lt=1)
     label_noise_seed: int = Field(0, ge=0)
     label_noise_kind: Literal["any", "other"] = "any"
     greyscale: bool | Literal["interleaved"] = False
-
-    @field_validator("size", "test_size")
-    @classmethod
-    def _fraction(cls, value: int | float | None) -> int | float | None:
-        if isinstance(value, float) and value > 1:
-            raise ValueError("must be a whole number of samples or, with a dot, a fraction of them up to 1.0")
-        return value
 
 
 USES = tuple(DataChoice.model_fields)
@@ -117,7 +112,7 @@ class Table(Settings):
     {rate: 0.01}. ``metric``, ``attack`` and ``where`` may be lists: each combination that a scenario has is a column.
     The ``layout`` long puts methods below each other, with a line for each value of ``columns``, and shows standard
     deviations over models in place of intervals, where a metric has them. The ``layout`` rankings shows how much the
-    rankings of methods by one metric agree between each two scenarios and settings.
+    rankings of methods by one metric, the first, agree between each two scenarios and settings.
     """
 
     title: str
@@ -133,14 +128,6 @@ class Table(Settings):
     published: Annotated[str, StringConstraints(pattern=messages.PRINTED)] | None = Field(
         None, description="paper and table of resources/published, such as swap/table_1"
     )
-
-    @model_validator(mode="after")
-    def _rankings_are_of_one_number(self) -> "Table":
-        several = [name for name in ("metric", "attack") if isinstance(getattr(self, name), list)]
-        several += ["where"] * (len(self.where) > 1) + [name for name in ("footer", "published") if getattr(self, name)]
-        if self.layout == "rankings" and several:
-            raise ValueError(f"{several[0]} must be one, or left out, with the layout rankings")
-        return self
 
 
 class Figure(Settings):

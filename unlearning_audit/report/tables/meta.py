@@ -9,7 +9,6 @@ from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview
 from unlearning_audit.report.lookup import label
 from unlearning_audit.report.tables import Cell, Entry, Head, Line, Sheet, decimals, entry, missing, words
 from unlearning_audit.store import cells
-from unlearning_audit.store.files import checked
 
 COLUMNS = ("metric", "property", "scenario", "value", "ci_low", "ci_high", "n", "note")
 #: Short forms of heads that would be wider than their columns.
@@ -17,13 +16,8 @@ SHORT = {"agreement over seeds": "τ over seeds", "agreement over sizes": "τ ov
 
 
 def read(path: str | Path) -> list[dict[str, Any]]:
-    """Read the evaluation of metrics, a row for each metric and property, from the file meta.csv; [] if there was
-    nothing to measure.
-
-    Raises ArtifactError if the file is missing or its columns are not valid.
-    """
-    if checked(path, lambda: Path(path).read_text(encoding="utf-8")) == "\n":
-        return []
+    """Read the evaluation of metrics, a row for each metric and property, from the file meta.csv. Raises ArtifactError
+    if the file is missing or its columns are not valid."""
     return cells.table(path, COLUMNS, text=("metric", "property", "scenario", "note"), whole=("n",))
 
 

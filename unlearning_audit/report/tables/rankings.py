@@ -68,7 +68,8 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     ``order``: as `workflow.parameters.table` returns it; ``printed`` is ignored, because papers print no such table.
     """
     wish = order["table"]
-    ask = cells.Ask(wish["metric"], wish["attack"], cells.place(cells.listed(wish["where"])[0]))
+    metric, attack, rows = (cells.listed(wish[name])[0] for name in ("metric", "attack", "where"))
+    ask = cells.Ask(metric, attack, cells.place(rows))
     ranked = [of(numbers, where, *ask) for where in lookup.places(numbers.cases)]
     names = [cells.place_name(numbers, wish["columns"], ranking.where) for ranking in ranked]
     agreements = {(i, j): agreement(left, right) for i, left in enumerate(ranked) for j, right in enumerate(ranked[:i])}
