@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from unlearning_audit.plugins import registry, source
+from unlearning_audit.plugins import source
 
 from plan_cases import BASE, BELOW, changed, method_of
 
@@ -40,11 +40,45 @@ print(json.dumps(found))
 STUDY = changed(
     BASE,
     {
-        "defaults/methods": {name: {} for name in registry.names("methods") if name not in ("classic", "amnesiac")},
+        "defaults/methods": {"none": {}, "retrain": {}, "finetune": {}},
         "scenarios/confusion": {"protocol": {"name": "interclass_confusion"}, "attacks": {}, "model": {"name": "cnn"},
                                 "data": {"name": "mnist"}, "methods": {"none": {}, "finetune": {}}},
     },
 )  # fmt: skip
+
+
+def files(*stems: str) -> list[str]:
+    """Paths of files of the library, and of scripts."""
+    return [f"{stem if stem.startswith('scripts') else f'unlearning_audit/{stem}'}.py" for stem in stems]
+
+
+#: File → the first stage whose code it is.
+OF_STAGES = {
+    file: stage for stage, stems in {
+        "data": "scripts/data scripts/job data/__init__ data/_choices store/files plugins/settings",
+        "splits": "scripts/splits protocols/__init__",
+        "train": "scripts/train training/stack training/streams training/recipe models/__init__",
+        "unlearn": "scripts/unlearn methods/__init__",
+        "metrics": "scripts/metrics metrics/accuracy evaluation/scoring attacks/__init__ attacks/confidence",
+        "comparisons": "scripts/comparisons comparisons/verdicts",
+    }.items() for file in files(*stems.split())
+}  # fmt: skip
+WITHOUT_EFFECT = [
+    *files("workflow/plan", "workflow/warm", "study/schema", "plugins/source", "metrics/blind", "data/cifar10",
+           "models/resnet18", "methods/classic", "attacks/lira", "report/tables/grid", "scripts/collect",
+           "scripts/report"),
+    ("unlearning_audit/training/stack.py", "class ModelStack(", "# a comment\n\n\n\nclass ModelStack("),
+    ("unlearning_audit/training/stack.py", '"""A stack: N models of', '"""A stack: some models of'),
+    ("scripts/job.py", '"""Run ``function``', '"""Call ``function``'),
+]  # fmt: skip
+#: File of a plug-in → the protocol with which it is chosen, and the first stage whose code it is.
+OF_CHOICES = dict(zip(
+    files("data/digits", "protocols/swap", "models/mlp", "metrics/swap", "data/mnist", "models/cnn",
+          "metrics/confusion"),
+    [("swap", "data"), ("swap", "splits"), ("swap", "train"), ("swap", "metrics"), ("interclass_confusion", "data"),
+     ("interclass_confusion", "train"), ("interclass_confusion", "metrics")], strict=True,
+))  # fmt: skip
+EDITS = [*OF_STAGES, *WITHOUT_EFFECT, *OF_CHOICES]
 
 
 @pytest.fixture(scope="module")
@@ -66,71 +100,46 @@ def python(copy: Path, *arguments: str, text: str = "") -> str:
     return run.stdout
 
 
-def lost_names(copy: Path, *edits: str | tuple[str, str, str]) -> tuple[dict[str, set[str]], list[dict[str, set[str]]]]:
-    """The names by stage, and for each edit those that are no longer planned, where there are any.
+@pytest.fixture(scope="module")
+def lost_names(copy):
+    """The names by stage, and for each edit of `EDITS` those that are no longer planned, where there are any.
 
     An edit is a file, at whose end a statement is added, or (file, old text, new text).
     """
-    texts = {edit: (copy / edit).read_text() for edit in edits if isinstance(edit, str)}
-    edits = [(edit, texts[edit], f"{texts[edit]}\n\nADDED = 1\n") if edit in texts else edit for edit in edits]
+    texts = {edit: (copy / edit).read_text() for edit in EDITS if isinstance(edit, str)}
+    edits = [(edit, texts[edit], f"{texts[edit]}\n\nADDED = 1\n") if edit in texts else edit for edit in EDITS]
     plans = json.loads(python(copy, DRIVER, str(copy), text=json.dumps([STUDY, edits])))
     base, *after, restored = [{stage: set(names) for stage, names in of.items()} for of in plans]
     assert restored == base
     lost = [{stage: base[stage] - names[stage] for stage in base if base[stage] - names[stage]} for names in after]
-    return base, lost
+    return base, dict(zip(EDITS, lost, strict=True))
 
 
 def of_scenario(names, protocol):
     return {stage: {n for n in nodes if f"-{protocol}-" in n or stage == "data"} for stage, nodes in names.items()}
 
 
-def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(copy):
-    files = {
-        "data": "scripts/data scripts/job data/__init__ data/_choices store/files plugins/settings",
-        "splits": "scripts/splits protocols/__init__",
-        "train": "scripts/train training/stack training/streams training/recipe models/__init__",
-        "unlearn": "scripts/unlearn methods/__init__",
-        "metrics": "scripts/metrics metrics/accuracy evaluation/scoring attacks/__init__ attacks/confidence",
-        "comparisons": "scripts/comparisons comparisons/verdicts",
-    }
-    first = {(name if "scripts" in name else f"unlearning_audit/{name}") + ".py": stage
-             for stage, names in files.items() for name in names.split()}  # fmt: skip
-    base, lost = lost_names(copy, *first)
-    for (file, stage), names in zip(first.items(), lost, strict=True):
+def test_code_of_a_stage_rebuilds_this_stage_and_what_follows(lost_names):
+    base, lost = lost_names
+    for file, stage in OF_STAGES.items():
         expected = {s: base[s] for s in BELOW[stage] if base[s]}
         if stage == "unlearn":  # says nothing of the original models that the method none hands on
             expected["metrics"] = {n for n in base["metrics"] if method_of(n) != "none"}
         if "/attacks/" in file:  # the confusions have none
             expected = {stage: of_scenario(base, "swap")[stage] for stage in ("metrics", "comparisons")}
-        assert names == expected, file
+        assert lost[file] == expected, file
 
 
-def test_code_that_makes_no_artifact_and_words_beside_code_rename_nothing(copy):
-    modules = (
-        "workflow/plan workflow/warm study/schema plugins/source metrics/blind data/cifar10 models/resnet18 "
-        "methods/classic attacks/lira report/tables/grid"
-    )
-    edits = [f"unlearning_audit/{module}.py" for module in modules.split()]
-    _, lost = lost_names(
-        copy, *edits, "scripts/collect.py", "scripts/report.py",
-        ("unlearning_audit/training/stack.py", "class ModelStack(", "# a comment\n\n\n\nclass ModelStack("),
-        ("unlearning_audit/training/stack.py", '"""A stack: N models of', '"""A stack: some models of'),
-        ("scripts/job.py", '"""Run ``function``', '"""Call ``function``'),
-    )  # fmt: skip
-    assert not any(lost)
+def test_code_that_makes_no_artifact_and_words_beside_code_rename_nothing(lost_names):
+    assert not any(lost_names[1][edit] for edit in WITHOUT_EFFECT)
 
 
-def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(copy):
-    files = {
-        "data/digits": ("swap", "data"), "protocols/swap": ("swap", "splits"), "models/mlp": ("swap", "train"),
-        "metrics/swap": ("swap", "metrics"), "data/mnist": ("interclass_confusion", "data"),
-        "models/cnn": ("interclass_confusion", "train"), "metrics/confusion": ("interclass_confusion", "metrics"),
-    }  # fmt: skip
-    base, lost = lost_names(copy, *(f"unlearning_audit/{file}.py" for file in files))
-    for (file, (protocol, stage)), names in zip(files.items(), lost, strict=True):
+def test_the_code_of_a_choice_concerns_the_scenarios_that_made_it(lost_names):
+    base, lost = lost_names
+    for file, (protocol, stage) in OF_CHOICES.items():
         expected = of_scenario(base, protocol)
         expected["data"] = {n for n in base["data"] if n.startswith("digits" if protocol == "swap" else "mnist")}
-        assert names == {s: expected[s] for s in BELOW[stage] if expected[s]}, file
+        assert lost[file] == {s: expected[s] for s in BELOW[stage] if expected[s]}, file
 
 
 @pytest.mark.slow

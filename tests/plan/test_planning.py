@@ -1,5 +1,6 @@
 """Planning is light: no heavy library, and the same names in every process."""
 
+import functools
 import json
 import os
 import subprocess
@@ -11,49 +12,44 @@ from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
 ROOT = source.SCRIPTS.parent
-# external.yaml is a template that waits for a user's folder.
-STUDIES = [ROOT / "config.yaml", *(p for p in sorted((ROOT / "studies").glob("*.yaml")) if p.stem != "external")]
-STUDIES += sorted((ROOT / "studies/gallery").glob("*.yaml"))
+QUICKSTART = ROOT / "config.yaml"
 HEAVY = ("torch", "torchvision", "transformers", "pandas", "pyarrow", "scipy.stats", "scipy.optimize", "sklearn",
          "matplotlib", "opacus", "art", "PIL")  # fmt: skip
-#: Plans each study that it is given; a line for each.
+#: Plans the quickstart, and loads all plug-ins that a plan may load.
 CODE = """
 import json, sys
+from unlearning_audit.plugins import registry
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
-studies, heavy = json.loads(sys.argv[1])
-for path in studies:
-    made = plan.make(reading.read(*reading.load([path])))
-    print(json.dumps({
-        "study": path,
-        "heavy": [m for m in heavy if m in sys.modules],
-        "names": sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes),
-    }))
+made = plan.make(reading.read(*reading.load(["config.yaml"])))
+for kind in registry.KINDS.keys() - {"readers"} | {"signals", "report/figures"}:
+    for name in registry.names(kind):
+        registry.load(kind, name)
+names = sorted(f"{stage}/{name}" for stage, nodes in made.nodes.items() for name in nodes)
+print(json.dumps({"heavy": [m for m in sys.argv[1:] if m in sys.modules], "names": names}))
 """
 
 
-def planned_apart(paths, hash_seed):
-    """What a process of its own finds for each study, one after the other."""
+@functools.cache
+def planned_apart(hash_seed):
+    """What a process of its own finds."""
     run = subprocess.run(
-        [sys.executable, "-c", CODE, json.dumps([[*map(str, paths)], HEAVY])], capture_output=True, text=True,
-        check=False, cwd=ROOT,
+        [sys.executable, "-c", CODE, *HEAVY], capture_output=True, text=True, check=False, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(source.SCRIPTS), "PYTHONHASHSEED": str(hash_seed)},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    return [json.loads(line) for line in run.stdout.splitlines()]
+    return json.loads(run.stdout)
 
 
 def test_planning_imports_nothing_heavy():
-    reports = planned_apart(STUDIES, 0)
-    assert [report["study"] for report in reports] == [*map(str, STUDIES)]
-    assert {report["study"]: report["heavy"] for report in reports if report["heavy"]} == {}
+    assert planned_apart(1)["heavy"] == []
 
 
 def test_names_are_the_same_in_every_process():
-    (first,), (second,) = (planned_apart(STUDIES[:1], seed) for seed in (1, 2))
-    assert first["names"] == second["names"]
-    whole = plan.make(reading.read(yaml.safe_load(STUDIES[0].read_text())))
-    assert first["names"] == sorted(f"{stage}/{name}" for stage, nodes in whole.nodes.items() for name in nodes)
+    first, second = (planned_apart(seed) for seed in (1, 2))
+    whole = plan.make(reading.read(yaml.safe_load(QUICKSTART.read_text())))
+    own = sorted(f"{stage}/{name}" for stage, nodes in whole.nodes.items() for name in nodes)
+    assert first["names"] == second["names"] == own
 
 
 def test_a_study_has_no_two_nodes_of_one_key():
