@@ -128,7 +128,7 @@ ARRAY = "target must be an array of logits [models, samples, classes], found"
     [
         ({"target": None}, "target: must be given"),
         ({"target": {"logits": TARGET}},
-         f"{ARRAY} a mapping; labels, forget, train, heldout and pair are arguments of their own"),
+         f"{ARRAY} a dict; of a model's output, give only the logits"),
         ({"target": "unl.npy"}, f"{ARRAY} text; pass arrays, such as numpy.load(path)"),
         ({"target": TARGET.swapaxes(0, 1)},
          f"target: logits has shape [300, {len(TARGET)}, 4], but must be [models, samples, classes], and there are "

@@ -25,14 +25,7 @@ class Output(dict):
     logits = LOGITS
 
 
-@pytest.mark.parametrize(
-    ("value", "advice"),
-    [
-        (Output(logits=LOGITS), "give its logits, target=Output.logits"),
-        ((LOGITS, torch.zeros(2, 7)), "of a model's output, give only the logits"),
-    ],
-)
-def test_what_a_model_returns_is_refused_with_what_to_take_of_it(value, advice):
-    with pytest.raises(ValueError, match="target must be an array of logits") as error:
+@pytest.mark.parametrize("value", [Output(logits=LOGITS), (LOGITS, torch.zeros(2, 7))])
+def test_what_a_model_returns_is_refused_with_what_to_take_of_it(value):
+    with pytest.raises(ValueError, match=r"target must be an array of logits.*of a model's output, give only the log"):
         _array(value, "target")
-    assert advice in str(error.value)

@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command. An error that a user can mend ends it with status 1 and one sentence."""
     try:
         app(arguments, prog_name="audit")
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(f"audit: {error}")
 
 
@@ -171,7 +171,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         from unlearning_audit.workflow import trial
 
         kind = trial.kind(file)
-        if not registry.is_function(kind, Path(file), "unlearn"):
+        if not registry.is_function(kind, Path(file)):
             registry.load(kind, trial.name_of(file), file)
         if problem := checks.unknown_need(kind, trial.name_of(file), file):
             raise ValueError(f"{file}: {problem}")

@@ -379,9 +379,7 @@ def _array(value: Any, argument: str) -> np.ndarray:
     logits = "logits [models, samples, classes]" if argument in (*external.PER_METHOD, *external.SHARED) else "numbers"
     expected = f"{argument} must be an array of {logits}, found"
     if isinstance(value, Mapping):
-        advice = "; labels, forget, train, heldout and pair are arguments of their own" if argument == "target" else ""
-        advice = f"; give its logits, {argument}={type(value).__name__}.logits" if hasattr(value, "logits") else advice
-        raise ValueError(f"{expected} a mapping{advice}")
+        raise ValueError(f"{expected} a {type(value).__name__}; of a model's output, give only the logits")
     try:
         array = np.asarray(_plain(value))
     except ValueError:

@@ -38,8 +38,8 @@ def write(file: str, kind: str, files: list[str]) -> str:
     """Write a new file from a template, and return a sentence on what to do next.
 
     ``kind``: one of `KINDS`; "" to infer it from the ending of the name (a study or a method). ``files``: a user's
-    files, FILE or FILE:FUNCTION, that a new study names. Raises ValueError for a file that exists, cannot be written,
-    or does not fit the kind, and for ``files`` without a study.
+    files, FILE or FILE:FUNCTION, that a new study names. Raises ValueError for a file that exists or does not fit the
+    kind, and for ``files`` without a study.
     """
     path = Path(file)
     kind = kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix, "")
@@ -53,11 +53,8 @@ def write(file: str, kind: str, files: list[str]) -> str:
     fields = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
     lines = entries(files) if kind == "study" else {}
     template = f"{kind}.yaml.jinja" if kind == "study" else f"{kind}.py.jinja"
-    try:
-        environment = templates.environment("start", keep_trailing_newline=True)
-        path.write_text(environment.get_template(template).render(**fields, **lines), encoding="utf-8")
-    except OSError as error:
-        raise ValueError(f"{path}: could not be written ({error.strerror})") from None
+    environment = templates.environment("start", keep_trailing_newline=True)
+    path.write_text(environment.get_template(template).render(**fields, **lines), encoding="utf-8")
     if kind == "study":
         return f"Wrote {file}. Next: audit check {file}, then audit run {file}"
     if kind == "reader":

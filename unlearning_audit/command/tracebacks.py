@@ -1,9 +1,7 @@
 """Find the tracebacks of failed jobs of a study in their logs."""
 
-import re
 from pathlib import Path
 
-from unlearning_audit.plugins.guard import in_library
 from unlearning_audit.workflow.nodes import Plan
 
 START = "Traceback (most recent call last):"
@@ -22,20 +20,8 @@ def of(plan: Plan) -> list[str]:
 
 
 def last(log: Path) -> str:
-    """Return the last traceback in a log, without the calls of the library before the user's first; "" if there is
-    none."""
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+    """Return the last traceback in a log; "" if there is none."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = text[text.rfind(START) :].splitlines() if START in text else []
     end = next((i for i, line in enumerate(lines) if i and line and not line.startswith((" ", "\t"))), len(lines))
-    calls = re.split(r"(?m)^(?=  File )", "\n".join(lines[1:end]))
-    first_of_user = next((i for i, call in enumerate(calls) if call.strip() and not _of_library(call)), 0)
-    return "\n".join([*lines[:1], "".join(calls[first_of_user:]).rstrip("\n"), *lines[end : end + 1]])
-
-
-def _of_library(call: str) -> bool:
-    """Return whether a call is in the library or in a script of the workflow."""
-    file = call.split('"')[1] if '"' in call else ""
-    return "/.snakemake/scripts/" in file or in_library(file)
+    return "\n".join(lines[: end + 1])

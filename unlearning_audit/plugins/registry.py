@@ -112,19 +112,17 @@ def adapter(kind: str) -> str | None:
     return next(iter(defining(kind, "ADAPTER")), None)
 
 
-def is_function(kind: str, path: Path, function: str) -> bool:
-    """Return whether a user's file is run by the adapter of its ``kind``, because it defines a plain ``function``
-    ("name" or "Class.method") and no ``Options``.
+def is_function(kind: str, path: Path, *, named: bool = False) -> bool:
+    """Return whether a user's file is run by the adapter of its ``kind``: it defines no ``Options``, and its function
+    is ``named`` by a study, or has the name of the kind's own but takes something else first.
 
-    Returns False if the function takes the first argument of a plug-in (such as ``stack``) as its first, or if the kind
-    has no adapter.
+    Returns False if the kind has no adapter.
     """
-    if adapter(kind) is None or "Options" in syntax.defined(path):
+    defined, own = syntax.defined(path), KINDS[kind]
+    if adapter(kind) is None or "Options" in defined or not (named or own.mark in defined):
         return False
-    arguments = syntax.signature(path, function)
-    return function.partition(".")[0] in syntax.defined(path) and not (
-        arguments and arguments[0][:1] == [syntax.Parameter(KINDS[kind].takes[0], True)]
-    )
+    arguments = None if named else syntax.signature(path, own.mark)
+    return not (arguments and arguments[0][:1] == [syntax.Parameter(own.takes[0], True)])
 
 
 def _check(kind: str, module: Module, path: Path) -> None:

@@ -168,14 +168,11 @@ def declared_space(method: Plugin) -> dict[str, Any]:
 
 def _is_function(kind: str, options: dict[str, Any]) -> bool:
     """Return whether a user's file defines a function for the adapter of its kind, and not a plug-in with Options."""
-    file, function = options.get("file"), options.get("function", "unlearn")
-    if not (isinstance(file, str) and isinstance(function, str) and Path(file).is_file()):
+    file = options.get("file")
+    if not (isinstance(file, str) and Path(file).is_file()):
         return False
     try:
-        adapted = registry.adapter(kind) is not None and "function" in options
-        return registry.is_function(kind, Path(file), function) or (
-            adapted and "Options" not in syntax.defined(Path(file))
-        )
+        return registry.is_function(kind, Path(file), named="function" in options)
     except ValueError:  # not valid Python: the check of the file reports it
         return False
 
