@@ -7,6 +7,7 @@ interval, or if it lies inside a wide one.
 """
 
 import csv
+import functools
 import io
 import itertools
 import math
@@ -55,6 +56,7 @@ def tables() -> list[str]:
         return sorted({name_of(row) for row in csv.DictReader(file)})
 
 
+@functools.cache
 def besides(study: str) -> list[tuple[dict[str, Any], str, dict[str, Any], Cell]]:
     """Return (printed row, remark, case, cell) of every cell of a study's tables that has a printed number."""
     planned = plan.make(reading.read(*reading.load([ROOT / "studies" / f"{study}.yaml"])))

@@ -47,6 +47,10 @@ def changed(config: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
+#: Three requests, one after the other.
+SEQUENCE = changed(BASE, {"defaults/protocol": {"name": "swap", "alpha": 0.25, "pairs": 2, "requests": 3}})
+
+
 def planned(config: dict[str, Any]) -> plan.Plan:
     """The plan of a study given as a mapping."""
     return plan.make(reading.read(config, "study.yaml"))
@@ -156,3 +160,10 @@ def described(plan: plan.Plan) -> str:
         files = (case_.metrics, *case_.unlearned, *case_.originals, *case_.splits, case_.data)
         lines.append(f"case {case_.method}: {' '.join(read([*filter(None, (case_.scores,)), *files]))}")
     return "\n".join([*lines, f"{plan.models} models, {len(plan.comparisons)} comparisons", ""])
+
+
+def nodes_of_requests(plan: plan.Plan, method: str) -> list[Node]:
+    """The node by which a method answers each request of a sequence, in their order."""
+    by_path = {node.outputs["logits"]: node for stage in ("train", "unlearn") for node in plan.nodes[stage].values()}
+    cases = [case for case in plan.cases if case.method == method]
+    return [by_path[case.unlearned[0]] for case in sorted(cases, key=lambda case: case.scenario.request)]

@@ -9,10 +9,16 @@ from unlearning_audit.workflow import plan
 from external_cases import GOOD, save
 
 ROOT = Path(__file__).parents[2]
+#: Studies whose plans take seconds.
+LARGE = ("leaderboard", "swap_grid", "ruli")
 TRAINED = sorted(path for path in (ROOT / "studies").glob("*.yaml") if path.stem != "external")
 
 
-@pytest.mark.parametrize("path", [ROOT / "config.yaml", *TRAINED], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in LARGE)) for path in (ROOT / "config.yaml", *TRAINED)],
+    ids=lambda path: path.stem,
+)
 def test_a_shipped_study_plans_every_method_of_every_scenario(path):
     study = reading.read(*reading.load([path]))
     whole = plan.make(study)

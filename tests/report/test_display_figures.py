@@ -36,7 +36,7 @@ def test_the_same_numbers_give_the_same_bytes_without_a_date(tmp_path, kind, fie
 def test_every_kind_of_figure_has_a_module_and_a_caption():
     for kind in Figure.model_fields["kind"].annotation.__args__:
         assert callable(import_module(f"unlearning_audit.report.figures.{kind}").draw)
-        assert parameters.caption(kind).strip()
+        assert (parameters.CAPTIONS / f"{kind}.rst").read_text().strip()
 
 
 # ---------------------------------------------------------------- style

@@ -312,18 +312,11 @@ def study_of(words: list[str] | None) -> tuple[str, list[str]]:
 
 def planned(file: str) -> Any:
     """Read a study's file, check it, and return its plan: all jobs and their files. Raises ValueError with one sentence
-    on what is wrong, and the line where that is known."""
-    from unlearning_audit.study import configfile, messages, reading
-
-    config, origin = reading.load([file])
-    try:
-        study = reading.read(config, origin)
-    except messages.StudyError as error:
-        line = configfile.line(file, getattr(error.__cause__, "path", ()))
-        raise ValueError(f"{error} (line {line})" if line else str(error)) from None
+    on what is wrong."""
+    from unlearning_audit.study import reading
     from unlearning_audit.workflow import plan
 
-    return plan.make(study)
+    return plan.make(reading.read(*reading.load([file])))
 
 
 def snakemake(file: str, further: list[str]) -> int:

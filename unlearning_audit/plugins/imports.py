@@ -1,5 +1,6 @@
 """Find the modules that a user's file imports from its own folder."""
 
+import functools
 import importlib
 import sys
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+@functools.cache
 def packages_around(path: Path) -> list[Path]:
     """Return the folders of the packages around a file, then the folder that holds the outermost one; an empty list for
     a file outside packages."""

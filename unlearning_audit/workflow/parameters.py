@@ -53,12 +53,19 @@ def files(plan: Plan, settings: Any) -> list[str]:
     return sorted(paths)
 
 
+def _order(plan: Plan, kind: str, script: str, *more: Path, **settings: Any) -> dict[str, Any]:
+    """Return the ``settings`` of a job that shows something, with the study's own metrics, the caption of its ``kind``
+    and the digest of its ``script`` and of ``more`` files."""
+    path = CAPTIONS / f"{kind}.rst"
+    caption = path.read_text(encoding="utf-8") if path.exists() else ""
+    return {**settings, **own_metrics(plan), "caption": caption, "code": code(script, *more)}
+
+
 def collect(plan: Plan) -> dict[str, Any]:
     """Return the settings of the job that collects numbers: every evaluation with the files of its numbers and records,
     the study's own metrics, the caption and the digest of code."""
     cases = [{**described(case), "metrics": case.metrics, "records": case.records} for case in plan.cases]
-    settings = {"study": plan.study.name, "cases": cases, **own_metrics(plan)}
-    return {**settings, "caption": caption("records"), "code": code("collect")}
+    return _order(plan, "records", "collect", study=plan.study.name, cases=cases)
 
 
 def tuning(plan: Plan) -> dict[str, Any]:
@@ -87,14 +94,11 @@ def tuning(plan: Plan) -> dict[str, Any]:
         if where in tuned and first.setdefault(repr(case.scenario.data), where) == where:
             places.setdefault(where, []).append({"method": case.method, "effects": case.effects})
     verdicts = {c.scenario.place: c.outputs["verdicts"] for c in plan.comparisons}
-    settings = {
-        "study": plan.study.name, "campaigns": campaigns, "margins": plan.study.margins.model_dump(mode="json"),
-        "draws": plan.study.bootstrap, "seed": plan.study.seed,
-        "places": [
-            {**where._asdict(), "methods": methods, "verdicts": verdicts[where]} for where, methods in places.items()
-        ],
-    }  # fmt: skip
-    return {**settings, "caption": caption("tuning"), "code": code("tuning")}
+    listed = [{**where._asdict(), "methods": methods, "verdicts": verdicts[where]} for where, methods in places.items()]
+    return _order(
+        plan, "tuning", "tuning", study=plan.study.name, campaigns=campaigns, places=listed,
+        margins=plan.study.margins.model_dump(mode="json"), draws=plan.study.bootstrap, seed=plan.study.seed,
+    )  # fmt: skip
 
 
 def cost(plan: Plan) -> dict[str, Any]:
@@ -103,36 +107,30 @@ def cost(plan: Plan) -> dict[str, Any]:
     nodes = [{"stage": node.stage, "node": node.name, "spec": node.outputs["spec"]} for node in plan.all()]
     unlearned = [case for case in plan.cases if not _imported(case.scenario)]
     cases = [{**described(case), "specs": [compared.spec(path) for path in case.unlearned]} for case in unlearned]
-    return {"nodes": nodes, "cases": cases, "caption": caption("cost"), "code": code("cost")}
+    return _order(plan, "cost", "cost", nodes=nodes, cases=cases)
 
 
 def verdicts(plan: Plan) -> dict[str, Any]:
     """Return the settings of the job that collects the verdicts of the whole study."""
-    settings = {"study": plan.study.name, "comparisons": compared.comparisons(plan), **own_metrics(plan)}
-    return {**settings, "caption": caption("verdicts"), "code": code("verdicts")}
+    return _order(plan, "verdicts", "verdicts", study=plan.study.name, comparisons=compared.comparisons(plan))
 
 
 def table(plan: Plan, name: str) -> dict[str, Any]:
     """Return the settings of the study's table ``name``: the evaluations that it shows, the caption, published numbers
     and the digest of code. Every study has the table "headline"."""
     if name == "headline":
-        return {
-            "name": name, "title": f"Study {plan.study.name}: what is left to find", "table": None,
-            "cases": _cases(plan, None), "comparisons": compared.comparisons(plan),
-            "margins": plan.study.margins.model_dump(mode="json"), **own_metrics(plan), "caption": caption(name),
-            "code": code("table"),
-        }  # fmt: skip
+        return _order(
+            plan, name, "table", name=name, title=f"Study {plan.study.name}: what is left to find", table=None,
+            cases=[*map(described, plan.cases)], comparisons=compared.comparisons(plan),
+            margins=plan.study.margins.model_dump(mode="json"),
+        )  # fmt: skip
     wish = plan.study.tables[name]
     bounds = [registry.source_file("metrics", metric) for metric in registry.defining("metrics", "lower_bound")]
-    return {
-        "name": name,
-        "table": wish.model_dump(mode="json"),
-        "cases": _cases(plan, wish.scenarios),
-        **own_metrics(plan),
-        "caption": caption("table"),
-        "published": content("published/published.csv"),
-        "code": code("table", *bounds),
-    }
+    return _order(
+        plan, "table", "table", *bounds, name=name, table=wish.model_dump(mode="json"),
+        cases=[described(case) for case in plan.cases if case.scenario.name in wish.scenarios],
+        published=content("published/published.csv"),
+    )  # fmt: skip
 
 
 def meta(plan: Plan) -> dict[str, Any]:
@@ -146,13 +144,7 @@ def meta(plan: Plan) -> dict[str, Any]:
         if not _imported(case.scenario):
             facts = {"protocol": case.scenario.protocol.name, "splits": case.splits}
             scenarios.setdefault(case.scenario.name, facts)
-    return {
-        "broken": plan.study.margins.broken_accuracy,
-        **own_metrics(plan),
-        "scenarios": scenarios,
-        "caption": caption("meta"),
-        "code": code("meta"),
-    }
+    return _order(plan, "meta", "meta", broken=plan.study.margins.broken_accuracy, scenarios=scenarios)
 
 
 def figure(plan: Plan, name: str) -> dict[str, Any]:
@@ -160,15 +152,11 @@ def figure(plan: Plan, name: str) -> dict[str, Any]:
     names of all methods, the caption and the digest of code."""
     wish = plan.study.figures[name]
     shown = [case for case in plan.cases if case.scenario.name in wish.scenarios]
-    return {
-        "name": name,
-        "figure": wish.model_dump(mode="json"),
-        "methods": list(dict.fromkeys(case.method for case in plan.cases)),
-        "cases": [{**described(case), "files": _drawn_from(wish.kind, case)} for case in shown],
-        **own_metrics(plan),
-        "caption": caption(wish.kind),
-        "code": code("figure", registry.source_file("report/figures", wish.kind)),
-    }
+    return _order(
+        plan, wish.kind, "figure", registry.source_file("report/figures", wish.kind), name=name,
+        figure=wish.model_dump(mode="json"), methods=list(dict.fromkeys(case.method for case in plan.cases)),
+        cases=[{**described(case), "files": _drawn_from(wish.kind, case)} for case in shown],
+    )  # fmt: skip
 
 
 def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
@@ -238,12 +226,6 @@ def own_metrics(plan: Plan) -> dict[str, Any]:
     return {"own_metrics": origins, **({"declared": declared} if declared else {})}
 
 
-def caption(kind: str) -> str:
-    """Return the caption that explains a kind of table or figure; "" if there is none."""
-    path = CAPTIONS / f"{kind}.rst"
-    return path.read_text(encoding="utf-8") if path.exists() else ""
-
-
 def content(resource: str) -> str:
     """Return the digest of a file in resources/. An edit of the file then remakes what depends on it, wherever the file
     lies."""
@@ -255,11 +237,6 @@ def code(script: str, *more: Path) -> str:
     them."""
     parts = [source.digest(source.SCRIPTS / f"{script}.py", *more), *map(content, TEMPLATES)]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:10]
-
-
-def _cases(plan: Plan, scenarios: list[str] | None) -> list[dict[str, Any]]:
-    """Return the descriptions (`described`) of all evaluations, or of those whose scenario is among ``scenarios``."""
-    return [described(case) for case in plan.cases if scenarios is None or case.scenario.name in scenarios]
 
 
 def _facts(scenario: Scenario) -> dict[str, Any]:
