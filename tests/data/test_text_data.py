@@ -172,16 +172,15 @@ def test_wikitext_is_cut_into_articles_and_keeps_its_test_part(tmp_path):
     assert ("XXX" in text, "AAA" in text) == (True, False)
 
 
-def test_a_data_set_is_fetched_by_datasets_into_the_files_that_are_read(tmp_path):
+def test_wikitext_is_fetched_by_datasets_into_the_files_that_are_read(tmp_path, monkeypatch):
     (tmp_path / "hub").mkdir()
     for part in ("train", "test"):
         lines = [json.dumps({"text": text}) for text in (f" = {part} = \n", f" words of {part} \n")]
         (tmp_path / "hub" / f"{part}.jsonl").write_text("\n".join(lines))
-    files = [tmp_path / "out" / f"wiki.{part}.tokens" for part in ("train", "test")]
-    passages.fetch(str(tmp_path / "hub"), None, files)
-    assert [file.read_text() for file in files] == [" = train = \n words of train \n", " = test = \n words of test \n"]
-    with pytest.raises(ValueError, match="could not be fetched"):
-        passages.fetch(str(tmp_path / "nothing"), None, files)
+    monkeypatch.setattr(passages, "REPOSITORY", "hub")
+    parts = passages.wikitext(passages.Options(corpus="wikitext2", download=True), tmp_path)
+    assert parts == tuple([f" = {part} = \n words of {part} \n"] for part in ("train", "test"))
+    assert (tmp_path / "data/wikitext-2/wiki.test.tokens").read_text() == parts[1][0]
 
 
 def test_the_tokenizer_of_a_models_folder_is_used(tmp_path, reference):

@@ -140,7 +140,7 @@ ARRAY = "target must be an array of logits [models, samples, classes], found"
         ({"retrain": {"logits": RETRAIN, "train": TRAIN[:3]}}, "retrain['train']: train has shape [3, 300]"),
         ({"shadow": {"logit": MODELS["shadow"]}}, "shadow: there is no array 'logit', did you mean 'logits'?"),
         ({"metrics": "accuracies"}, "metrics.accuracies: there is no metric 'accuracies', did you mean"),
-        ({"method": "none"}, "the name 'none' is reserved for the models before unlearning; give the audited"),
+        ({"method": "none"}, "the method 'none' has the models of "),
         ({"retrain_spread": {"auk": 0.1}}, "retrain_spread: there is no metric 'auk', did you mean 'auc'"),
     ],
 )  # fmt: skip

@@ -137,7 +137,6 @@ def test_a_residual_network_with_silent_blocks_passes_its_input_on(module, pixel
     [
         (mlp, (64,), {}),
         *((module, (3, 8, 8), {"norm": norm}) for module in (cnn, resnet_cifar) for norm in ("batch", "group")),
-        (resnet18, (3, 8, 8), {"norm": "batch"}),
         (airbench, (3, 9, 9), {"widths": [16, 16, 16]}),
     ],
 )

@@ -8,13 +8,15 @@ from unlearning_audit.models import swin_s
 
 from model_cases import CIFAR, build, images, parameters
 
+SMALL = {"depths": (1, 1, 1, 1), "heads": (1, 1, 1, 1), "width": 8, "image_size": 32}
+
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory) -> tuple[Path, dict[str, torch.Tensor]]:
-    """Random Swin-S weights with a head of 4 classes, in torchvision's names and half precision."""
+    """Random weights with a head of 4 classes, in torchvision's names and half precision."""
     from safetensors.torch import save_file
 
-    model = build(swin_s, CIFAR, classes=4, seed=1)
+    model = build(swin_s, CIFAR, classes=4, seed=1, **SMALL)
     state = {
         name: value.half() if value.is_floating_point() else value for name, value in model.swin.state_dict().items()
     }
@@ -25,14 +27,14 @@ def checkpoint(tmp_path_factory) -> tuple[Path, dict[str, torch.Tensor]]:
 
 def test_swin_takes_weights_from_a_file_but_not_their_head(checkpoint):
     path, state = checkpoint
-    fresh = build(swin_s, CIFAR, classes=7, weights=str(path), image_size=32)
+    fresh = build(swin_s, CIFAR, classes=7, weights=str(path), **SMALL)
     assert fresh.head == "swin.head"
-    assert fresh.get_submodule(fresh.head).weight.shape == (7, 768)
+    assert fresh.get_submodule(fresh.head).weight.shape == (7, 64)
     for name, value in state.items():
         if not name.startswith("head."):
             assert torch.equal(fresh.swin.state_dict()[name], value.to(fresh.swin.state_dict()[name].dtype)), name
     with pytest.raises(ValueError, match=r"swin\.safetensors: these weights do not fit swin_s of these sizes"):
-        build(swin_s, CIFAR, weights=str(path), width=48)
+        build(swin_s, CIFAR, weights=str(path), **{**SMALL, "width": 16})
 
 
 def test_swin_resizes_draws_nothing_in_training_and_has_the_published_size():
@@ -51,4 +53,4 @@ def test_unreadable_swin_weights_are_named(tmp_path):
     broken.write_bytes(b"no tensors here")
     for path in (broken, tmp_path / "absent.safetensors"):
         with pytest.raises(ValueError, match=rf"swin_s: .*{path.name} is no safetensors file"):
-            build(swin_s, CIFAR, weights=str(path))
+            build(swin_s, CIFAR, weights=str(path), **SMALL)

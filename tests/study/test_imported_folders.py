@@ -154,7 +154,7 @@ def test_a_folder_that_lacks_something_or_holds_what_nothing_reads_is_refused(ro
     [
         (["mine", "yours"], "mine/target: there is no such folder"),
         (["shadow"], "shadow is a population, not a method"),
-        (["retrain"], "logits/target: the name 'retrain' is reserved for the models that were retrained without the"),
+        (["retrain"], "logits/target: the method 'retrain' has the models of logits/retrain; give the audited"),
     ],
 )  # fmt: skip
 def test_a_method_without_models_or_by_the_name_of_others_is_refused(root, methods, words):

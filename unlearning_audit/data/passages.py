@@ -5,7 +5,6 @@ are trained on passages of the private ones and have to forget some. Repeated pa
 """
 
 import re
-import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -134,7 +133,7 @@ def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
         if not all(isinstance(text, str) for text in texts):
             raise ValueError(f"{options.repository}: the column {options.text!r} does not hold text")
         return [text for text in texts if text.strip()], []
-    return wikitext(options, root / options.data_dir)
+    return wikitext(options, root)
 
 
 def folder(path: Path) -> list[str]:
@@ -158,31 +157,18 @@ def _texts(file: Path) -> list[str]:
     return [record["text"] for record in records.values()]
 
 
-def wikitext(options: Options, data_dir: Path) -> tuple[list[str], list[str]]:
+def wikitext(options: Options, root: Path) -> tuple[list[str], list[str]]:
     """Return the articles of the training and of the test part. Raises ValueError if files are missing."""
     place, name = WIKITEXT[options.corpus]
-    files = [data_dir / place / f"wiki.{part}.tokens" for part in ("train", "test")]
-    if options.download and not all(file.is_file() for file in files):
-        fetch(REPOSITORY, name, files)
-    missing = next((file for file in files if not file.is_file()), None)
-    if missing:
-        raise ValueError(f"{missing} is missing; set download: true, or put WikiText's files there")
-    return articles(_files.text(files[0])), articles(_files.text(files[1]))
-
-
-def fetch(repository: str, name: str | None, files: list[Path]) -> None:
-    """Download the training and test part of a data set, and write their lines to ``files``. Raises ValueError."""
-    from datasets import load_dataset
-
-    folder = files[0].parent
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as cache:
-            dataset = load_dataset(repository, name, cache_dir=cache)
-            for part, file in zip(("train", "test"), files, strict=True):
-                file.write_text("".join(dataset[part]["text"]), encoding="utf-8")
-    except Exception as error:  # any error of the library, the network or the disk
-        raise ValueError(f"{repository} {name or ''} could not be fetched ({error}); put it into {folder}") from error
+    parts = {part: root / options.data_dir / place / f"wiki.{part}.tokens" for part in ("train", "test")}
+    for part, file in parts.items():
+        if options.download and not file.is_file():
+            lines = [row["text"] for row in _hub.rows(root, REPOSITORY, name, None, part, ["text"])]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("".join(lines), encoding="utf-8")
+        if not file.is_file():
+            raise ValueError(f"{file} is missing; set download: true, or put WikiText's files there")
+    return articles(_files.text(parts["train"])), articles(_files.text(parts["test"]))
 
 
 def articles(text: str) -> list[str]:

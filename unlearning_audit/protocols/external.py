@@ -36,13 +36,6 @@ SHARED = ("original", "retrain", "retrain_control", "shadow_original")
 #: Methods that a study need not name → the folder that holds their models.
 YARDSTICKS = {"none": "original", "retrain": "retrain", "retrain_control": "retrain_control"}
 
-#: The meaning of these names, which no method can have.
-RESERVED = {
-    "none": "the models before unlearning",
-    "retrain": "the models that were retrained without the forget set",
-    "retrain_control": "more models that were retrained without the forget set",
-}
-
 #: Files on samples may lie in any folder above; files on models, in the population that has the same models.
 SAMPLE_FILES = ("labels", "test", "weight")
 MODEL_FILES = ("train", "forget", "heldout", "split", "block", "pair")
@@ -98,7 +91,7 @@ def methods(options: Options, names: list[str]) -> list[str]:
         places = [place for place in (root / name / "target", *in_root) if place.is_dir()]
         if name in YARDSTICKS:
             if places:
-                stands = f"the name {name!r} is reserved for {RESERVED[name]}"
+                stands = f"the method {name!r} has the models of {root / YARDSTICKS[name]}"
                 raise ValueError(f"{places[0]}: {stands}; give the audited method another name")
             if not _has(root / YARDSTICKS[name]):
                 raise ValueError(
