@@ -13,6 +13,7 @@ from unlearning_audit.training import features
 from unlearning_audit.training.stack import ModelStack
 
 from model_cases import CIFAR
+from slow_cases import slow
 from text_cases import LENGTH, VOCABULARY, passages
 
 SEEDS = [3, 4]
@@ -20,7 +21,7 @@ TEXT = {"vocabulary": VOCABULARY, "width": 12}
 DEEP = {**TEXT, "layers": 2, "heads": 2}
 CLASSIFIERS = [
     ("linear", (1, 4, 4), {}), ("mlp", (64,), {"hidden": [16, 8]}), ("cnn", CIFAR, {"channels": [8]}),
-    ("resnet18", (3, 16, 16), {}), ("resnet_cifar", (3, 16, 16), {"depth": 8}), ("airbench", (3, 16, 16), {}),
+    *slow(("resnet18", (3, 16, 16), {})), ("resnet_cifar", (3, 16, 16), {"depth": 8}), ("airbench", (3, 16, 16), {}),
     ("swin_s", CIFAR, {"image_size": 32, "depths": [1, 1, 1, 1], "heads": [1, 1, 1, 1], "width": 8}),
     ("embedding_bag", (LENGTH,), TEXT), ("bert", (LENGTH,), DEEP), ("distilbert", (LENGTH,), DEEP),
 ]  # fmt: skip

@@ -36,6 +36,7 @@ def compiled(monkeypatch):
     return counts
 
 
+@pytest.mark.slow  # importing the compiler takes as long as the room
 def test_fused_layers_leave_what_the_others_leave(compiled):
     plain, fused = (fresh(conv, backend="serial", dtype=torch.float64) for _ in range(2))
     fit(plain).run()

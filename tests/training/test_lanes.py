@@ -9,6 +9,7 @@ from unlearning_audit.training.chunks import chunks, used_up
 from unlearning_audit.training.fitting import Fit
 
 from pretended_card import pretended
+from slow_cases import slow
 from stack_cases import RECIPE, SEEDS, conv, fit, fresh, home, largest_gap, mlp, same, trained, unlearned
 
 
@@ -29,7 +30,7 @@ def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, a
 # ---------------------------------------------------------------- memory that is measured
 
 
-@pytest.mark.parametrize(("left", "expected"), [(105, 1), (115, 2), (330, 3), (2000, 4)])
+@pytest.mark.parametrize(("left", "expected"), [(105, 1), (115, 2), *slow((330, 3)), (2000, 4)])
 def test_as_many_lanes_as_the_card_holds(monkeypatch, caplog, left, expected):
     """The first lane takes 100 bytes; of those ``left``, others may take nine tenths. No number depends on it."""
     counts, admit, free = [], lanes.Traffic.admit, iter([left + 100, left])

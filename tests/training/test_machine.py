@@ -148,6 +148,7 @@ def test_without_a_choice_nothing_is_set_or_written(machine, tmp_path, names):
     assert {path.name for path in tmp_path.iterdir()} == {"dev"}
 
 
+@pytest.mark.slow  # it imports torch in a process of its own
 def test_a_job_that_is_sent_to_the_cpu_claims_nothing(machine):
     assert answers([machine(USE, CUDA_VISIBLE_DEVICES="0,1", UNLEARNING_DEVICE="cpu")]) == ["cpu 0,1"]
 
