@@ -103,6 +103,25 @@ def test_logs_without_texts_are_paired_by_position_and_it_is_said(tmp_path):
     assert any("are paired by position" in note for note in group.notes)
 
 
+def test_names_inside_a_folder_are_believed_before_the_name_of_the_folder(tmp_path):
+    write_logs(tmp_path / "full_runs", **{TINY.format("retain90"): (2, 0.0), FORGET10.format("NPO"): (5, 1.0)})
+    assert shapes(tmp_path / "full_runs") == [(0, 1, {"npo": 1})]
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("c_NPO", "no retrained model of this name has its forget set"), ("a_b_NPO", "several retrained models fit it")],
+)
+def test_a_name_that_fits_none_or_several_retrained_models_is_asked_about(tmp_path, name, sentence):
+    models = {f"retain90_{word}": (2, 0.0) for word in "ab"} | {"retain90_a_seed1": (2, 0.0)}
+    write_logs(tmp_path / "logs", **{TINY.format(of): model for of, model in models.items()})
+    (group, _) = readers.imported([tmp_path / "logs"]).groups
+    assert any("holds the same scores as" in note for note in group.notes)
+    write_logs(tmp_path / "logs", **{FORGET10.format(name): (5, 1.0)})
+    with pytest.raises(ValueError, match=rf"{name}.*: {sentence}.*--retrain FILE$"):
+        readers.imported([tmp_path / "logs"])
+
+
 # ---------------------------------------------------------------- what the command says
 
 

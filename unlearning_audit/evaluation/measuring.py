@@ -111,16 +111,10 @@ def believed(evaluation: Evaluation) -> tuple[str, list[str]]:
     """
     if evaluation.imported:
         return plausibility.judged(evaluation)
-    before = evaluation.group("original")
-    if (
-        before is None
-        or len(before.files) != len(evaluation.unlearned_files)
-        or before.files == evaluation.unlearned_files
-    ):
+    before, after = evaluation.group("original"), evaluation.unlearned_files
+    if before is None or len(before.files) != len(after) or before.files == after:
         return "", []
-    refused, doubt = mistakes.mixture(
-        evaluation, *(Group(evaluation, files) for files in (before.files, evaluation.unlearned_files))
-    )
+    refused, doubt = mistakes.mixture(evaluation, Group(evaluation, before.files), Group(evaluation, after))
     return refused, list(filter(None, [doubt, mistakes.exchanged(evaluation, before)]))
 
 

@@ -60,9 +60,7 @@ def evaluation_of(settings: dict[str, Any], **files: Any) -> Evaluation:
             **{f"{name}_file": files[name][0] for name in SINGLE if name in files},
             **{f"{name}_files": files[name] for name in SEVERAL if name in files},
         )  # fmt: skip
-    evaluation.seed, evaluation.draws = (
-        settings.get("seed", evaluation.seed),
-        settings.get("bootstrap", evaluation.draws),
-    )
+    evaluation.seed = settings.get("seed", evaluation.seed)
+    evaluation.draws = settings.get("bootstrap", evaluation.draws)
     evaluation.sets = {name: settings.get(f"{name}_set", ()) for name in ("paper", "adaptive")}
     return evaluation
