@@ -28,7 +28,7 @@ def test_what_is_none_is_told(name, classes, wrong):
     whole[:wrong] = change(whole[:wrong])
     message = problem(whole.astype(np.float32))
     assert message.startswith(f"holds {words}")
-    assert wrong == 4 or f"in {wrong} of 4 models ({', '.join(map(str, range(wrong)))})" in message
+    assert wrong == 4 or f"in {wrong} of 4 models, such as 0" in message
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10, 100])

@@ -37,14 +37,13 @@ def problem(logits: np.ndarray) -> str:
     total = logits.sum(axis=-1)
     if (logits >= 0).all() and (np.abs(total - 1).max() < EXACT or np.abs(total - 100).max() < 100 * EXACT):
         return f"holds probabilities that sum to {total.mean():.0f}; {SOFTMAX}"
-    found = [_instead(model) if (model != model[:1]).any() else "" for model in models]
-    if not any(found):
+    found = {number: _instead(model) for number, model in enumerate(models) if (model != model[:1]).any()}
+    wrong = {number: sentence for number, sentence in found.items() if sentence}
+    if not wrong:
         return ""
-    sentence = next(filter(None, found))
-    hit = [number for number, one in enumerate(found) if one == sentence]
-    numbers = ", ".join(map(str, hit[:5])) + (", …" if len(hit) > 5 else "")
-    place = "" if len(hit) == len(models) else f" in {len(hit)} of {len(models)} models ({numbers})"
-    return "holds " + sentence.format(total=models[hit].sum(axis=-1).mean(), place=place)
+    first = next(iter(wrong))
+    place = "" if len(wrong) == len(models) else f" in {len(wrong)} of {len(models)} models, such as {first}"
+    return "holds " + wrong[first].format(total=models[first].sum(axis=-1).mean(), place=place)
 
 
 def _instead(model: np.ndarray) -> str:

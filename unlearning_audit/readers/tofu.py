@@ -39,18 +39,9 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 
 
 def _splits(log: object) -> dict[str, dict[str, Any]]:
-    """Return name → entry of the splits in a log, each list as index → value; {} if it has none.
-
-    The splits may lie deeper in the log; the first place with some is taken.
-    """
-    if not isinstance(log, dict):
-        return {}
-    splits = {}
-    for name, entry in log.items():
-        if isinstance(entry, dict) and isinstance(entry.get("avg_gt_loss"), (dict, list)):
-            lists = {key: value for key, value in entry.items() if isinstance(value, list)}
-            splits[name] = entry | {key: {str(i): v for i, v in enumerate(value)} for key, value in lists.items()}
-    return splits or next(filter(None, map(_splits, log.values())), {})  # the log may lie deeper in the file
+    """Return name → entry of the splits in a log; {} if it has none."""
+    entries = log.items() if isinstance(log, dict) else ()
+    return {name: entry for name, entry in entries if isinstance(entry, dict) and "avg_gt_loss" in entry}
 
 
 def _model(path: Path, root: Path) -> Model:
