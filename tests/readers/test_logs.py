@@ -25,6 +25,8 @@ def test_every_number_of_a_log_is_recomputed_and_folders_tell_roles_methods_and_
     (group,) = imported.groups
     assert (group.name, *shape(group)) == ("forget10", 1, 1, {"npo_step10": 1, "npo_step20": 1})
     assert [model.step for models in group.methods.values() for model in models] == [10, 20]
+    ratio, log = group.retrain[0].readings["retain_Truth_Ratio"].value, openunlearning(2, 0.0)
+    assert ratio.mean() == pytest.approx(log["retain_Truth_Ratio"]["agg_value"])
 
 
 @pytest.mark.parametrize("name", ["mia_loss", "forget_Q_A_Prob", "model_utility", "forget_truth_ratio", "privleak"])

@@ -66,10 +66,13 @@ def test_a_forget_set_that_is_a_part_of_another_has_its_own_retrained_model(tmp_
         "retain95": (3, 0.0, 30),
         "forget10_NPO": (5, 1.0, 60),
         "forget05_NPO": (6, 1.0, 30),
+        "full/evals_forget10": (1, 2.5, 60),
+        "full/evals_forget05": (9, 2.5, 30),
     }
     write_logs(tmp_path, **{TINY.format(name): model for name, model in models.items()})
     groups = readers.imported([tmp_path]).groups
-    assert [(len(group.samples), *shape(group)) for group in groups] == [(30, 0, 1, {"npo": 1}), (60, 0, 1, {"npo": 1})]
+    assert [(len(group.samples), *shape(group)) for group in groups] == [(30, 1, 1, {"npo": 1}), (60, 1, 1, {"npo": 1})]
+    assert [group.none[0].forget.sum() for group in groups] == [30, 60]
 
 
 def test_models_of_one_trainer_in_runs_of_other_names_are_not_pooled(tmp_path):
@@ -141,10 +144,15 @@ def test_models_that_are_named_as_retrained_are_replicates_wherever_they_lie(tmp
     assert shapes(tmp_path / "mine", retrain=named) == [(0, 2, {"npo": 1})]
 
 
-def test_retrained_models_of_two_sizes_are_never_one_kind(tmp_path):
-    named = write_logs(tmp_path, **{"tofu_Tiny-1B_retain90": (0, 0.0), "tofu_Huge-8B_retain90": (1, 0.0)})
-    write_logs(tmp_path, **{FORGET10.format("NPO"): (5, 1.0)})
-    assert sorted(shapes(tmp_path, retrain=named), key=str) == [(0, 1, {"npo": 1}), (0, 1, {})]
+@pytest.mark.parametrize(
+    ("named", "others"),
+    [(("Tiny-1B", "Huge-8B"), ["Tiny-1B"]), (("Tiny-1B", "a17"), ["Tiny-1B"]), (("phi", "gpt"), ["phi", "gpt"])],
+)
+def test_retrained_models_of_two_sizes_or_architectures_are_never_one_kind(tmp_path, named, others):
+    retrained = write_logs(tmp_path, **{f"tofu_{word}_retain90": (seed, 0.0) for seed, word in enumerate(named)})
+    write_logs(tmp_path, **{f"tofu_{word}_forget10_NPO": (5, 1.0) for word in others})
+    expected = [(0, 1, {"npo": 1})] * len(others) + [(0, 1, {})] * (2 - len(others))
+    assert sorted(shapes(tmp_path, retrain=retrained), key=str) == expected
 
 
 def test_one_model_of_a_file_is_named_as_retrained(tmp_path):
