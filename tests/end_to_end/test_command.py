@@ -320,3 +320,8 @@ def test_help_has_examples_and_a_wrong_command_is_told_the_nearest(capsys):
     assert "Audit whether a model really forgot" in capsys.readouterr().out
     assert ended("chek") == 2
     assert "Did you mean 'check'?" in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_a_study_names_the_line():
+    Path("mine.yaml").write_text("study: mine\nscenarios:\n  a:\n    methodes: [none]\n")
+    assert ended("check", "mine.yaml").endswith("(line 4)")

@@ -312,11 +312,18 @@ def study_of(words: list[str] | None) -> tuple[str, list[str]]:
 
 def planned(file: str) -> Any:
     """Read a study's file, check it, and return its plan: all jobs and their files. Raises ValueError with one sentence
-    on what is wrong."""
-    from unlearning_audit.study import reading
+    on what is wrong, and the line where that is known."""
+    from unlearning_audit.study import configfile, messages, reading
+
+    config, origin = reading.load([file])
+    try:
+        study = reading.read(config, origin)
+    except messages.StudyError as error:
+        line = configfile.line(file, getattr(error.__cause__, "path", ()))
+        raise ValueError(f"{error} (line {line})" if line else str(error)) from None
     from unlearning_audit.workflow import plan
 
-    return plan.make(reading.read(*reading.load([file])))
+    return plan.make(study)
 
 
 def snakemake(file: str, further: list[str]) -> int:

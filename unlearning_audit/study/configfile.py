@@ -28,6 +28,25 @@ def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
     return merged, " + ".join(names)
 
 
+def line(file: str | Path, path: Iterable[str | int]) -> int:
+    """Return the line, counted from 1, where the field at ``path`` stands in a YAML file, for error messages.
+
+    If the file lacks the field, it is the line of the deepest part of ``path`` that it has; 0 if it has none.
+    """
+    node, found = yaml.compose(Path(file).read_text(encoding="utf-8"), _SafeLoader), 0
+    for part in path:
+        if isinstance(node, yaml.SequenceNode):
+            inner = dict(enumerate((item, item) for item in node.value))
+        else:
+            pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+            inner = {key.value: (key, value) for key, value in pairs}
+        if part not in inner:
+            break
+        key, node = inner[part]
+        found = key.start_mark.line + 1
+    return found
+
+
 def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """Return ``base`` with the values of ``over`` in place of its own. Nested mappings are merged, as Snakemake
     does."""
