@@ -1,6 +1,7 @@
 """Means over scenarios that share nothing, and the ranks that methods may have over all of them."""
 
 import numpy as np
+import pytest
 from unlearning_audit.comparisons import standings
 
 from comparison_cases import MARGINS, scenario
@@ -29,8 +30,9 @@ def test_a_method_stands_by_its_mean_distance_in_margins_on_either_side():
     assert rows["retrain"]["worst"] < rows["far"]["best"]
 
 
+@pytest.mark.slow
 def test_ranks_over_scenarios_hold_the_truth():
-    order, audits, inside = ["retrain", "near", "over", "far", "none"], 12, 0
+    order, audits, inside = ["retrain", "near", "over", "far", "none"], 25, 0
     for seed in range(audits):
         rows = stand(both(seed, samples=200, k=40), seed=seed)
         inside += all(rows[m]["best"] <= rank <= rows[m]["worst"] for rank, m in enumerate(order, 1))

@@ -109,7 +109,7 @@ def simulated(rng, *, pairs, models, shift, spread=2.0, samples=800, k=80, share
 def test_what_was_never_learned_reads_half_however_few_the_models(pairs, shared):
     """Models that forgot a sample and models that never saw it are equally many in every reference."""
     rng = np.random.default_rng(0)
-    draws = [simulated(rng, pairs=pairs, models=3, shift=0.0, shared=shared) for _ in range(40)]
+    draws = [simulated(rng, pairs=pairs, models=3, shift=0.0, shared=shared) for _ in range(20)]
     for test in ruli_on_pairs.TESTS:
         values = np.array([draw[test].value for draw in draws])
         assert values.mean() == pytest.approx(0.5, abs=4 * values.std() / math.sqrt(len(values)))
