@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 from unlearning_audit import readers
+from unlearning_audit.evaluation.published import Published
+from unlearning_audit.evaluation.rows import Row
+from unlearning_audit.metrics import published as metric
 
 SAMPLES = 60
 
@@ -88,6 +92,16 @@ def shape(group: readers.Group) -> tuple[int, int, dict[str, int]]:
     """How many models before unlearning, how many retrained ones, and how many models of each method there are."""
     methods = {name: len(models) for name, models in group.methods.items()}
     return len(group.none), len(group.retrain) + len(group.control), methods
+
+
+def evaluation(published: Published) -> SimpleNamespace:
+    """What metrics of published numbers read of an evaluation."""
+    return SimpleNamespace(published=published)
+
+
+def rows_of(published: Published) -> list[Row]:
+    """The rows that published numbers give."""
+    return metric.rows(evaluation(published), metric.Options(), np.random.default_rng(0))
 
 
 def checks(imported: readers.Imported) -> list[readers.Agreement]:

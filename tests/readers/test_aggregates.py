@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from unlearning_audit import readers
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.metrics import published as metric
 from unlearning_audit.readers import _aggregates
 
-from reader_cases import SAMPLES, attack, entry, write_log
+from reader_cases import SAMPLES, attack, entry, rows_of, write_log
 
 
 def log(memory, auc, ratio=1.0, utility=0.5, fluency=None):
@@ -95,7 +94,7 @@ def test_aggregates_are_rows_of_the_report(tmp_path):
     study = readers.write(imported, tmp_path / "models", "mine")
     assert "aggregate_privacy_by_difference" in study["tables"]["aggregates"]["metric"]
     population = Published.read(tmp_path / "models/forget10/npo/target/published.npz")
-    rows = {row.metric: row for row in metric.of(population, ())}
+    rows = {row.metric: row for row in rows_of(population)}
     for one in json.loads(population.aggregates):
         row = rows[f"aggregate_{one['name']}"]
         assert (row.value, "harmonic mean" in row.note) == (one["value"], True)

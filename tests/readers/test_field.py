@@ -12,6 +12,8 @@ from unlearning_audit.comparisons import verdicts as judge
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.metrics import published as metric
 
+from reader_cases import evaluation, rows_of
+
 KEPT = ROOT / "resources" / "measured" / "field"
 LOGS = Path(__file__).resolve().parents[3] / "shared" / "data" / "field" / "field.tar.xz"
 PAGE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
@@ -68,7 +70,7 @@ def test_the_kept_aucs_are_those_of_the_logs(read):
     actual = {
         (name, method, row.metric.removeprefix("auc_")): [getattr(row, column) for column in INTERVAL]
         for name, methods in read[1].items() for method, whole in methods.items()
-        for row in metric.of(whole, ()) if row.metric.removeprefix("auc_") in ATTACKS
+        for row in rows_of(whole) if row.metric.removeprefix("auc_") in ATTACKS
     }  # fmt: skip
     expected = {
         (row["scenario"], row["method"], attack): [float(row[name]) for name in INTERVAL]
@@ -81,7 +83,7 @@ def test_the_kept_aucs_are_those_of_the_logs(read):
 
 @pytest.mark.parametrize("name", ["llama2_7b_300_samples", "phi_200_samples", "llama_3_2_1b_instruct_forget10"])
 def test_the_kept_verdicts_are_those_of_the_logs(read, name):
-    parts = {method: metric.parts(whole) for method, whole in read[1][name].items()}
+    parts = {method: metric.effects(evaluation(whole), metric.Options()) for method, whole in read[1][name].items()}
     margins = {"auc": 0.05, "accuracy": 0.05, "perplexity": 1.1}
     compared = judge.compare(parts, {}, margins=margins, draws=1000, seed=0)
     verdicts = {row["method"]: row for row in compared.verdicts}

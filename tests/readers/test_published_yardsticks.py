@@ -7,7 +7,6 @@ import pytest
 from unlearning_audit import command, readers
 from unlearning_audit.evaluation.published import Published
 from unlearning_audit.evaluation.rows import Record
-from unlearning_audit.metrics import published as metric
 from unlearning_audit.report.figures import trajectory
 from unlearning_audit.report.lookup import Numbers
 
@@ -82,6 +81,6 @@ def test_checkpoints_become_a_trajectory_in_order(tmp_path):
     for path in (tmp_path / "out").rglob("published.npz"):
         name = {"original": "none", "target": path.parents[1].name}.get(path.parent.name, path.parent.name)
         shown.append({"scenario": scenario, "protocol": "external", "method": name, "axes": {}, "setting": ""})
-        records += [Record(scenario, "external", name, {}, row) for row in metric.of(Published.read(path), ())]
+        records += [Record(scenario, "external", name, {}, row) for row in cases.rows_of(Published.read(path))]
     numbers = Numbers(records, shown)
     assert [step for step, _ in trajectory.trajectories(numbers, (scenario, ""))["npo"]] == [10, 40]
