@@ -1,6 +1,5 @@
 """Which nodes two studies do not share, and through which field: told once per cause, with what follows."""
 
-import functools
 import subprocess
 from pathlib import Path
 
@@ -19,17 +18,10 @@ def study(workdir):
     Path("study.yaml").write_text(yaml.safe_dump(BASE))
 
 
-@functools.cache
-def listed(text, listed=edits.listed):
-    """What is listed of a study of this text."""
-    Path("listed.yaml").write_text(text)
-    return listed("listed.yaml")
-
-
 def told(change):
     """What is told of a change of the base study: its lines, the causes, and the nodes before and after."""
     Path("new.yaml").write_text(yaml.safe_dump(changed(BASE, change)))
-    before, after = (listed(Path(file).read_text()) for file in ("study.yaml", "new.yaml"))
+    before, after = (edits.listed(file) for file in ("study.yaml", "new.yaml"))
     return list(edits.lines(before, after)), edits.causes(before, after), before, after
 
 
@@ -53,14 +45,13 @@ def test_the_code_of_a_commit_is_compared(tmp_path):
     before = edits.listed_at("study.yaml", "HEAD", copy)
     file = copy / "scripts" / "metrics.py"
     file.write_text(file.read_text() + "\nEXTRA = 1\n")
-    causes = edits.causes(before, edits.listed("study.yaml", copy / "scripts"))
+    causes = edits.causes(before, edits.listed_by("study.yaml", copy / "scripts"))
     assert list(causes) == ["metrics: its code or its parents"]
     with pytest.raises(ValueError, match="--since nowhere: "):
         edits.listed_at("study.yaml", "nowhere", copy)
 
 
 def test_the_command_tells_and_refuses_in_one_sentence(monkeypatch, capsys):
-    monkeypatch.setattr(edits, "listed", lambda file: listed(Path(file).read_text()))
     command.app(["why", "study.yaml", "study.yaml"], standalone_mode=False)
     shared = capsys.readouterr().out
     assert shared.startswith("0 of ")

@@ -47,9 +47,7 @@ def test_a_file_of_another_node_and_one_that_is_cut_are_refused(tmp_path):
     ("column", "values", "problem"),
     [
         ("form", None, "is missing"),
-        ("attack", [1] * 5, "not text"),
         ("index", [0.5] * 5, "dtype float64"),
-        ("role", ["forget"] * 4 + ["member"], "other than forget, heldout, retain, test"),
         ("score", [1.0, 2.0, float("nan"), 4.0, float("inf")], "2 values that are NaN or infinite"),
     ],
 )

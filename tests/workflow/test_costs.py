@@ -1,4 +1,4 @@
-"""What jobs will take is told by those most like them."""
+"""What jobs will take is told by those of their stage."""
 
 import pytest
 from unlearning_audit.store.files import write_spec
@@ -14,10 +14,7 @@ def specs(root, **nodes):
 @pytest.mark.parametrize(
     ("nodes", "took", "expected"),
     [
-        # jobs of the same name, then of other blocks, then of their stage
-        ({"unlearn": ["ssd", "ssd", "scrub", "scrub"]}, {0: 1.0, 2: 9.0}, [1.0, 1.0, 9.0, 9.0]),
-        ({"unlearn": ["a-swap-mlp-pairs0-npo", "a-ruli-mlp-shadows0to7-npo", "a-ruli-mlp-shadows8to15-npo",
-                      "a-ruli-mlp-targets0-ssd"]}, {0: 1.0, 1: 9.0}, [1.0, 9.0, 9.0, 5.0]),
+        ({"unlearn": ["ssd", "ssd", "scrub", "scrub"]}, {0: 1.0, 2: 9.0}, [1.0, 5.0, 9.0, 5.0]),
         # a network that takes hours to train does not make its logits slow to attack
         ({"train": ["a"], "unlearn": ["a-npo"], "metrics": ["a"]}, {0: 3000.0},
          [3000.0, 3000.0 * RATES["unlearn"] / RATES["train"], RATES["metrics"]]),
@@ -26,7 +23,7 @@ def specs(root, **nodes):
          {0: 100.0, 2: 3.0}, [100.0, 100.0, 3.0, 3.0]),
     ],
 )  # fmt: skip
-def test_a_job_takes_what_those_most_like_it_took(tmp_path, nodes, took, expected):
+def test_a_job_takes_what_those_of_its_stage_took(tmp_path, nodes, took, expected):
     paths = specs(tmp_path, **nodes)
     for i, seconds in took.items():
         write_spec(paths[i], {"seconds": {"function": seconds}})

@@ -19,37 +19,39 @@ from typing import Any
 
 from unlearning_audit.plugins.source import SCRIPTS
 from unlearning_audit.report import compare
+from unlearning_audit.study import reading
+from unlearning_audit.workflow import plan
 
 LISTING = """
 import json, sys
 import library
-from unlearning_audit.study import reading
-from unlearning_audit.workflow import plan
-made = plan.make(reading.read(*reading.load(sys.argv[1:])))
-json.dump({stage: {n.name: {"settings": n.settings, "inputs": n.inputs} for n in nodes.values()}
-           for stage, nodes in made.nodes.items()}, sys.stdout)
+from unlearning_audit.command import edits
+json.dump([*edits.listed(sys.argv[1]).items()], sys.stdout)
 """
 Nodes = dict[tuple[str, str], dict[str, Any]]
 
 
-def listed(study: str, scripts: Path = SCRIPTS) -> Nodes:
-    """Return (stage, name) → settings and parents of every node of a study. ``scripts``: the folder beside the library
-    that plans it.
+def listed(study: str) -> Nodes:
+    """Return (stage, name) → settings and parents of every node of a study. Raises ValueError if it is not valid."""
+    made = plan.make(reading.read(*reading.load([study])))
+    return {
+        (node.stage, node.name): {
+            "settings": node.settings,
+            "parents": sorted((parent.stage, parent.name) for parent in node.parents.values()),
+        }
+        for node in made.all()
+    }
 
-    Raises ValueError with the library's sentence if the study is not valid.
-    """
+
+def listed_by(study: str, scripts: Path) -> Nodes:
+    """Return the nodes of a study, as `listed` does, by the library beside the folder of ``scripts``."""
     run = subprocess.run(
         [sys.executable, "-c", LISTING, study],
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(scripts)},
     )  # fmt: skip
     if run.returncode:
         raise ValueError(run.stderr.strip().rsplit("\n", 1)[-1].split(": ", 1)[-1])
-    listing = json.loads(run.stdout)
-    return {
-        (stage, name): {"settings": node["settings"], "parents": sorted(_parents(node["inputs"]))}
-        for stage, nodes in listing.items()
-        for name, node in nodes.items()
-    }
+    return {tuple(at): {**node, "parents": [*map(tuple, node["parents"])]} for at, node in json.loads(run.stdout)}
 
 
 def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nodes:
@@ -62,7 +64,7 @@ def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nod
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(run.stdout)) as archive:
             archive.extractall(folder, filter="data")
-        return listed(study, Path(folder) / "scripts")
+        return listed_by(study, Path(folder) / "scripts")
 
 
 def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter[str]]]:
@@ -111,12 +113,6 @@ def _changes(stage: str, node: dict[str, Any], candidates: list[dict[str, Any]],
     if nearest:
         return {f"{stage}: {field}: {change}" for field, change in nearest.items()}
     return set() if inherited else {f"{stage}: its code or its parents"}
-
-
-def _parents(inputs: dict[str, str | list[str]]) -> set[tuple[str, str]]:
-    """Return the (stage, name) of the nodes whose results are inputs."""
-    paths = [p for group in inputs.values() for p in ([group] if isinstance(group, str) else group)]
-    return {(Path(path).parts[-3], Path(path).parts[-2]) for path in paths}
 
 
 def _label(name: str) -> str:

@@ -157,12 +157,6 @@ def contents(file: Path | None, depends: Iterable[str | Path]) -> dict[str, str]
     return {str(path): folders.content(Path(path)) for path in (*code, *depends)}
 
 
-def fingerprints(paths: list[Path]) -> str | list[str]:
-    """Return the `fingerprint` of the only path, or a list with that of each path."""
-    digests = [fingerprint(path) for path in paths]
-    return digests[0] if len(digests) == 1 else digests
-
-
 def fingerprint(path: Path) -> str:
     """Return the SHA-256 digest of a user's data: a file's content, or the names and contents of all files in a folder.
 

@@ -9,7 +9,6 @@ from unlearning_audit.evaluation import verdicts as files
 from unlearning_audit.report import decisions, lookup, words
 from unlearning_audit.report.tables import formats, number, verdicts
 from unlearning_audit.report.tables.cost import duration
-from unlearning_audit.store.files import ArtifactError
 from unlearning_audit.workflow import announcement, compared
 from unlearning_audit.workflow import costs as costs_of
 from unlearning_audit.workflow.forecast import pilots
@@ -24,8 +23,7 @@ def records(plan: Plan) -> dict[str, Any]:
     """Predict what a study will cost and what it will detect, before it is run; return JSON values.
 
     ``seconds``: processor time of the missing jobs, None if unknown; ``rates``: what this is based on; ``missing``: how
-    many jobs are missing; ``telling``: what each comparison will detect; ``unknown``: why that cannot be predicted, ""
-    if it can.
+    many jobs are missing; ``telling``: what each comparison will detect.
     """
     specs = plan.specs()
     done = costs_of.measured(specs)
@@ -34,14 +32,9 @@ def records(plan: Plan) -> dict[str, Any]:
     known = tells or announcement.small(plan)
     rest = sum(seconds for path, seconds in costs.items() if path not in done)
     seconds = {(node.stage, node.name): costs[node.outputs["spec"]] if tells else math.nan for node in plan.all()}
-    told, unknown = [], ""
-    try:
-        told = foretold(plan, seconds) if plan.comparisons else []
-    except ArtifactError as error:
-        unknown = str(error)
     return {
         "seconds": rest if known else None, "rates": "finished jobs" if tells else "small models",
-        "missing": len(costs) - len(done), "telling": told, "unknown": unknown,
+        "missing": len(costs) - len(done), "telling": foretold(plan, seconds) if plan.comparisons else [],
     }  # fmt: skip
 
 
@@ -91,8 +84,6 @@ def text(outlook: dict[str, Any]) -> str:
         lines.append(f"The missing jobs take about {duration(outlook['seconds'])} of processor time, {rates}.")
     else:
         lines.append("Nothing is missing: all results that the study needs are there.")
-    if outlook["unknown"]:
-        return "\n".join([*lines, f"What the study can distinguish is not known: {outlook['unknown']}"])
     known = [record for record in outlook["telling"] if "metric" in record]
     if known:
         lines += ["", f"{words.TELLING_TITLE}. {words.TELLING}", "", *formats.aligned(_rows(known)), ""]

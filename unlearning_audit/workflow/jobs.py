@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import platform
+import re
 import resource
 import time
 from collections.abc import Callable, Mapping
@@ -96,8 +97,6 @@ def process_time() -> float:
 
 def processor() -> str:
     """Return the processor's name."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+    facts = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.+)", facts.read_text() if facts.exists() else "")
+    return found[1] if found else platform.processor() or platform.machine()

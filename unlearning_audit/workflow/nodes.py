@@ -5,7 +5,6 @@ a node's name identifies everything on which it depends. An edit renames exactly
 finds the old files again, and two studies share equal nodes.
 """
 
-import functools
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -182,7 +181,7 @@ class Plan:
             place = {**(place or {}), "contents": contents, "inputs": {} if files == awaited else files}
             node = nodes[name] = Node(
                 # Settings are sorted, as for the key. Snakemake takes settings in another order for different ones.
-                stage, name, _read(json.dumps(settings, sort_keys=True)),
+                stage, name, json.loads(json.dumps(settings, sort_keys=True)),
                 files,
                 {Path(output).stem: f"{folder}/{output}" for output in (*OUTPUTS[stage], "spec.json")},
                 {parent.name: parent for group in inputs.values() for parent in group},
@@ -232,9 +231,3 @@ def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> s
     keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
     text = json.dumps([code, settings, keys], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
-
-
-@functools.cache
-def _read(text: str) -> dict[str, Any]:
-    """Return settings from JSON. Equal settings of thousands of nodes are one object, which must not be changed."""
-    return dict(json.loads(text))

@@ -47,7 +47,7 @@ class External(Judged):
             settings |= {"data": options.data, "model": options.model, "generations": options.generations}
             settings["seed"] = self.study.seed
             if of_source := inputs(choice.choose("data", options.data, "protocol", "data")):
-                settings["source"] = source.fingerprints(of_source)
+                settings["source"] = [source.fingerprint(path) for path in of_source]
             model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
             plugins = [(kind, {"name": name}) for kind, part in registry.OF_TEXTS.items()
                        for name in registry.defining(kind, part)]  # fmt: skip

@@ -134,7 +134,7 @@ class Models:
         settings = {"source": choice.name, "options": options, "use": use, "seed": self.study.seed}
         files = inputs(choice)
         if files:
-            settings["content"] = source.fingerprints(files)
+            settings["content"] = [source.fingerprint(path) for path in files]
         label = choice.name + (f"-noise{use['label_noise']:g}" if use["label_noise"] else "")
         label += f"-size{use['size']:g}" if use["size"] is not None else ""
         return self.plan.add(
