@@ -103,14 +103,10 @@ def files_by(order, *values):
 
 def asks(order, *names, of=settings_by):
     """Return a function from wildcards to the settings that ``order``, a function of `workflow.parameters`, makes from
-    the plan, or to the files that they name (``of``). ``names``: the wildcards that ``order`` also takes.
+    the plan, or to the files that they name (``of=files_by``), a rule's input. ``names``: the wildcards that ``order``
+    also takes.
     """
     return lambda wildcards: of(order, *(wildcards[name] for name in names))
-
-
-def reads(order, *names):
-    """Return the input function that goes with `asks`: the files that the settings name."""
-    return asks(order, *names, of=files_by)
 
 
 def libraries():

@@ -23,7 +23,7 @@ rule report:
     Inputs: all numbers, records and comparisons, the cost ledger, every table and figure.
     """
     input:
-        compared=reads(parameters.verdicts),
+        compared=asks(parameters.verdicts, of=files_by),
         metrics=rules.collect.output.union,
         ledger=rules.cost.output.ledger,
         records=rules.collect.output.lists,

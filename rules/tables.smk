@@ -30,7 +30,7 @@ for name, (category, level, further) in SHOWN.items():
         name:
             name
         input:
-            reads(getattr(parameters, name), *of),
+            asks(getattr(parameters, name), *of, of=files_by),
             **numbers,
         output:
             **display(category, *(DISPLAYS | ONE)[name]),

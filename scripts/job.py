@@ -10,7 +10,6 @@ from typing import Any
 import library  # noqa: F401 (the library is found by it)
 
 from unlearning_audit.plugins.guard import MachineError, of_machine
-from unlearning_audit.store import folders
 from unlearning_audit.store.files import seal, unwritable, write_spec
 from unlearning_audit.workflow.jobs import arguments_of, made, make
 
@@ -45,7 +44,6 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
     place = params.get("place", {})
     inputs = place.get("inputs") or dict(job.input.items())
     try:
-        folders.unchanged(place.get("contents", {}))
         if "spec" in outputs:
             spec = made(function, job.rule, params["settings"], inputs, outputs, place)
             for part in place.get("parts", {}).values():

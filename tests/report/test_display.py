@@ -44,7 +44,7 @@ def test_decimals_follow_the_width_of_the_intervals(width, places):
 def test_values_that_span_orders_of_magnitude_have_two_significant_digits_each():
     cells = [Cell(v, v / 2, 2 * v, metric="efficacy_median") for v in (806.4, 1.44, 0.00237, 0.0996)]
     places = typeset.decimals(cells)
-    assert places == typeset.finer(places, 2) == typeset.SIGNIFICANT
+    assert places == typeset.SIGNIFICANT
     texts = [typeset.interval(cell, places) for cell in cells]
     assert texts == ["806 [403, 1613]", "1.4 [0.72, 2.9]", "0.0024 [0.0012, 0.0047]", "0.10 [0.050, 0.20]"]
 

@@ -2,13 +2,11 @@
 read."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from unlearning_audit.evaluation.arrays import Data, Logits, Membership
 from unlearning_audit.evaluation.external import nothing, read
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.plugins import source
 from unlearning_audit.store.files import FailedError, write_failure
 
 
@@ -34,16 +32,11 @@ def external(
 ) -> dict[str, Any]:
     """Write the data, the memberships and the logits of one population of imported models; return counts for the spec.
 
-    ``place["files"]``: role → path; ``settings["content"]``: role → digest of the file when the run was planned. Raises
-    ValueError if a file has changed since. Files that cannot be read make their method fail: the reason is written in
-    place of the logits.
+    ``place["files"]``: role → path. Files that cannot be read make their method fail: the reason is written in place of
+    the logits.
     """
-    files = place["files"]
-    for name, content in settings["content"].items():
-        if source.fingerprint(Path(files[name])) != content:
-            raise ValueError(f"{files[name]}: this file has changed since the run began; start the run again")
     try:
-        samples, members, answers = population(files, settings)
+        samples, members, answers = population(place["files"], settings)
     except ValueError as error:
         print(error, file=sys.stderr)
         samples, members = nothing()

@@ -1,12 +1,12 @@
 """Read a study's YAML files strictly: a key given twice, for example, is an error that names the line."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from unlearning_audit.plugins.guard import readable
 from unlearning_audit.study.messages import StudyError, as_yaml
 
 
@@ -19,8 +19,7 @@ def load(paths: Iterable[str | Path]) -> tuple[dict[str, Any], str]:
     names: list[str] = []
     merged: dict[str, Any] = {}
     for path in map(Path, paths):
-        name = os.path.relpath(path)
-        names.append(str(path) if name.startswith("..") else name)
+        names.append(readable(path))
         try:
             merged = update(merged, _read(path))
         except StudyError as error:

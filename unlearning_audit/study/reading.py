@@ -51,7 +51,7 @@ def select(study: Study, only: Sequence[str]) -> Study:
     dropped. Raises StudyError for a name that the study does not have.
     """
     scenarios = study.scenarios
-    names = [{scenario.name, scenario.protocol.name, system(scenario)} for scenario in scenarios]
+    names = [{scenario.name, scenario.protocol.name, scenario.record.system or scenario.name} for scenario in scenarios]
     for name in only:
         if name not in (allowed := set().union(*names)):
             raise StudyError(
@@ -80,12 +80,6 @@ def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
     return {kind: Figure(kind=kind, title=titles[kind], scenarios=names) for kind, names in kinds.items()}
 
 
-def system(scenario: Scenario) -> str:
-    """Return the name of the system of evaluation: the one that the protocol declares, or else the protocol's own
-    name."""
-    return scenario.record.system or scenario.protocol.name
-
-
 # ---------------------------------------------------------------- scenarios
 
 
@@ -101,7 +95,7 @@ def _scenario(variant: expand.Variant) -> Scenario:
             setting=variant.setting,
             axes=variant.axes,
             data=choice.choose("data", fields.data, "data", beside=USES),
-            use=validated(DataChoice, _uses(fields.data), "data"),
+            use=validated(DataChoice, {name: fields.data[name] for name in USES if name in fields.data}, "data"),
             model=choice.choose("models", fields.model, "model"),
             recipe=fields.recipe,
             protocol=choice.choose("protocols", fields.protocol, "protocol"),
@@ -205,7 +199,3 @@ def _metrics(fields: ScenarioFile) -> dict[str, Plugin]:
     defaults = registry.defaults(checks.offers(choice.choose("protocols", fields.protocol, "protocol")))
     computed = dict.fromkeys([*defaults, *fields.metrics])
     return choice.several("metrics", {name: fields.metrics.get(name) for name in computed})
-
-
-def _uses(data: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in data.items() if k in USES}

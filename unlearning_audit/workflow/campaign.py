@@ -1,7 +1,6 @@
 """A campaign tunes one method: trials unlearn some pairs of models, and are evaluated like the study's methods."""
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -72,9 +71,9 @@ class Campaign:
         pairs of models.
 
         Writes the chosen options as JSON to ``setting_file`` and one row per round and trial to the CSV file
-        ``trials``. Returns the number of trials, the chosen one, the seconds and the device, for the job's spec.
+        ``trials``. Returns the number of trials, the chosen one and the device, for the job's spec.
         """
-        tune, start = self.settings["tune"], time.perf_counter()
+        tune = self.settings["tune"]
         seed = seed_of(self.settings["seed"], "tune", self.settings["method"])
         designs = tuning.settings(self.settings["method_options"], tune["space"], tune["trials"], seed)
         numbers, table = list(range(len(designs))), []
@@ -88,16 +87,14 @@ class Campaign:
             row["chosen"] = int(row["trial"] == winner.number)
         tables.write_rows(trials, table, COLUMNS)
         study = next(trial for trial in rounds[-1] if trial.number == 0)
-        flatness, seconds = tuning.flatness(rounds[0]), time.perf_counter() - start
         chosen = {
             "options": winner.options, "trial": winner.number, "trials": len(designs),
             "distance": _number(winner.distance), "error": _number(winner.error),
             "study_distance": _number(study.distance), "study_error": _number(study.error),
-            "flatness": _number(flatness), "pairs": len(self.pairs),
+            "flatness": _number(tuning.flatness(rounds[0])), "pairs": len(self.pairs),
         }  # fmt: skip
         write_json(setting_file, chosen)
-        facts = {"trials": len(designs), "chosen": winner.number, "campaign_seconds": round(seconds, 3)}
-        return facts | device_facts(self.device)
+        return {"trials": len(designs), "chosen": winner.number, **device_facts(self.device)}
 
     def trial(self, number: int, options: dict[str, Any], pairs: int) -> Trial:
         """Evaluate one setting of the method, its ``options``, on the first ``pairs`` pairs of models, and return the

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from unlearning_audit.store import folders
 from unlearning_audit.store.files import ArtifactError, Json, checksum, node_of, verify, write_spec
 from unlearning_audit.workflow.versions import VERSIONS
 
@@ -44,10 +45,11 @@ def made(
     which cost, as JSON values.
 
     ``inputs`` and ``outputs``: role → files; the function gets them by name, with ``settings`` and ``place`` (facts
-    that do not change results, such as paths). What it returns is added to the record. Peak memory is in MiB, of this
-    process or of a child, for a fork with all that it shares. ``used``: processor seconds of this process before the
-    job.
+    that do not change results, such as paths, and hashes of the user's files, which must not have changed). What it
+    returns is added to the record. Peak memory is in MiB, of this process or of a child, for a fork with all that it
+    shares. ``used``: processor seconds of this process before the job.
     """
+    folders.unchanged(place.get("contents", {}))
     started = time.perf_counter()
     facts = function(**arguments_of(function, inputs, {**outputs, "settings": settings, "place": place})) or {}
     seconds, spent = time.perf_counter() - started, process_time() - used

@@ -3,7 +3,6 @@ plan."""
 
 import hashlib
 import math
-import os
 import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import unlearning_audit
 from unlearning_audit.plugins import registry, source
+from unlearning_audit.plugins.guard import readable
 from unlearning_audit.study.schema import Scenario
 from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.nodes import CaseFiles, Plan
@@ -165,13 +165,13 @@ def report(plan: Plan, configfiles: Sequence[str] = ()) -> dict[str, Any]:
 
     ``configfiles``: the files from which the study was read, if not from the default one.
     """
-    study = plan.study
+    study, named = plan.study, [f"--configfile {shlex.quote(readable(path))}" for path in configfiles]
     return {
         "study": study.name,
         "seed": study.seed,
         "bootstrap": study.bootstrap,
         **own_metrics(plan),
-        "command": " ".join(["snakemake --cores 1", *(f"--configfile {_near(path)}" for path in configfiles)]),
+        "command": " ".join(["snakemake --cores 1", *named]),
         "scenarios": [_settings(scenario) for scenario in study.scenarios],
         "cases": [{**described(c), "metrics": c.metrics, "scores": c.scores or ""} for c in plan.cases],
         "headline": table(plan, "headline"),
@@ -284,12 +284,6 @@ def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
     files = {role: getattr(case, role) for role in roles}
     partly = len(files.get("originals", case.unlearned)) != len(case.unlearned)
     return {} if partly or not all(files.values()) else files
-
-
-def _near(path: str) -> str:
-    """Return a path as it is typed: relative if it lies below the working directory, and quoted if necessary."""
-    near = os.path.relpath(path)
-    return shlex.quote(str(path) if near.startswith("..") else near)
 
 
 def _without_files(wish: dict[str, Any]) -> dict[str, Any]:

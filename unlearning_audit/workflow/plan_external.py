@@ -55,7 +55,8 @@ class External(Judged):
         return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{label}", settings, {},
             [(part, Plugin(entry["name"], entry.get("file"), {})) for part, entry in plugins],
-            place={"files": {name: str(path) for name, path in files.items()}},
+            place={"files": {name: str(path) for name, path in files.items()},
+                   "contents": {str(path): content[name] for name, path in files.items()}},
         )  # fmt: skip
 
     def _score_external(self, method: str, nodes: dict[str, Node], before: Node | None, design: str) -> Node:

@@ -24,7 +24,6 @@ from unlearning_audit.workflow.nodes import Plan
 if TYPE_CHECKING:
     from torch import nn
 
-    from unlearning_audit.data import Source
     from unlearning_audit.training.recipe import Recipe
     from unlearning_audit.training.stack import ModelStack
     from unlearning_audit.training.streams import Rows
@@ -355,7 +354,8 @@ def _data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     module, start = registry.load("data", plugin.name, file), time.perf_counter()
     source = loaded(module, module.Options(**plugin.options), Path.cwd())
     data, seconds = prepare(source, seed=0), time.perf_counter() - start
-    if seconds < SECONDS and not _same(source, loaded(module, module.Options(**plugin.options), Path.cwd())):
+    again = loaded(module, module.Options(**plugin.options), Path.cwd()) if seconds < SECONDS else source
+    if not all(np.array_equal(getattr(source, name), getattr(again, name)) for name in ("x", "y", "part")):
         why = "load returned other samples when it was called again, so results could not be reproduced"
         raise PluginError(f"{file}: {why}; draw from a generator with a seed, np.random.default_rng(0)")
     counts = np.bincount(data.y, minlength=data.classes)
@@ -368,11 +368,6 @@ def _data(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
         *_brightness(data.x, file),
         f"  {seconds:.2f} s to load.",
     ]
-
-
-def _same(first: "Source", second: "Source") -> bool:
-    """Return whether two sources hold the same samples, labels and parts in the same order."""
-    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in ("x", "y", "part"))
 
 
 #: The largest absolute value of pixels, normalised or not. Larger ones may be bytes up to 255.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from unlearning_audit.evaluation.rows import Row
 from unlearning_audit.report.lookup import Cell, Numbers, missing
 from unlearning_audit.report.tables import Entry, Head, decimals, entry, lookup, naming, number, published, words
-from unlearning_audit.report.tables.typeset import finer
+from unlearning_audit.report.tables.typeset import SIGNIFICANT
 
 NOTHING = missing("")
 
@@ -116,7 +116,8 @@ def _with(value: Entry, spread: Cell, digits: int) -> Entry:
 def digits_of(column: list[Measured]) -> tuple[int, int]:
     """Return the decimals of one column: as the paper prints it, and as we show it."""
     places = max((published.places(one.printed, one.case, one.cell) for one in column), default=0)
-    return places, finer(decimals(one.cell for one in column), places)
+    digits = decimals(one.cell for one in column)
+    return places, digits if digits == SIGNIFICANT else max(digits, places)
 
 
 def beside(name: str) -> list[Head]:

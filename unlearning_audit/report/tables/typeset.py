@@ -165,11 +165,6 @@ def decimals(cells: Iterable[Cell], least: int = 2) -> int:
     return min(max(math.ceil(-math.log10(widths[len(widths) // 2])), floor), 4)
 
 
-def finer(digits: int, places: int) -> int:
-    """Return the larger of two numbers of decimals; `SIGNIFICANT` if ``digits`` is that."""
-    return digits if digits == SIGNIFICANT else max(digits, places)
-
-
 def number(value: float, places: int) -> str:
     """Format a number with a true minus sign, ∞ for infinity, and powers of ten for very large values.
 
