@@ -15,6 +15,10 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.stats.shapes import Float, Int, Matrix, OfModels
 
+#: A number of each split, and its unit.
+OfSplits = Float[np.ndarray, "splits"]
+UnitOfSplits = Int[np.ndarray, "splits"]
+
 DRAWS = 4000
 ONE_MODEL = "one model: the interval covers samples only"
 
@@ -50,7 +54,7 @@ class Crossed:
     models: Float[np.ndarray, "statistics statistics"]
     noise: Float[np.ndarray, "statistics"]
     dof: int
-    count: Int[np.ndarray, "splits"]
+    count: UnitOfSplits
 
 
 @dataclass(frozen=True)
@@ -168,9 +172,7 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
     )
 
 
-def read(
-    crossed: Crossed, *, share: Float[np.ndarray, "splits"], unit: Int[np.ndarray, "splits"] | None = None
-) -> Reading:
+def read(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | None = None) -> Reading:
     """Return the weighted means of several statistics over splits, with all that their joint interval needs.
 
     The influence of imaginary samples is reduced as much as averaging over models and splits reduces that of real ones.
@@ -206,11 +208,7 @@ def read(
 
 
 def mean(
-    statistics: Iterable[PerModel],
-    *,
-    split: OfModels,
-    share: Float[np.ndarray, "splits"] | None = None,
-    unit: Int[np.ndarray, "splits"] | None = None,
+    statistics: Iterable[PerModel], *, split: OfModels, share: OfSplits | None = None, unit: UnitOfSplits | None = None
 ) -> Reading:
     """Average statistics over models and splits, and return the means with all that their joint interval needs.
 

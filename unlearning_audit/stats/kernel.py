@@ -6,6 +6,10 @@ from scipy.spatial import distance
 
 from unlearning_audit.stats.shapes import Float, Int
 
+#: The kernel of every two points, and the indices of any number of them.
+Kernel = Float[np.ndarray, "n n"]
+Places = Int[np.ndarray, "some"]
+
 
 def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "models models"]:
     """Return the Gaussian kernel exp(−|x − y|²/2h²) of every two points.
@@ -28,7 +32,7 @@ def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "m
     return similarity
 
 
-def discrepancy(*, kernel: Float[np.ndarray, "n n"], x: Int[np.ndarray, "a"], y: Int[np.ndarray, "b"]) -> float:
+def discrepancy(*, kernel: Kernel, x: Places, y: Places) -> float:
     """Return the unbiased squared MMD between two groups of points; it may be negative (Gretton et al. 2012, lemma 6).
 
     Parameters
@@ -48,14 +52,7 @@ def discrepancy(*, kernel: Float[np.ndarray, "n n"], x: Int[np.ndarray, "a"], y:
     return float(inside - 2 * kernel[np.ix_(x, y)].mean())
 
 
-def p_value(
-    *,
-    kernel: Float[np.ndarray, "n n"],
-    x: Int[np.ndarray, "a"],
-    y: Int[np.ndarray, "b"],
-    rng: np.random.Generator,
-    draws: int,
-) -> float:
+def p_value(*, kernel: Kernel, x: Places, y: Places, rng: np.random.Generator, draws: int) -> float:
     """Return the permutation p-value of the hypothesis that two groups of points come from one distribution.
 
     It is (1 + the number of draws whose MMD is at least as large)/(1 + ``draws``), which is exact for any number of
@@ -89,9 +86,7 @@ def p_value(
     return float((1 + (discrepancies >= least - 1e-12).sum()) / (1 + draws))
 
 
-def nearer(
-    *, kernel: Float[np.ndarray, "n n"], u: Int[np.ndarray, "a"], r: Int[np.ndarray, "b"], o: Int[np.ndarray, "c"]
-) -> float:
+def nearer(*, kernel: Kernel, u: Places, r: Places, o: Places) -> float:
     """Return how much nearer the points ``u`` are to ``r`` than to ``o``: (MMD²(u, o) − MMD²(u, r))/MMD²(r, o).
 
     The value is 1 where u is like r, and −1 where u is like o (Bounliphone et al. 2016 test its sign).

@@ -4,16 +4,15 @@ import numpy as np
 
 from unlearning_audit.stats.shapes import Float
 
+#: The margin of each sample by each model of a group, of any size.
+Margins = Float[np.ndarray, "group samples"]
+
 BINS = 20
 LEAST = 1e-5  # probability of an empty bin
 
 
 def divergence(
-    *,
-    margin: Float[np.ndarray, "models samples"],
-    reference: Float[np.ndarray, "others samples"],
-    bins: int = BINS,
-    least: float = LEAST,
+    *, margin: Margins, reference: Margins, bins: int = BINS, least: float = LEAST
 ) -> Float[np.ndarray, "samples"]:
     """Return KL(reference ‖ models) of each sample's binned margins in nats, at least 0 (Georgiev et al., ICLR 2025).
 
@@ -45,9 +44,7 @@ def divergence(
     return divergence
 
 
-def of_empty_bins(
-    *, margin: Float[np.ndarray, "models samples"], reference: Float[np.ndarray, "others samples"]
-) -> Float[np.ndarray, "samples"]:
+def of_empty_bins(*, margin: Margins, reference: Margins) -> Float[np.ndarray, "samples"]:
     """Return how much of `divergence` comes from bins with reference models but without others, where `LEAST` replaces
     a share of 0.
 

@@ -16,6 +16,10 @@ from unlearning_audit import stats
 from unlearning_audit.stats import LEVEL, Estimate
 from unlearning_audit.stats.shapes import Float, Int
 
+#: Scores of one sample of each pair, and what attacks guess of pairs.
+Scores = Float[np.ndarray, "... pairs"]
+OfAttacks = Int[np.ndarray, "attacks pairs"]
+
 ALPHA = 0.05
 LEAST = np.finfo(np.float64).tiny  # no p-value is 0, however small
 STEPS = 60  # bisections of a probability
@@ -36,9 +40,7 @@ class Guesses:
     ties: int = 0
 
 
-def guess(
-    *, forgotten: Float[np.ndarray, "... pairs"], heldout: Float[np.ndarray, "... pairs"]
-) -> Int[np.ndarray, "... pairs"]:
+def guess(*, forgotten: Scores, heldout: Scores) -> Int[np.ndarray, "... pairs"]:
     """Return for each pair whether the sample with the larger score is the forgotten one, as an attack guesses.
 
     Parameters
@@ -211,7 +213,7 @@ def right_share(*, guesses: Guesses) -> Estimate:
     return stats.clopper_pearson(successes=guesses.right, n=guesses.pairs, level=1 - (1 - LEVEL) / guesses.attacks)
 
 
-def best_of(*, guesses: Int[np.ndarray, "attacks pairs"]) -> tuple[int, Guesses]:
+def best_of(*, guesses: OfAttacks) -> tuple[int, Guesses]:
     """Choose the attack, and its direction, with the least p-value; return its number, and its count, to be corrected
     for all attacks in both directions (Bonferroni).
 
@@ -237,7 +239,7 @@ def best_of(*, guesses: Int[np.ndarray, "attacks pairs"]) -> tuple[int, Guesses]
     return name, replace(candidates[best], attacks=len(candidates))
 
 
-def p_of_all(*, guesses: Int[np.ndarray, "attacks pairs"]) -> Float[np.ndarray, "attacks"]:
+def p_of_all(*, guesses: OfAttacks) -> Float[np.ndarray, "attacks"]:
     """Return p-values of all attacks, corrected for their number and for both directions (Bonferroni): float64
     [attacks].
 
@@ -250,7 +252,7 @@ def p_of_all(*, guesses: Int[np.ndarray, "attacks pairs"]) -> Float[np.ndarray, 
     return p
 
 
-def chosen_on_half(*, guesses: Int[np.ndarray, "attacks pairs"], rng: np.random.Generator) -> tuple[int, Guesses]:
+def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int, Guesses]:
     """Choose the attack, and its direction, that is best on a random half of the pairs; return its number, and its
     count on the other half.
 
@@ -276,12 +278,7 @@ def chosen_on_half(*, guesses: Int[np.ndarray, "attacks pairs"], rng: np.random.
     return number, count(guesses=rest if number >= 0 else -rest)
 
 
-def likelihood_ratio(
-    *,
-    forgotten: Float[np.ndarray, "attacks pairs"],
-    heldout: Float[np.ndarray, "attacks pairs"],
-    rng: np.random.Generator,
-) -> Guesses:
+def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Generator) -> Guesses:
     """Learn a likelihood ratio on a random half of the pairs; return the count of its guesses on the other half.
 
     Two Gaussians per feature are fitted, one to the forgotten and one to the held-out samples of the first half (a
