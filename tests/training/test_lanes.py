@@ -15,7 +15,8 @@ from stack_cases import RECIPE, SEEDS, conv, fit, fresh, home, largest_gap, mlp,
 
 @pytest.mark.parametrize(("at_once", "schedule"), [("1", "cosine"), ("3", "one_cycle")])
 @pytest.mark.parametrize(
-    ("build", "backend", "augment"), [(mlp, "stacked", "none"), (conv, "serial", "none"), (conv, "serial", "crop_flip")]
+    ("build", "backend", "augment"),
+    [(mlp, "stacked", "none"), (conv, "serial", "crop_flip"), *slow((conv, "serial", "none"))],
 )
 def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, augment, at_once, schedule):
     monkeypatch.setenv("UNLEARNING_IN_FLIGHT", at_once)
