@@ -129,7 +129,7 @@ def scored(folder, **attacks):
     """A case with scores of attacks: name → function of phi [target models, samples] and membership."""
     evaluation = folder.evaluation(folder.original, folder.retrained)
     member = evaluation.membership[evaluation.target]
-    phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.labels, evaluation.target)
+    phi = evaluation.audited.phi()
     scores = {(name, "trained"): of(phi, member) for name, of in attacks.items()}
     asked = member.forget | member.heldout
     evaluation.__dict__["scores"] = {key: (np.where(asked, score, np.nan), score > 0) for key, score in scores.items()}

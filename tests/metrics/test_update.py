@@ -14,7 +14,6 @@ from unlearning_audit.metrics import swap
 import external_cases as cases
 from attack_cases import logits_of
 from comparison_cases import MARGINS
-from held_answers import Held
 
 #: How much harder some samples are than others, and what training on a sample adds; models vary by 1.
 DIFFICULTY, MEMORY = 8.0, 1.0
@@ -28,11 +27,8 @@ def phi(rng, easy, *, trace, models=1):
 
 def evaluation_of(score, member) -> SimpleNamespace:
     """A case with the scores of an attack on both models, and no other attack."""
-    models, y = np.ones(len(member.seed), bool), np.zeros(score.shape[1], np.int64)
-    return SimpleNamespace(
-        updates={"update": score}, membership=member, target=models, scores={}, unlearned_files=["own"],
-        labels_of=lambda models: y, outputs=lambda files: Held(np.zeros((*score.shape, 2))),
-    )  # fmt: skip
+    audited, models = SimpleNamespace(phi=lambda: np.zeros(score.shape)), np.ones(len(member.seed), bool)
+    return SimpleNamespace(updates={"update": score}, membership=member, target=models, scores={}, audited=audited)
 
 
 def population(rng, easy, before, *, models, trace) -> SimpleNamespace:

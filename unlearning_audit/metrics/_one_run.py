@@ -104,7 +104,7 @@ def scores_of(evaluation: Evaluation) -> dict[Key, np.ndarray]:
     An attack that ranks all samples like an earlier one counts once (such as one that learns from both kinds of shadow
     data). The random control is always kept.
     """
-    phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    phi = evaluation.audited.phi()
     scores = {(PHI, ""): phi}
     for key, (score, _) in evaluation.scores.items():
         finite = ~np.isnan(score)

@@ -72,5 +72,5 @@ def _read(evaluation: Evaluation) -> crossed.PerModel:
     member = evaluation.membership[evaluation.target]
     if (member.forget.sum(axis=1) < 2).any():
         raise ValueError("forgotten_phi: a model has fewer than two forgotten samples")
-    phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    phi = evaluation.audited.phi()
     return levels.per_model(value=np.where(member.forget, phi, 0.0), weight=member.forget.astype(np.float64))

@@ -98,10 +98,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     member = evaluation.membership[evaluation.target]
 
     def of_coins() -> dict[str, Effect]:
-        phi = evaluation.outputs(evaluation.unlearned_files).phi(
-            evaluation.labels_of(evaluation.target), evaluation.target
-        )
-        tails = swap.advantages(evaluation.scores, phi, member)
+        tails = swap.advantages(evaluation.scores, evaluation.audited.phi(), member)
         return guessed(evaluation, member) | {name: part for name, part in tails.items() if name in DECIDES}
 
     return or_nothing(evaluation, of_coins)

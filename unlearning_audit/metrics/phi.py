@@ -43,5 +43,4 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 def _scores(evaluation: Evaluation) -> tuple[_game.Game, np.ndarray]:
     """Return the game of the target models, and their φ on its samples, float64 [models, columns]."""
     rules = _game.of_models(evaluation.membership[evaluation.target])
-    labels = evaluation.labels_of(evaluation.target)[..., rules.columns]
-    return rules, evaluation.outputs(evaluation.unlearned_files).phi(labels, evaluation.target, rules.columns)
+    return rules, evaluation.audited.phi(rules.columns)

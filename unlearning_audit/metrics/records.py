@@ -84,7 +84,7 @@ def _lists(evaluation: Evaluation, options: Options) -> tuple[list[Line], Unseen
     member = evaluation.membership[evaluation.target]
     if not (evaluation.fair and member.heldout.any(axis=1).all()):
         return by_retraining(evaluation, options.rate), {}
-    phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    phi = evaluation.audited.phi()
     return against_heldout(evaluation, member, usable(evaluation, phi, member), options.rate)
 
 
@@ -96,7 +96,7 @@ def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
     if retraining is None or retrained is None:
         return []
     member, training = evaluation.membership[evaluation.target], retraining.membership.retain
-    phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    phi = evaluation.audited.phi()
     return against_retrained(evaluation, member, phi, retrained=retrained, training=training, rate=rate)
 
 

@@ -46,7 +46,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
         return {}
     member = evaluation.membership[evaluation.target]
     parts: dict[str, Effect] = {}
-    phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    phi = evaluation.audited.phi()
     for request in range(1, member.request_count + 1):
         part = member.part(request)
         if member.pair is None:

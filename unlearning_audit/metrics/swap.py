@@ -221,7 +221,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     both = _several({"update_auc": updates(evaluation, target)}, target)
     if target.pair is not None:
         return both
-    phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.labels_of(evaluation.target), evaluation.target)
+    phi = evaluation.audited.phi()
     return advantages(evaluation.scores, phi, target) | both
 
 
