@@ -3,6 +3,7 @@
 import math
 from importlib import import_module
 
+from matplotlib.text import Text
 from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.report import style
 from unlearning_audit.report.lookup import Numbers
@@ -86,6 +87,12 @@ def written(sheets, folder, **more):
     files = {kind: folder / f"t.{kind}" for kind in ("csv", "md", "tex")}
     formats.write(sheets, **files, **more)
     return files
+
+
+def words_of(drawing):
+    """All lines of text in a drawing."""
+    labels = [label for axis in drawing.axes for label in axis.get_yticklabels()]
+    return [line for text in [*drawing.findobj(Text), *labels] for line in text.get_text().split("\n")]
 
 
 def svg_of(drawing, folder, name="f"):

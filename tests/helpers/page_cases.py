@@ -1,7 +1,6 @@
 """A page made by hand, for the tests of its text and for those in a browser."""
 
 import json
-from pathlib import Path
 
 from unlearning_audit.comparisons.meta import evaluate
 from unlearning_audit.evaluation import records
@@ -18,7 +17,6 @@ from decision_cases import GOOD, decisions_on, write_decisions
 from decision_cases import rows as rows_of
 from display_cases import case, row, study, wish
 
-ROOT = Path(__file__).resolve().parents[2]
 PICTURE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAA"
     "AfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

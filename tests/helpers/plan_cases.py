@@ -141,11 +141,6 @@ def case(plan: plan.Plan, method: str) -> CaseFiles:
     return files
 
 
-def metrics(plan: plan.Plan, method: str) -> Node:
-    """The node that computed the numbers of a method."""
-    return plan.node("metrics", Path(case(plan, method).metrics).parent.name)
-
-
 def described(plan: plan.Plan) -> str:
     """All nodes of a plan without their keys, in a text: label, files, settings that are not options, inputs, cases."""
     lines = []
