@@ -68,6 +68,7 @@ def gpt2(seed=0, **settings):
 def folder(tmp_path, monkeypatch):
     """Data, a builder, and who saw what."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # peft asks the hub, again and again
     rng = np.random.default_rng(0)
     part = ORDER >= 20
     np.savez("numbers.npz", x=rng.normal(size=(SAMPLES, 5)).astype(np.float32), y=ORDER % 3, part=part)

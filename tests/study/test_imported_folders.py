@@ -167,7 +167,7 @@ def test_a_yardstick_may_be_named_beside_the_method_and_alone_without_a_target(r
 
     assert methods("none", "mine", "retrain") == ["none", "mine", "retrain"]
     save("logits/none/target", **GOOD)
-    assert "logits/none/target: the name 'none' is reserved" in refusal("mine", "none")
+    assert "logits/none/target: the method 'none' has the models of logits/original" in refusal("mine", "none")
     shutil.rmtree("logits/none")
     for kind in ("original", "retrain"):
         save(f"logits/{kind}", train=GOOD["train"], forget=GOOD["forget"])
