@@ -101,7 +101,7 @@ def one_attack(part: Effect) -> Effect:
 
 
 def test_methods_that_are_retraining_are_seldom_distinguishable():
-    rng, audits, wrong = np.random.default_rng(1), 16, 0
+    rng, audits, wrong = np.random.default_rng(1), 10, 0
     alike = ("retrain", "a", "b", "c")
     for i in range(audits):
         parts = scenario(rng, {"none": (0.3, 0.2), **dict.fromkeys(alike, (0.0, 0.0))}, pairs=2, samples=200, k=40)
@@ -113,7 +113,7 @@ def test_methods_that_are_retraining_are_seldom_distinguishable():
 
 
 def test_methods_at_the_margin_are_seldom_called_retrained():
-    rng, audits, wrong = np.random.default_rng(2), 16, 0
+    rng, audits, wrong = np.random.default_rng(2), 10, 0
     for i in range(audits):
         parts = scenario(rng, {"none": (0.3,), "retrain": (0.0,), "edge": (0.05,)}, pairs=3, samples=800, k=200)
         wrong += verdicts_of(parts, seed=i, draws=50)["edge"]["verdict"] == "equivalent"

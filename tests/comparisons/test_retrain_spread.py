@@ -115,11 +115,11 @@ def share(seed, audited, audits, told=1.0, distance=0.0):
 LARGER = slow((1, 1.0, 1500), (4, 1.0, 1500))
 
 
-@pytest.mark.parametrize(("audited", "told", "audits"), [(1, 1.0, 50), *LARGER, *slow((1, 1.5, 1000), (4, 1.5, 1000))])
+@pytest.mark.parametrize(("audited", "told", "audits"), [(1, 1.0, 25), *LARGER, *slow((1, 1.5, 1000), (4, 1.5, 1000))])
 def test_a_method_that_is_retraining_is_seldom_said_to_leave_traces(audited, told, audits):
     assert share(audited, audited, audits, told)[0] <= at_most(0.05, audits)
 
 
-@pytest.mark.parametrize(("audited", "told", "audits"), [(1, 1.0, 50), *LARGER])
+@pytest.mark.parametrize(("audited", "told", "audits"), [(1, 1.0, 25), *LARGER])
 def test_a_method_at_the_margin_is_seldom_said_to_be_like_retraining(audited, told, audits):
     assert share(10 + audited, audited, audits, told, MARGINS["auc"])[1] <= at_most(0.05, audits)

@@ -23,7 +23,7 @@ def found(y, forget, heldout, features=None, shuffles=400) -> dict[str, Estimate
 
 
 def test_random_sides_pass_the_blind_check():
-    rng, repeats = np.random.default_rng(18), 20
+    rng, repeats = np.random.default_rng(18), 10
     inside = {"blind_auc": 0, "blind_accuracy": 0, "label_overlap": 0}
     for _ in range(repeats):
         y, x, order = rng.integers(0, 10, 600), rng.normal(size=(600, 32)), rng.permutation(600)

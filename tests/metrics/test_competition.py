@@ -423,8 +423,8 @@ def epsilon_of(u, r, **options) -> float:
 
 def test_exact_equals_brute_force():
     rng = np.random.default_rng(0)
-    cases = [scores(rng, 9) for _ in range(80)] + [scores(rng, 40)]
-    cases += [lattice(rng) for _ in range(120)] + ENDS_WITH_NEGATIVES + [case[::-1] for case in ENDS_WITH_NEGATIVES]
+    cases = [scores(rng, 9) for _ in range(40)] + [scores(rng, 40)]
+    cases += [lattice(rng) for _ in range(60)] + ENDS_WITH_NEGATIVES + [case[::-1] for case in ENDS_WITH_NEGATIVES]
     spreads = [sorted(map(np.ptp, case)) for case in cases]
     cases = [case for case, (narrow, wide) in zip(cases, spreads, strict=True) if narrow > 0.01 * wide]
     actual = [epsilon_of(*case) for case in cases]

@@ -32,7 +32,7 @@ def audited(audits, draw):
     return covered, sum(rows["kernel_nearer_p"].value <= 0.05 for rows in tables)
 
 
-@pytest.mark.parametrize("models", [4, 12])
+@pytest.mark.parametrize("models", [4, *slow(12)])
 def test_models_drawn_as_retrained_ones_differ_in_one_of_twenty(models):
     """Heavy tails, few models: the level is exact."""
     rng, audits = np.random.default_rng(3), 200
@@ -40,7 +40,7 @@ def test_models_drawn_as_retrained_ones_differ_in_one_of_twenty(models):
     assert binom.ppf(1e-4, audits, 0.05) <= sum(np.array(p) <= 0.05) <= binom.isf(1e-4, audits, 0.05)
 
 
-@pytest.mark.parametrize(("counts", "audits"), [((12, 12, 12), 120), *slow(((30, 30, 6), 250), ((20, 5, 20), 250))])
+@pytest.mark.parametrize(("counts", "audits"), [((12, 12, 12), 60), *slow(((30, 30, 6), 250), ((20, 5, 20), 250))])
 def test_models_as_far_from_one_as_from_the_other_are_seldom_called_nearer(counts, audits):
     """Half way between both, where the truth is 0 by symmetry; populations may differ in size."""
     rng = np.random.default_rng(11)

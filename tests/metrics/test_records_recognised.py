@@ -81,7 +81,7 @@ def test_the_attack_and_its_direction_are_chosen_in_other_splits(pairs, attack):
 
 def test_a_list_of_many_splits_is_false_as_seldom_as_that_of_one():
     """Retrained models whose splits toss coins of their own: a list for each would be false in two audits of three."""
-    audits, splits, samples, listed = 100, 8, 210, 0
+    audits, splits, samples, listed = 60, 8, 210, 0
     evaluation = evaluation_of(samples, np.arange(samples) // 2)
     for seed in range(audits):
         rng = np.random.default_rng(seed)

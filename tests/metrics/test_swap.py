@@ -379,7 +379,7 @@ def play(world, *, games=GAMES, seed=0, models=3):
         yield rng, rules_of(**membership), scores, world.decisions(scores)
 
 
-@pytest.mark.parametrize(("name", "games"), [("leak", 60), *slow(*((name, GAMES) for name in WORLDS))])
+@pytest.mark.parametrize(("name", "games"), [("leak", 40), *slow(*((name, GAMES) for name in WORLDS))])
 def test_intervals_cover_the_truth_and_estimates_are_unbiased(name, games):
     """Also that intervals are no wider than needed, and that the maximum is optimistic and cross-fitting is not."""
     world = WORLDS[name]
