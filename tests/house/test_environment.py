@@ -1,6 +1,7 @@
 """What is installed where: ranges, the exact versions of development, and the environments of the stages."""
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -75,6 +76,7 @@ def test_an_environment_has_what_its_scripts_import(script, environment):
     assert distributions <= pinned | brought
 
 
+@functools.cache
 def imports(path: Path) -> set[str]:
     """Names of the modules that a file imports, anywhere in it but for type checkers."""
     tree = ast.parse(path.read_bytes())
