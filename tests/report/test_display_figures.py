@@ -31,6 +31,15 @@ def test_the_same_numbers_give_the_same_bytes_without_a_date(tmp_path):
     assert [name for name in names if f">{name}<" not in first] == []
 
 
+def test_titles_are_broken_and_labels_turned_where_a_panel_has_no_room():
+    drawing, axes = style.panels(3, height=1.0, columns=2, width=2.0)
+    axes[0].set_title("a title that is wider than its panel", loc="left")
+    axes[0].set_xticks([0, 1], ["one long label", "another label"])
+    style.fit(drawing)
+    turned = {label.get_rotation() for label in axes[0].get_xticklabels()}
+    assert ("\n" in axes[0].get_title(loc="left"), turned, drawing.axes[3].get_visible()) == (True, {30.0}, False)
+
+
 def test_every_kind_of_figure_has_a_module_and_a_caption():
     for kind in Figure.model_fields["kind"].annotation.__args__:
         assert callable(import_module(f"unlearning_audit.report.figures.{kind}").draw)
