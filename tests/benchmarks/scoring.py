@@ -30,12 +30,7 @@ POPULATIONS = ("originals", "unlearned", "retrained")
 #: Blocks of three models in a file, as a study has by default, and blocks of audited models.
 BATCH, TARGETS = 4, 2
 
-OUTPUTS = {
-    "scores": "scores.parquet",
-    "metrics": "metrics.csv",
-    "effects": "effects.npz",
-    "records": "records.csv",
-}
+OUTPUTS = {"scores": "scores.parquet", "metrics": "metrics.csv", "effects": "effects.npz", "records": "records.csv"}
 #: File in which the process of a job leaves its peak memory in MiB.
 PEAK = "peak.txt"
 ATTACKS = ("confidence", "entropy", "modified_entropy", "kde", "shadow")

@@ -19,7 +19,7 @@ STUDY = {
             "protocol": {"name": "external", "path": "my logits"},
             "methods": ["good", "bad"],
             "attacks": ["correctness", "confidence", "kde", "lira"],
-        },
+        }
     },
     "tables": {"quality": {"title": "Quality", "metric": "q", "scenarios": ["audit"]}},
     "figures": {

@@ -82,9 +82,7 @@ RULI = {
 
 
 @pytest.mark.parametrize(
-    "protocol",
-    [RULI["protocol"], {"name": "competition", "blocks": 6}],
-    ids=lambda protocol: protocol["name"],
+    "protocol", [RULI["protocol"], {"name": "competition", "blocks": 6}], ids=lambda protocol: protocol["name"]
 )
 def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tmp_path, protocol):
     scenario = {**STUDY["scenarios"]["main"], **RULI, "protocol": protocol}

@@ -337,10 +337,7 @@ def test_intervals_over_pairs_cover(shift, split_sd):
 def test_accuracies_count_as_the_ratio_of_their_means():
     """F = 1/4, RA = (.6 + .8)/(.8 + 1.2)… as in the document: averages first, then the ratio."""
     h, null = np.array([1.0, 0.0]), np.array([1.0, 1.0])
-    parts = [
-        Split(0, h, null, (0.6, 0.8), (0.5, 1.0)),
-        Split(1, 0 * h, null, (0.8, 1.0), (0.25, 1.0)),
-    ]
+    parts = [Split(0, h, null, (0.6, 0.8), (0.5, 1.0)), Split(1, 0 * h, null, (0.8, 1.0), (0.25, 1.0))]
     numbers = estimates(parts)
     assert numbers["forgetting_quality"].value == 0.25
     assert numbers["forgetting_quality_over_null"].value == 0.25

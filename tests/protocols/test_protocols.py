@@ -190,11 +190,7 @@ def test_models_have_the_same_canaries_and_fair_coins_of_their_own():
         ("ruli", {"target_size": 100}, "multiple of 3"),
         ("ruli", {"target_set": "canary", "target_size": 63}, "multiple of 12"),
         ("ruli", {"target_size": 201}, r"more than the 200 training samples of kind 'any'; lower it$"),
-        (
-            "ruli",
-            {"target_set": "class"},
-            "is more than the 20 training samples of kind 'class'; lower",
-        ),
+        ("ruli", {"target_set": "class"}, "is more than the 20 training samples of kind 'class'; lower"),
         ("ruli", {"target_set": "protected"}, "target_set 'protected' needs a selection"),
         ("ruli", {"target_size": 60, "attack_size": 141}, "attack_size=141 is more than the 140 training samples"),
     ],

@@ -68,10 +68,7 @@ def test_canaries_stay_are_forgotten_and_held_out_as_in_the_paper():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (
-            {"target_set": "vulnerable", "target_size": 150},
-            "training samples of kind 'vulnerable'; lower it",
-        ),
+        ({"target_set": "vulnerable", "target_size": 150}, "training samples of kind 'vulnerable'; lower it"),
         ({"target_set": "canary", "canary_rate": 0.1}, "means that 225 other samples are forgotten with 25 canaries"),
     ],
 )

@@ -91,11 +91,7 @@ def test_a_number_that_is_written_otherwise_is_refused(tmp_path, name, lines, ce
 
 
 @pytest.mark.parametrize(
-    "rows",
-    [
-        ["loss,side", "3,8261,forget", "2,5013,heldout"],
-        ["loss,side", '"1",3.8261,forget', '"2",2.5013,heldout'],
-    ],
+    "rows", [["loss,side", "3,8261,forget", "2,5013,heldout"], ["loss,side", '"1",3.8261,forget', '"2",2.5013,heldout']]
 )
 def test_rows_of_more_cells_than_the_header_are_refused(tmp_path, rows):
     """Otherwise the first cell would be left out, and all others read under the name before theirs."""

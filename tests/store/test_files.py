@@ -166,12 +166,7 @@ def test_a_file_that_is_not_as_it_was_made_is_told(tmp_path, record):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda text: text.replace("a", "b", 1),
-        lambda text: "[]",
-        lambda text: '{"stage": "train"}',
-    ],
+    "change", [lambda text: text.replace("a", "b", 1), lambda text: "[]", lambda text: '{"stage": "train"}']
 )
 def test_a_spec_vouches_for_itself(tmp_path, change):
     path, other = (tmp_path / node / "spec.json" for node in ("node-0123456789", "node-9876543210"))
