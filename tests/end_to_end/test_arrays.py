@@ -194,3 +194,9 @@ def test_a_known_spread_decides_on_one_retrained_model(spread, verdict, said):
     line = audit(**models, **masks, attacks="confidence", retrain_spread=spread, **QUICK).matrix.loc["none"]
     assert line["verdict"] == verdict
     assert line["note"].startswith(said)
+
+
+def test_two_groups_of_retrained_models_that_differ_are_told_once_for_both():
+    sides = {"target": TARGET, "retrain": RETRAIN, "retrain_control": MODELS["shadow"]}
+    lines = str(audit(**sides, **MASKS, **QUICK)).splitlines()
+    assert "retrain, retrain_control: two groups of retrained models differ, so no method can be compared" in lines[-1]

@@ -25,6 +25,7 @@ from unlearning_audit.report import failures, words
 from unlearning_audit.report.lookup import Cell
 from unlearning_audit.report.tables.typeset import interval
 from unlearning_audit.stages import here
+from unlearning_audit.stats import decide
 from unlearning_audit.store import tables
 from unlearning_audit.store.files import FailedError
 from unlearning_audit.study import reading
@@ -176,13 +177,15 @@ def _advice(verdicts: pandas.DataFrame) -> list[str]:
     """Return a line for each reason why methods have a distance but no clear verdict, with their names and what to
     change.
 
-    ``verdicts`` is the table of verdicts of a study.
+    ``verdicts`` is the table of verdicts of a study. A note consists of clauses: the first two say why there is no
+    verdict and what to change, and others are remarks. Where retrained models disagree, the first clause says all.
     """
     methods: dict[str, list[str]] = {}
     for line in verdicts.to_dict("records"):
-        undecided = line["verdict"] in ("no_yardstick", "nothing_to_find", "inconclusive")
-        if undecided and line["note"] and not np.isnan(line["distance"]):
-            methods.setdefault("; ".join(line["note"].split("; ")[:2]), []).append(line["method"])
+        if line["verdict"] in (*decide.STATES, decide.INCONCLUSIVE) and line["note"] and not np.isnan(line["distance"]):
+            clauses = 1 if line["verdict"] == decide.YARDSTICKS_DISAGREE else 2
+            reason = "; ".join(line["note"].split("; ")[:clauses])
+            methods.setdefault(reason, []).append(line["method"])
     return [f"{', '.join(names)}: {reason}" for reason, names in methods.items()]
 
 

@@ -118,19 +118,22 @@ def _apart(
 def scored(
     evaluation: Evaluation, name: str, module: Module, settings: Entry, seed: int
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield the scores of one attack, once for each form (trained and unlearned, or both), as columns attack, form,
-    model, index, role, score and decision.
+    """Yield the scores of one attack in each of its forms, "trained" and "unlearned" or else "both", as columns attack,
+    form, model, index, role, score and decision.
 
-    ``evaluation.missing`` receives why an attack could not be evaluated in a form. Raises PluginError if the attack
-    fails, or returns a value that is not finite for a row that it has to score.
+    ``evaluation.missing`` receives why an attack could not be evaluated in a form. An attack that needs
+    ``same_samples`` cannot, if the shadow models are imported ones of other samples. Raises PluginError if the attack
+    fails for another reason than missing shadow models, or returns a value that is not finite for a row that it has to
+    score.
     """
     declared = getattr(module, "NEEDS", None) or ()
     by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
-    for form, shadow in evaluation.shadows(needs(declared)):
-        if not isinstance(shadow, str) and by_sample and shadow.index is not None:
-            shadow = shadow if np.array_equal(shadow.index, evaluation.queried) else OTHER_SAMPLES
+    for form, shadow in evaluation.shadows(needs(declared)):  # a sentence takes the place of shadow models that lack
         if isinstance(shadow, str):
             evaluation.missing[f"{name}/{form}"] = shadow
+            continue
+        if by_sample and shadow.index is not None and not np.array_equal(shadow.index, evaluation.queried):
+            evaluation.missing[f"{name}/{form}"] = OTHER_SAMPLES
             continue
         try:
             yield columns(evaluation, name, form, module, settings, shadow, seed)
@@ -180,7 +183,7 @@ def alone(
             asked = {reading: value[:, rows] for reading, value in signal.items()}
             value, decision = call(module, (logits[:, rows], y[:, rows]), shadow, settings, rng, **asked)
             at, read = (np.full(len(rows), number), rows), {reading: values[0] for reading, values in asked.items()}
-            tables.append(_columns(name, form, membership, *at, value[0], decision[0], **read))
+            tables.append(_columns(name, form, membership, *at, value[0], decision[0], read))
         yield {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
 
 
@@ -207,7 +210,7 @@ def columns(
     model, column = np.nonzero(membership.queries[:, rows])
     read = {reading: values[model, column] for reading, values in signal.items()}
     found = value[model, column], decision[model, column]
-    return _columns(name, form, membership, model, rows[column], *found, **read)
+    return _columns(name, form, membership, model, rows[column], *found, read)
 
 
 def call(
@@ -233,16 +236,16 @@ def call(
 
 
 def _columns(
-    name: str, form: str, membership: Membership, *arrays: np.ndarray, **read: np.ndarray
-) -> dict[str, np.ndarray]:
+    name: str, form: str, membership: Membership, model: np.ndarray, index: np.ndarray, value: np.ndarray,
+    decision: np.ndarray, read: dict[str, np.ndarray],
+) -> dict[str, np.ndarray]:  # fmt: skip
     """Return the columns of the table of scores: attack, form, model, index, role, score and decision.
 
-    ``name`` and ``form`` are repeated on each row; ``arrays`` [rows] are the other columns but the role, in this order,
-    and ``membership`` of the scored models gives the role; ``read`` [rows, …] are the signals that the attack read of
-    these samples. Raises PluginError for scores that are not finite. It names the signal that is NaN for one of the
-    samples, or else the attack.
+    ``name`` and ``form`` are repeated on each row. ``model`` and ``index`` [rows] are the numbers of the model among
+    the scored ones and of the sample, whose role ``membership`` of the scored models gives; ``value`` and ``decision``
+    [rows] are what the attack returned, and ``read``, signal → [rows, …], is what it read. Raises PluginError for
+    scores that are not finite. It names the signal that is wholly NaN for one of the samples, or else the attack.
     """
-    model, index, value, decision = arrays
     at = model, index
     role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
     if not np.isfinite(value).all():

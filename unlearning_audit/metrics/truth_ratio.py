@@ -132,28 +132,28 @@ def forms(value: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def compared(
-    audited: np.ndarray, retrained: np.ndarray, weighed: np.ndarray, *, split: np.ndarray, block: np.ndarray
+    audited: np.ndarray, retrained: np.ndarray, asked: np.ndarray, *, split: np.ndarray, block: np.ndarray
 ) -> dict[str, Estimate]:
     """Return "truth_ratio_ks", the Kolmogorov–Smirnov distance, as a mean over models, and "forget_quality", its
     p-value, as a geometric mean over models.
 
-    ``audited`` and ``retrained`` float64 [models, samples]: log R; ``weighed`` bool [models, samples]: the forgotten
-    samples; ``split`` and ``block`` int [models]. Models of one split share their forget set, and splits of a pair
-    their samples. So the intervals are Student's over the means of pairs, or of splits where there is one pair; n
-    counts samples.
+    ``audited`` and ``retrained`` float64 [models, samples]: log R; ``asked`` bool [models, samples]: the forgotten
+    samples that have perturbed answers; ``split`` and ``block`` int [models]: the split of each model, and the block of
+    models that were drawn together, such as a swapped pair. Models of a block depend on each other. So the intervals
+    are Student's over the means of blocks, or of splits where there is one block; n counts samples.
     """
     from scipy.stats import ks_2samp
 
-    samples = int(weighed.any(0).sum())
-    if not weighed.any(axis=1).all():
+    samples = int(asked.any(0).sum())
+    if not asked.any(axis=1).all():
         nothing = empty(n=samples, note="no perturbed answers in the forget set of some model")
         return {"truth_ratio_ks": nothing, "forget_quality": nothing}
-    tests = [ks_2samp(a[mask], r[mask]) for a, r, mask in zip(audited, retrained, weighed, strict=True)]
+    tests = [ks_2samp(a[mask], r[mask]) for a, r, mask in zip(audited, retrained, asked, strict=True)]
     distance, p = (np.array([getattr(test, name) for test in tests]) for name in ("statistic", "pvalue"))
     group = block if len(np.unique(block)) > 1 else split
     of_distance, of_p = (
         mean_interval(values=np.array([value[group == g].mean() for g in np.unique(group)]))
-        for value in (distance, np.log(np.maximum(p, 1e-300)))
+        for value in (distance, np.log(np.maximum(p, 1e-300)))  # a p-value may be 0
     )
     value, low, high = np.clip([of_distance.value, of_distance.low, of_distance.high], 0, 1).tolist()
     quality, least, most = np.exp(np.minimum([of_p.value, of_p.low, of_p.high], 0.0)).tolist()

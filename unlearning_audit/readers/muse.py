@@ -77,8 +77,8 @@ def _add_answers(model: Model, path: Path) -> None:
 
 def _add_attacks(model: Model, path: Path) -> None:
     """Add the scores of attacks in the log ``path`` to a model, on forgotten and held-out samples. Logs have larger
-    values for less familiar samples, so the sign is changed. The values of each part are added as readings, too, and
-    AUCs are compared with those printed in auc.json, if that exists."""
+    values for less familiar samples, so the sign is changed. The unchanged values of each part, retain included,
+    are added as readings, too, and AUCs are compared with those printed in auc.json, if that exists."""
     log = {split: rows for split, rows in _texts.read_json(path).items() if split in SPLITS}
     ids = {split: _texts.identities(split, (str(row["text"]) for row in rows)) for split, rows in log.items()}
     attacks = [name for name in log["forget"][0] if name != "text"]
@@ -91,7 +91,7 @@ def _add_attacks(model: Model, path: Path) -> None:
         label = name.lower().replace("%", "").replace("/", "_").replace("-", "_")
         model.scores[label] = -np.concatenate([values["forget"][name], values["holdout"][name]])
         for split in values:
-            reading = Reading(SPLITS[split], ids[split], values[split][name], -1, share=False)
+            reading = Reading(SPLITS[split], ids[split], values[split][name], direction=-1, share=False)
             model.readings[f"{split}_{label}"] = reading
         value = _recompute.auc(member=-values["holdout"][name], nonmember=-values["forget"][name])
         stated = float(printed.get(f"forget_holdout_{name}", np.nan))

@@ -192,12 +192,16 @@ def margin(row: dict[str, Any]) -> str:
 
 
 def _margin(row: dict[str, Any]) -> float:
-    """Return the margin of a distance on the scale that reports show: a difference, a factor, or 1 plus the margin of a
-    ratio."""
+    """Return the margin of a distance on the scale that reports show: a difference, or else a factor.
+
+    ``row`` of distances.csv: distances from ``margin_far`` < 0 to ``margin_near`` > 0 count as equivalent. Both are as
+    far from 0, except on the scale "ratio", where they are 1/m − 1 and m − 1 for the factor m, or these with the signs
+    exchanged.
+    """
     near, far = row["margin_near"], -row["margin_far"]
-    if row["scale"] == "difference":
-        return float(near)
-    return math.exp(near) if row["scale"] == "log" else 1 + max(near, far)
+    if row["scale"] == "ratio":
+        return float(1 + max(near, far))
+    return math.exp(near) if row["scale"] == "log" else float(near)
 
 
 def digits(row: dict[str, Any]) -> int:

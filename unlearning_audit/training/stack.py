@@ -326,24 +326,25 @@ class Shelf:
         """Create the file with its header and room for all models; return name → memory-mapped bytes [models, bytes of
         one].
 
-        The header has the order and form that safetensors itself writes.
+        ``stored``: the tensors of some models, [models, …] each, which give names, types and shapes. The header has the
+        order and form that safetensors itself writes: it is taken from a file of the same tensors without models.
         """
         from safetensors.torch import save
 
         empty = save({name: value[:0].cpu() for name, value in stored.items()}, {"node": node_of(self.path)})
-        head, at = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")]), 0
-        places = {}
+        head = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")])
+        places, end = {}, 0
         for name, entry in head.items():
             if name != "__metadata__":
                 size = stored[name][0].nbytes
-                entry |= {"shape": [self.count, *entry["shape"][1:]], "data_offsets": [at, at + self.count * size]}
-                places[name], at = (at, size), at + self.count * size
+                entry |= {"shape": [self.count, *entry["shape"][1:]], "data_offsets": [end, end + self.count * size]}
+                places[name], end = (end, size), end + self.count * size
         text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
         text += b" " * (-len(text) % 8)
         start, part = 8 + len(text), self._stack.enter_context(replacing(self.path))
         with part.open("wb") as file:
             file.write(len(text).to_bytes(8, "little") + text)
-            file.truncate(start + at)
+            file.truncate(start + end)
         return {
             name: np.memmap(part, np.uint8, "r+", start + offset, (self.count, size))
             for name, (offset, size) in places.items()
