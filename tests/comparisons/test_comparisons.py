@@ -38,7 +38,7 @@ def classes(rows):
 
 
 def test_every_method_has_the_class_of_its_truth(judged):
-    _, rows = judged
+    tables, rows = judged
     assert classes(rows) == {
         "none": "distinguishable", "retrain": "equivalent", "retrain_control": "equivalent", "half": "distinguishable",
         "over": "over_unlearned", "broken": "broken", "worse": "distinguishable", "diverged": "failed",
@@ -47,6 +47,7 @@ def test_every_method_has_the_class_of_its_truth(judged):
     assert [rows[name]["found_by"] for name in ("half", "retrain")] == ["advantage attack0/trained", ""]
     assert rows["diverged"]["note"] == "NaN in the logits"
     assert rows["broken"]["note"].startswith("accuracy_retain 0.")
+    assert {row["method"] for row in tables.distances if row["broken"]} == {"broken"}
 
 
 def test_no_p_value_is_printed_that_nobody_knows(judged):

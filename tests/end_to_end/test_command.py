@@ -288,11 +288,6 @@ def test_what_cannot_be_tried_is_told(user_files, arguments, sentence):
     assert ended("try", "mine.py", *arguments).startswith(f"audit: {sentence}")
 
 
-def test_the_version_is_told(capsys):
-    assert ended("--version") == 0
-    assert capsys.readouterr().out.startswith("unlearning-audit 0.1.0 (Python ")
-
-
 @pytest.mark.slow
 def test_why_shows_the_calls_that_led_to_a_failure_and_report_names_the_page(user_files):
     Path("helper.py").write_text("def deep(model):\n    return model.nowhere\n")
@@ -318,6 +313,8 @@ def test_help_has_examples_and_a_wrong_command_is_told_the_nearest(capsys):
         assert capsys.readouterr().out.rstrip().splitlines()[-1].strip().startswith(f"audit {name} ")
     assert ended() == 0
     assert "Audit whether a model really forgot" in capsys.readouterr().out
+    assert ended("--version") == 0
+    assert capsys.readouterr().out.startswith("unlearning-audit 0.1.0 (Python ")
     assert ended("chek") == 2
     assert "Did you mean 'check'?" in capsys.readouterr().err
 

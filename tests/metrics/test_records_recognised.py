@@ -176,6 +176,7 @@ def test_contents_are_cut_where_a_table_would_be_wide():
         return _contents.content(data(np.full((1, count), value)), 0)
 
     assert [content(np.float32(0.5), count)[0] for count in (9, 16, 17)] == ["values", "picture", "values"]
+    assert [content(np.float32(value), 16)[0] for value in (-0.5, 1.5)] == ["values", "values"]
     assert [content(1.5, count) for count in (64, 65)] == [
         ("values", ", ".join(["1.5"] * 64) + end) for end in ("", " …")
     ]
