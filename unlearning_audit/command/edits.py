@@ -44,13 +44,19 @@ def listed(study: str) -> Nodes:
 
 
 def listed_by(study: str, scripts: Path) -> Nodes:
-    """Return the nodes of a study, as `listed` does, by the library beside the folder of ``scripts``."""
+    """Return the nodes of a study, as `listed` does, but planned by the version of the library that lies beside the
+    folder ``scripts``.
+
+    A new Python process runs `LISTING`, which finds that version by importing ``library`` from ``scripts``. Raises
+    ValueError with the text of the error if the process fails.
+    """
     run = subprocess.run(
         [sys.executable, "-c", LISTING, study],
         capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(scripts)},
     )  # fmt: skip
     if run.returncode:
         raise ValueError(run.stderr.strip().rsplit("\n", 1)[-1].split(": ", 1)[-1])
+    # JSON has no tuples: it has turned them into lists.
     return {tuple(at): {**node, "parents": [*map(tuple, node["parents"])]} for at, node in json.loads(run.stdout)}
 
 

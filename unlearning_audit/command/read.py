@@ -16,8 +16,10 @@ def write_study(
     """Read result files, write a study of them and its files, print a summary, and return the ``study``'s file.
 
     ``paths``: result files or folders, besides those of retrained models (``retrain``) and of models before unlearning
-    (``none``); ``alone``: go on without a retrained model; ``spread``: NAME=SD, the standard deviation of a metric over
-    retrained models. Raises ValueError with one sentence for what cannot be read or is ambiguous.
+    (``none``); ``alone``: go on without a retrained model; ``reader``: the only format that is looked for, or the file
+    of a user's reader, "" for any format; ``columns``: WHAT=NAME of a table's column; ``roles``: the table of roles
+    that the user edited, "" without one; ``study``: the file to write; ``spread``: NAME=SD, the standard deviation of a
+    metric over retrained models. Raises ValueError with one sentence for what cannot be read or is ambiguous.
     """
     import yaml
 

@@ -75,6 +75,10 @@ def words_of(name: str) -> list[str]:
 def role(name: str, *, short: bool = False) -> str | None:
     """Return which of `ROLES` a parameter of this name stands for; None if the name does not tell.
 
+    A name that is no synonym (`SYNONYMS`) is split into words. They must name a side of the samples (`SIDES`), and may
+    name the form in which these are given (`FORMS`); without a form, a loader is meant. A name with both sides, forget
+    and retain, or with a word of `OTHERWISE` does not tell.
+
     ``short``: whether the abbreviations D_f and D_r count as names of the samples to forget and to keep.
 
     >>> [role(name) for name in ("net", "forget_train_dl", "retain_data", "D_forget", "noisy_loader", "forget_class")]

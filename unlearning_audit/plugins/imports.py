@@ -40,7 +40,7 @@ def modules_in(folder: Path, parts: list[str]) -> list[Path]:
 @contextmanager
 def neighbours(file: Path) -> Iterator[str]:
     """Within the context, let Python find ``file`` and the modules beside it before all others. Afterwards everything
-    is as before.
+    is as before. Only a module with the name of this library's package is never replaced.
 
     Yields the name under which the file can be imported, a dotted name if it lies in packages.
     """

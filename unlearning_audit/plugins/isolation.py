@@ -55,7 +55,11 @@ def isolated(
 
 
 def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool) -> None:
-    """Call the function in the fork, and send its result, or its error as a type that the parent process knows."""
+    """Call the ``function`` and send its result to the parent process; this runs in the fork that `isolated` starts.
+
+    If the function raises an error, that is sent instead, as a type that the parent process knows. ``there``: the end
+    of the pipe to write to. ``trace``: whether to print the traceback of every error, and not only of a defect.
+    """
     with suppress(AttributeError):  # only Linux lets a process end with its parent
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: else a killed job would leave this one behind
     with suppress(OSError, ValueError, AttributeError):  # where standard error is no file

@@ -74,10 +74,11 @@ def names(studies: list[Study]) -> list[str]:
 
 
 def compare(studies: list[Study]) -> list[dict[str, str]]:
-    """Return a row for every verdict that at least two studies have, in the order of the first study that has it.
+    """Return a row for every case (scenario, setting, method) on which at least two studies have a verdict.
 
-    ``method``: the method, scenario and setting; name of each study → its verdict with the share of traces removed, "—"
-    without a verdict; ``why``: why the first two that differ do so, "" if none does.
+    The columns are ``method``: the case in words; the name of each study: its verdict with the share of traces removed,
+    "—" without a verdict; ``why``: why the first verdict and the next one that differs from it do so, "" if all are
+    equal. Cases come in the order of the first study, then those that only later studies have.
     """
     shared = []
     for case in dict.fromkeys(case for study in studies for case in study.verdicts):
@@ -101,10 +102,11 @@ def _verdict(row: dict[str, Any]) -> str:
 
 
 def why(before: Study, after: Study, case: Case) -> str:
-    """Return a sentence on why two studies may have different verdicts on a case: the first stage whose jobs differ,
-    and how their settings differ.
+    """Return a sentence on why two studies may have different verdicts on a case: the first of `STAGES` whose jobs
+    differ, and how the settings of one such job in each study differ.
 
-    It says so if all jobs are the same, or if one study only has more of them.
+    If only one study has further jobs of that stage, the sentence says how many. If all jobs are the same, it says
+    that. A job is (stage, name), and its name ends in its key.
     """
     old, new = (set(study.nodes[case]) for study in (before, after))
     for stage in STAGES:

@@ -43,7 +43,8 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     """Write the dossier of a finished study, two pages that somebody can sign, beside its report ``page``; return its
     path.
 
-    ``file``: the study's file, beside which the tables of roles and of recomputed numbers are read if there are any.
+    ``file``: the study's file. The tables of roles and of recomputed numbers, which ``audit read`` writes into a folder
+    beside it, are read if they exist; otherwise both are [].
     """
     order = parameters.report(plan, [file])["headline"]
     numbers = Numbers(rows.read_union(str(page.with_name("metrics.csv"))), order["cases"])
@@ -53,6 +54,7 @@ def write(file: str, plan: Plan, page: Path) -> Path:
         cells.table(path) if (path := beside / name).is_file() else [] for name in ("roles.csv", "recomputed.csv")
     )
     attacks, impossible = _attacks(numbers)
+    # The dossier explains only these two verdicts, "traces remain" and "like retraining".
     error = words.VERDICTS.partition(" Removed:")[0].format(family=words.FAMILIES[judged.family])
     text = templates.render(
         "dossier.html", most=MOST, study=plan.study.name, file=file, digest=_digest(Path(file)), seed=plan.study.seed,

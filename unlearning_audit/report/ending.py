@@ -22,8 +22,9 @@ def summary(
     """Return the facts for summary.json, from which `text` prints the end of a run, and studies are compared later.
 
     "answers": the answer for each scenario and setting; "extended": a sentence on scenarios that were extended without
-    a plan; "nodes": "scenario|setting|method" → the jobs on which its verdict rests. ``comparisons``: for each
-    comparison its scenario, setting, files and jobs, as `decisions.read` takes them.
+    a plan; "nodes": "scenario|setting|method" → the jobs on which its verdict rests, each as [stage, name]: those that
+    made its models, then the comparison. ``comparisons``: for each comparison its scenario, setting, files and jobs, as
+    `decisions.read` takes them.
     """
     nodes = {}
     for place in comparisons:

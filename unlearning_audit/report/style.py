@@ -82,8 +82,12 @@ def panels(
 
 
 def blocks(count: int, size: int, *, height: float, **more: Any) -> tuple["Figure", list[list["Axes"]]]:
-    """Return a figure and ``count`` lists of ``size`` axes. Each list begins a row of at most five panels, or of four
-    if there are more; ``more``: further arguments of `panels`."""
+    """Return a figure and ``count`` lists of ``size`` axes.
+
+    Every list begins in a new row of the figure. A row has room for ``size`` panels; if ``size`` is above five, it has
+    room for four, and a list goes on in the next row. ``height``: of a row, in inches; ``more``: further arguments of
+    `panels`.
+    """
     across = size if size <= 5 else 4
     whole = -(-size // across) * across
     figure, axes = panels(count * whole, height=height, columns=across, **more)

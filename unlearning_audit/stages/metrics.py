@@ -70,7 +70,11 @@ def _scored(
 
     Returns two dicts: key of an attack → facts for the spec, so that other jobs can reuse its scores, and "attack/form"
     → why it could not run. Both are empty, and so is the file, without attacks, for published results, and if a model
-    failed or diverged. ``place``: the keys, files and terms of the attacks; ``files``: inputs by role.
+    failed or diverged.
+
+    Scores that an earlier job wrote for the same key are taken from its file (``known``). ``place``: name of each
+    attack → its key ("keys"), a user's file ("files") and its time limit ("terms"). ``files``: inputs by role; for
+    imported models, "attacked" holds the populations that attacks may see, in place of all.
     """
     roles = ("data", "splits", "originals", "unlearned")
     asked: dict[str, Any] = {role: files[role] for role in roles if role in files}

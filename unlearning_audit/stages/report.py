@@ -24,7 +24,9 @@ def report(
 ) -> None:
     """Write the study's page to ``html``, and to ``summary`` what `report.ending` prints when a run ends.
 
-    ``tables`` and ``figures``: files that the page shows or offers for download. ``specs``: the records of all jobs.
+    ``metrics``, ``records`` and ``ledger``: the study's files of all numbers, of recognised records, and of the seconds
+    of every job. ``specs``: the spec.json of every job. ``tables`` and ``figures``: files that the page shows or offers
+    for download. ``settings``: as `workflow.parameters.report` returns them.
     """
     naming.know(settings["own_metrics"])
     comparisons, seconds = settings["verdicts"]["comparisons"], cost.read(ledger)

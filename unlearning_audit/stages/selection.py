@@ -10,9 +10,13 @@ def selection(
     data: str, splits: list[str], originals: list[str], selection: str, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Select vulnerable and protected samples by the metric in ``settings``, and write them to the file ``selection``;
-    return how many of each."""
+    return how many of each.
+
+    ``data``, ``splits``, ``originals``: files of samples, and, for each batch of trained models, of memberships and
+    logits.
+    """
     metric = registry.load("metrics", settings["metric"])
-    evaluation = Evaluation(data, splits, originals, originals)
+    evaluation = Evaluation(data, splits, originals, unlearned_files=originals)  # nothing has been unlearned yet
     chosen_rows = metric.select(evaluation, metric.Options(**settings["options"]))
     chosen_rows.write(selection)
     return {"vulnerable": int(chosen_rows.vulnerable.sum()), "protected": int(chosen_rows.protected.sum())}

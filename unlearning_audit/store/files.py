@@ -130,8 +130,12 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Read all arrays of an ``.npz``; never unpickles. Raises ArtifactError for a missing or damaged file, and
-    FailedError for a file by `write_failure`."""
+    """Return name → array of all arrays that `write_arrays` was given for this ``.npz``; never unpickles.
+
+    The further array "node", which names the node that the file was made for, is only compared with the file's place.
+    Raises ArtifactError for a file that is missing, damaged or made for another node, and FailedError for a file by
+    `write_failure`.
+    """
 
     def read() -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as archive:

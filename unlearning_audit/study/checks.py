@@ -148,8 +148,9 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
 def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
     """Raise StudyError if a figure lacks the axis that its kind needs, or sets a field that its kind ignores.
 
-    ``READS`` in the file of the kind lists what it reads: ``axis`` (an axis of ``vary``), ``attack``, and
-    ``form`` (one attack with its form, not a set).
+    ``wish``: the figure as the study states it; ``where``: its path in the study, ("figures", name); ``axes``: the axes
+    of its scenarios. ``READS`` in the file of the kind lists what it reads: ``axis`` (an axis of ``vary``), ``attack``,
+    and ``form`` (one attack with its form, not a set). ``NEEDS`` there lists what must be set.
     """
     reads = registry.declared("report/figures", wish.kind, constant_name="READS")
     for field in ("axis", "attack"):
@@ -197,8 +198,9 @@ def unknown_need(kind: str, name: str, file: str | None) -> str:
 def _attacks(scenario: Scenario) -> None:
     """Raise StudyError for attacks that the scenario cannot run.
 
-    These are: attacks in a protocol without any, or none in a protocol that has some; and an attack that learns from
-    shadow models, if there are none.
+    A protocol that is attacked needs attacks. A protocol that is not attacked allows none, unless they learn from other
+    samples of the audited model (``own_rows``); these must report probabilities. An attack that learns from shadow
+    models needs some.
     """
     protocol = scenario.protocol
     record = scenario.record
@@ -228,7 +230,7 @@ def _readings(scenario: Scenario) -> None:
     """
     model, of_texts = scenario.model, registry.defining("signals", "OF_TEXTS")
     speaking = registry.defining("models", "READINGS")
-    able = of_texts if model.file or model.name in speaking else ()
+    able = of_texts if model.file or model.name in speaking else ()  # signals that this model provides
     for kind, plugins in (("attacks", scenario.attacks), ("metrics", scenario.metrics)):
         for key, plugin in plugins.items():
             needs = set(registry.declared(kind, plugin.name, plugin.file)) & set(of_texts)

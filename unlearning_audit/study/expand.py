@@ -117,10 +117,12 @@ def _over(old: Any, new: Any) -> Any:
 
 
 def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
-    """Return the methods or attacks (``key``) of a scenario after an override: name → options.
+    """Return the methods or attacks of a scenario after an override: name → options.
 
-    If ``new`` is a list of names, their options are taken from ``old``. A mapping is merged into ``old`` if ``inside``,
-    and replaces it otherwise. Raises StudyError for anything else.
+    ``key``: "methods" or "attacks"; ``old``: what the scenario had; ``new``: the override. If ``new`` is a list of
+    names, their options are taken from ``old``, None for a name that is not there. A mapping replaces ``old``, unless
+    ``inside`` is true: then the override comes from an axis that sets single options, such as methods.ga.lr, and is
+    merged into ``old``. Raises StudyError for anything else.
     """
     old = old or {}
     if isinstance(new, list):

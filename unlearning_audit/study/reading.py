@@ -47,8 +47,8 @@ def select(study: Study, only: Sequence[str]) -> Study:
     """Return the part of a study with the scenarios, protocols or systems that ``only`` names; all of it if ``only`` is
     empty.
 
-    Scenarios from whose models these select samples are kept. Tables and figures that show a dropped scenario are
-    dropped. Raises StudyError for a name that the study does not have.
+    If a named scenario selects its samples by the models of another one, that one is kept too. Tables and figures that
+    show a dropped scenario are dropped. Raises StudyError for a name that the study does not have.
     """
     scenarios = study.scenarios
     names = [{scenario.name, scenario.protocol.name, scenario.record.system or scenario.name} for scenario in scenarios]
@@ -121,10 +121,12 @@ def _imports(fields: dict[str, Any]) -> bool:
 def _imported(variant: expand.Variant) -> Scenario:
     """Return a scenario of imported models: its methods are folders, and it has no data, model or recipe of its own.
 
-    Raises StudyError for fields that have no effect, and for files that do not fit each other.
+    ``variant``: the scenario's fields at one setting. Raises StudyError for fields that have no effect, and for files
+    that do not fit each other.
     """
     idle: dict[str, dict[str, Any]] = {"data": {}, "model": {}, "recipe": {}}
     for field in idle:
+        # The second layer holds the scenario's own fields. Fields of the first, the defaults, are for other scenarios.
         if field in variant.layers[1][1]:
             raise StudyError(
                 (field,), f"has no effect with the protocol {variant.fields['protocol']['name']}; leave it out"

@@ -26,14 +26,15 @@ def tell(specs: list[str], done: dict[str, float]) -> bool:
 def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
     """Return spec path → seconds of every job: those in ``done`` if it is finished, a prediction otherwise.
 
-    A prediction is the mean of finished jobs of the same stage. Without those, it is the stage's shipped rate, which
-    for jobs with models is scaled by how long the finished ones took in proportion to their rates.
+    The prediction is the mean seconds of the finished jobs of the same stage. If there are none, it is the stage's
+    shipped rate, in seconds per job. For a stage with models (`HEAVY`) the rate is multiplied by a factor: the seconds
+    that all finished jobs with models took, divided by the seconds that the rates predict for them.
     """
     took: defaultdict[str, list[float]] = defaultdict(list)
     for path, seconds in done.items():
         took[_work(path)].append(seconds)
     heavy = [(sum(took[work]), len(took[work]) * RATES[work]) for work in HEAVY if took[work]]
-    scale = sum(seconds for seconds, _ in heavy) / sum(rate for _, rate in heavy) if heavy else 1.0
+    scale = sum(spent for spent, _ in heavy) / sum(predicted for _, predicted in heavy) if heavy else 1.0
     costs = dict(done)
     for path in specs:
         if path not in done:

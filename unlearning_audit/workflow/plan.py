@@ -15,7 +15,10 @@ from unlearning_audit.workflow.plan_scenario import Judged
 
 
 def make(study: Study) -> Plan:
-    """Plan a study: return all jobs that it needs, the files of every method's results and the comparisons."""
+    """Plan a study: return all jobs that it needs, the files of every method's results and the comparisons.
+
+    A comparison says how it was extended without a plan, which can be told only when all jobs of the study are known.
+    """
     plan = Plan(study)
     todo = [_of(plan, scenario) for scenario in study.scenarios]
     plan.models = sum(part.count() for part in todo)

@@ -35,9 +35,10 @@ class External(Judged):
     def _import(self, method: str, kind: str, files: dict[str, Path], options: Any) -> Node:
         """Add the job that imports one population of models, and return its node.
 
-        ``kind``: the population, such as "target"; only populations of one ``method`` have its name in their labels.
-        ``files``: name → path, as `evaluation.external` reads them. ``options``: the protocol's. If files are
-        checkpoints, the job also loads the study's data source and model and all that scores texts.
+        ``kind``: the population, such as "target". The label has the name of the ``method`` only if every method has a
+        population of this kind of its own. ``files``: name → path, as `evaluation.external` reads them. ``options``:
+        the protocol's. If one of the files is a checkpoint, the job runs the model: it then also loads the data source
+        and the model that the options name, and the attacks and metrics that score texts.
         """
         label = f"{method}-{kind}" if kind in self.protocol.PER_METHOD else kind
         content = {name: source.fingerprint(path) for name, path in files.items()}

@@ -280,8 +280,9 @@ class Models:
         """Return signal → the settings of its job, such as which rows to query, for the signals that these ``plugins``
         need.
 
-        ``kind``: "attacks" or "metrics". Relearned predictions and generated texts are left out: their settings depend
-        on the metrics' options (`Judged._asked_again`).
+        ``kind``: "attacks" or "metrics". A signal whose file has no function ``settings`` queries all candidates:
+        forgotten and held-out samples. If it has a ``RECORD`` besides, it is left out, because its settings depend on
+        the metrics' options (`Judged._asked_again`): relearned predictions and generated texts.
         """
         asked = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
         signals = {}
@@ -296,7 +297,8 @@ class Models:
         signal.
 
         ``splits`` and ``models``: for each batch, the nodes of memberships and models. ``signals``: name → settings.
-        The jobs that make the models compute the signals too, unless they are done already.
+        The job that makes the models computes their signals too (``within``), unless it is done already; then a signal
+        has a job of its own.
         """
         return [
             self.plan.add(
@@ -353,8 +355,9 @@ class Models:
         """Add the job that searches the best options of a method, on models drawn for tuning only, and the jobs that it
         needs. Return its node.
 
-        ``method``: the method, with the name ``name`` in the study. ``tune``: the search: its number of pairs or blocks
-        of models, its trials and its objective.
+        ``method``: the method, with the name ``name`` in the study. ``tune``: the search; its ``pairs`` are the most
+        pairs of models that are drawn for it, or blocks if the protocol has no pairs. The models are one batch of the
+        protocol's first population, drawn with a seed of their own. They share only the data with the evaluated models.
         """
         scenario, trials = self.scenario, Models(self.plan, self.scenario)
         trials.seed, trials.prefix, trials.data = seed_of(self.study.seed, "tune"), "tuning", self.data

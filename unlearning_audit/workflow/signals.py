@@ -37,10 +37,10 @@ def signals(
 ) -> dict[str, Any]:
     """Compute one signal of a batch of models, write it to the file ``signals``, and return facts for the job's spec.
 
-    ``data``, ``splits`` and ``models``: files of samples, memberships and weights. ``settings``: the ``signal``'s name,
-    further settings of it, and the model. ``place``: the file and the time limit of the user's own model. If training
-    or unlearning failed, the reason is written instead. A signal with a ``RECORD`` is computed for the defender's
-    models only.
+    ``data``: the file of samples. ``splits`` and ``models``: lists of one file each, the batch's memberships and
+    weights. ``settings``: the ``signal``'s name, further settings of it, and the model. ``place``: the file and the
+    time limit of the user's own model. If training or unlearning failed, the reason is written instead. A signal with a
+    ``RECORD`` is computed for the defender's models only, and not for shadow models.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     signals = str(Path(signals).absolute())  # a model may change the folder
@@ -52,6 +52,7 @@ def signals(
         # Attacks do not learn from records.
         numbers = np.flatnonzero(~membership.shadow | (not hasattr(module, "RECORD")))
         member = membership[numbers]
+        # The samples to query: int64 [rows] for all models, or [models, rows] for each.
         rows = module.about(member, samples, settings) if hasattr(module, "about") else candidates(member)
         if not len(numbers):
             module.nothing(rows, settings).write(signals)

@@ -17,6 +17,9 @@ def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     Methods that lose more utility than `TOLERABLE` are left out. Of the others, each method on the front is nearer than
     every faster one. Intervals are not considered.
+
+    Of ``rows``, a row for each method, three columns are read: "tuned" is the distance from retraining and "lost" the
+    loss of utility, both in margins; "method_seconds" is the time on one pair.
     """
     usable = sorted(
         (row for row in rows if row["lost"] <= TOLERABLE and not math.isnan(row["tuned"])),
@@ -33,9 +36,9 @@ def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     """Draw a panel for each scenario: a point for each tuned method, with its interval on the audited pairs.
 
-    A point is hollow if the method loses more utility than the margin. A line joins the methods on the front, which are
-    named. A cross marks each method at its published setting. ``rows``: as
-    `unlearning_audit.report.tables.tuning.lines` returns them.
+    The horizontal axis shows seconds, the vertical one the distance from retraining in margins. A point is hollow if
+    the method loses more utility than the margin. A line joins the methods on the front, which are named. A cross marks
+    each method at its published setting. ``rows``: as `unlearning_audit.report.tables.tuning.lines` returns them.
     """
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
     figure, axes = style.panels(max(len(places), 1), height=2.4, columns=2, width=style.WHOLE, share_y=False)
@@ -46,8 +49,8 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
         for row in methods:
             if not math.isnan(row["tuned"]):
                 mark(axis, row, style.PALETTE[1] if row in corners else style.PALETTE[0])
-        steps = [seconds(row["method_seconds"]) for row in corners]
-        axis.plot(steps, [row["tuned"] for row in corners], color=style.PALETTE[1], linewidth=0.8) if steps else None
+        times = [seconds(row["method_seconds"]) for row in corners]
+        axis.plot(times, [row["tuned"] for row in corners], color=style.PALETTE[1], linewidth=0.8) if times else None
         axis.axhline(1, color=style.MUTED, linewidth=0.6, linestyle=":")
         style.logarithmic(axis)
         axis.set_ylim(bottom=0)

@@ -16,12 +16,13 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw the main metric as a forest plot: for each method a dot with its 95 % interval, a line at the ideal, and a
     band for the interval of retraining.
 
-    There is a panel for each scenario. A method without a number has a reason in its row.
+    There is a panel for each scenario. A method without a number has a reason in its row. ``order``: the ``figure`` as
+    the study states it, and the names of all ``methods``, which decide colours and markers.
     """
     wish, places, methods = order["figure"], lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, axes = style.panels(len(places), height=0.75 + 0.2 * len(methods))
     colours, marks = style.colours(order["methods"]), style.markers(order["methods"])
-    reach: dict[str, list[float]] = {}
+    reach: dict[str, list[float]] = {}  # metric → all numbers and ends of intervals that its panels must show
     panels = []
     for axis, where in zip(axes, places, strict=True):
         metric = next((m for m, _ in (numbers.primary(c) for c in numbers.cases if lookup.place(c) == where) if m), "")

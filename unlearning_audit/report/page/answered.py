@@ -25,11 +25,13 @@ def chosen(answers: list[Answer]) -> Answer | None:
 
 
 def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict[str, Any]:
-    """Return the values that the template of the report's first screen shows: the answer, and for each method what it
-    is about and its time; and the chart of ranks.
+    """Return the values that the template of the report's first screen shows.
 
-    ``plugins``: method → (its plug-in, the user's file or None); ``times``: method → its time as a share of retraining;
-    methods without one have NaN.
+    "told": the answer; "about": method → a sentence on what it does; "times": method → its time as text; "timed" and
+    "priced": whether there is any time and any accuracy, so that their columns are shown; "chart": the chart of ranks.
+
+    ``plugins``: method → (its plug-in, the user's file or None); ``times``: method → its time as a share of retraining,
+    NaN if it is unknown.
     """
     return {
         "told": answer,

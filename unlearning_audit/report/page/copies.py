@@ -36,8 +36,11 @@ def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def sheet(places: list[dict[str, Any]]) -> Sheet | None:
-    """Return a table with a line for every scenario whose data hold a sample twice; None if there is none. ``places``:
-    the rows that `read` returns."""
+    """Return a table with a line for every scenario whose data hold a sample twice; None if there is none.
+
+    ``places``: the rows that `read` returns. A cell says how many samples have a copy, of how many, such as "3 of 50".
+    A count that the specs lack is shown as 0.
+    """
     lines = []
     for place in places:
         if place["groups"]:

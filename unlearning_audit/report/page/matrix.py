@@ -123,8 +123,10 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
 def _state(judgements: Decisions, place: Place) -> State:
     """Return whether the checks of one scenario and setting passed, with a sign, a reason and a sentence.
 
-    In this order: retrained models must not differ from each other, the models before unlearning must differ from them,
-    and the distance between retrained models must be shown to lie within the margin.
+    The first of these that applies decides. Retrained models differ from each other, or the models before unlearning do
+    not differ from them: a check failed (its tone is "bad"). It is open (tone "") whether the models before unlearning
+    differ. It is open whether the distance between retrained models lies within the margin. There are no retrained
+    models to compare. Otherwise all checks passed.
     """
     perfect, agree, exposed = sentences.checks(judgements, place).values()
     whys = (decide.YARDSTICKS_DISAGREE, decide.YARDSTICKS_DISAGREE, decide.NOTHING_TO_FIND)

@@ -36,6 +36,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
         entries: list[Entry] = []
         for ask in asks:
             one = measured[name, where, ask]
+            # Our number alone, or with the paper's number and the difference where the paper prints this quantity.
             entries += one.entries(*digits[ask])[: 3 if ask in besides else 1]
             record = {**cells.method_fields(name, where), **one.record(ask, digits[ask][0]), "sd": one.spread.value}
             records.append({**record, **({"published_sd": one.paper_spread.value} if printed else {})})

@@ -18,17 +18,19 @@ COLUMNS = ("paper", "table", "dataset", "model", "method", "setting", "metric", 
 
 
 def read(path: str | Path, reference: str) -> list[dict[str, Any]]:
-    """Return the rows of one printed table; ``reference`` is "paper/table", such as "swap/table_1".
+    """Return the rows that belong to one table of a paper, from a csv like `FILE` at ``path``.
 
-    Raises ArtifactError for a damaged file and ValueError if the file has no such table.
+    Each row is one printed number with the columns `COLUMNS`: "value" is a float, all others are text. ``reference``:
+    "paper/table", such as "swap/table_1". Raises ArtifactError for a damaged file and ValueError if the file has no
+    such table.
     """
     rows = cells.table(path, COLUMNS, text=set(COLUMNS) - {"value"})
     paper, _, table = reference.partition("/")
-    lines = [row for row in rows if row["paper"] == paper and row["table"] == table]
-    if not lines:
+    chosen = [row for row in rows if row["paper"] == paper and row["table"] == table]
+    if not chosen:
         tables = sorted({f"{row['paper']}/{row['table']}" for row in rows})
         raise ValueError(f"published: there is no printed table {reference!r}; choose one of {', '.join(tables)}")
-    return lines
+    return chosen
 
 
 def beside(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tuple[Cell, str]:
