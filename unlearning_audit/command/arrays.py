@@ -407,8 +407,11 @@ def _plain(value: Any) -> Any:
 
 
 def _planned(study: dict[str, Any]) -> Plan:
-    """Return the plan of ``study``, the content of a study's file, after reading all its arrays. Raises ValueError if
-    an array does not fit its argument or the others."""
+    """Return the plan of ``study``, the content of a study's file.
+
+    All arrays are read first, only to check them. Raises ValueError if an array does not fit its argument or the
+    others.
+    """
     whole = reading.read(study, "audit")
     (scenario,) = whole.scenarios
     options, methods = external.Options(**scenario.protocol.options), list(scenario.methods)

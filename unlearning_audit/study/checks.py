@@ -198,9 +198,8 @@ def unknown_need(kind: str, name: str, file: str | None) -> str:
 def _attacks(scenario: Scenario) -> None:
     """Raise StudyError for attacks that the scenario cannot run.
 
-    A protocol that is attacked needs attacks. A protocol that is not attacked allows none, unless they learn from other
-    samples of the audited model (``own_rows``); these must report probabilities. An attack that learns from shadow
-    models needs some.
+    A protocol with ``attacked`` needs attacks. One with ``own_rows`` may have some, which must report probabilities. A
+    protocol with neither must have none. An attack that learns from shadow models needs at least one such model.
     """
     protocol = scenario.protocol
     record = scenario.record

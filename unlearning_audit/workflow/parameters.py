@@ -41,8 +41,11 @@ def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[st
 
 def files(plan: Plan, settings: Any) -> list[str]:
     """Return the inputs of a job with these ``settings``: all strings in them, at any depth, that are output files of
-    the plan's jobs, sorted. Files of a node that another node's job makes (``within``) are left out, because
-    Snakemake has no job of their own for them."""
+    the plan's jobs, sorted.
+
+    Files of a node that another node's job makes (``within``) are left out, because no job of Snakemake has them as its
+    outputs.
+    """
     outputs = {path for node in plan.all() if not node.within for path in node.outputs.values()}
     paths, todo = set(), [settings]
     while todo:
