@@ -64,22 +64,22 @@ def evaluate(
     broken: float,
     members: Mapping[str, tuple[str, Membership]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return rows (metric, property, scenario, value, ci_low, ci_high, n, note) on how good each metric is, from the
-    results of all.
+    """Return rows on how good each metric is, with the columns metric, property, scenario, value, ci_low, ci_high, n
+    and note.
 
-    ``records``: all rows of metrics.csv; ``quantities``: the numbers that metrics declare, of which some are to be
-    compared; ``broken``: the loss of test accuracy against retraining from which a model counts as broken, if the whole
-    interval lies above; ``members``: scenario → its protocol and the memberships of its models, which are counted for
-    the property "models" (None: it is left out). A property that the study cannot show has no row. A property that it
-    could show but does not has a row with NaN and the reason.
+    ``records``: all rows of metrics.csv; ``quantities``: the numbers that metrics declare, of which those with
+    ``comparisons`` are compared with each other; ``broken``: a method counts as broken in a scenario if the lower limit
+    of its loss of test accuracy against retraining ("accuracy_gap") is above this; ``members``: scenario → its protocol
+    and the memberships of its models, which are counted for the property "models" (None: it is left out). A property
+    that the study cannot show has no row. A property that it could show but does not has a row with NaN and the reason.
     """
     compared = metrics(quantities)
     properties: list[dict[str, Any]] = []
-    lost: dict[str, set[str]] = defaultdict(set)
+    broken_methods: dict[str, set[str]] = defaultdict(set)  # by scenario
     for record in records:
         row = record.row
         if isinstance(row, Row) and (row.metric, row.role, row.pair) == ("accuracy_gap", "test", None):
-            lost[record.scenario] |= {record.method} if row.ci_low > broken else set()
+            broken_methods[record.scenario] |= {record.method} if row.ci_low > broken else set()
     for name, metric in compared.items():
         of_scenario: dict[str, list[Numbered]] = defaultdict(list)
         for record in records:
@@ -87,7 +87,7 @@ def evaluate(
                 row = _logarithm(record.row) if metric.quantity.logarithmic else record.row
                 of_scenario[record.scenario].append((record, row))
         for scenario, of_metric in of_scenario.items():
-            estimates = list(_properties(metric, of_metric, lost[scenario]))
+            estimates = list(_properties(metric, of_metric, broken_methods[scenario]))
             if members and scenario in members:
                 estimates.append(("models", models(metric, *members[scenario])))
             properties += [_row(name, label, scenario, estimate) for label, estimate in estimates]

@@ -100,10 +100,10 @@ def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Estimate]:
     """Return the accuracy of one method's models for each role of samples ("retain", "forget" …), and the share of the
     most frequent class under "most_frequent".
 
-    ``numbers``: the metric rows of that method. Failures, rows without a value, and rows of single pairs or models, are
-    skipped.
+    ``numbers``: the metric rows of that method. Failures, rows with the value NaN, and rows that are narrowed down by
+    more than a role, such as those of single pairs or models, are skipped.
     """
-    names = {"accuracy": "", "majority_share": "most_frequent"}
+    names = {"accuracy": "", "majority_share": "most_frequent"}  # "": the role is the name
     return {
         names[row.metric] or row.role: Estimate(row.value, row.ci_low, row.ci_high, row.n)
         for row in numbers

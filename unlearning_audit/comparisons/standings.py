@@ -16,10 +16,11 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     """Return a row for each method that has a number in every one of the ``scenarios``, which are independent.
 
     ``distance`` is the method's mean distance in margins, by the first deciding metric that all scenarios have, with
-    its 95 % interval ``low`` to ``high``. ``best`` and ``worst`` are the ranks that it may have among all ``methods``,
-    at 95 % for all at once. Of several attacks each method's strongest counts, as in a verdict; the sign of a distance
-    does not. Return [] if scenarios have no common metric or fewer than two common methods. ``margins``: name of a
-    margin → its size; ``draws``: how often joint deviations are drawn, from ``seed``.
+    its 95 % interval ``low`` to ``high``. ``best`` and ``worst`` are the ranks that it may have, at 95 % for all
+    methods at once; ``methods`` is the number of methods that are ranked. Of several attacks each method's strongest
+    counts, as in a verdict; the sign of a distance does not. Return [] if scenarios have no common metric or fewer than
+    two common methods. ``margins``: name of a margin → its size; ``draws``: how often joint deviations are drawn, from
+    ``seed``.
     """
     metric = _metric(scenarios)
     if metric is None:
@@ -28,9 +29,9 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     methods = [method for method in sides[0] if all(method in by_method for by_method in sides)]
     if len(methods) < 2:
         return []
-    read = [away({name: by_method[name] for name in methods}, margins) for by_method in sides]
-    together = average.mean(read)
-    nearness = together.of(-np.eye(len(methods)))
+    per_scenario = [away({name: by_method[name] for name in methods}, margins) for by_method in sides]
+    together = average.mean(per_scenario)
+    nearness = together.of(-np.eye(len(methods)))  # `proven` takes the larger number for the better one
     closer = rank_sets.proven(distances=nearness, rng=generator(seed, "standings"), draws=draws)
     best, worst = rank_sets.of_proven(closer)
     half = together.half_widths()
@@ -44,9 +45,9 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
 def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
     """Return the distances of methods from retraining in units of their margins, with their joint error.
 
-    ``sides``: method → its numbers by one metric, of which those of the strongest attack are used; ``margins``: name of
-    a margin → its size. Distances on either side of retraining are positive. Raises ValueError if the methods' models
-    do not correspond.
+    ``sides``: method → its numbers by one metric, of which that of its strongest attack is used; ``margins``: name of a
+    margin → its size. A distance below retraining is measured by the margin on that side, which is negative, so that
+    all results are positive. Raises ValueError if the methods' models do not correspond.
     """
     strongest = []
     for side in sides.values():

@@ -138,19 +138,24 @@ def _better(method: _Judged, sham: _Judged) -> bool:
 def _judged(
     method: str, effects: Effects, failed: str, spreads: Mapping[str, float], seed: int, how: dict[str, Any]
 ) -> _Judged:
-    """Compute the distances of one method by all metrics; ``how``: settings of `distances.read`."""
+    """Compute the distances of one ``method`` by all metrics that any method has.
+
+    ``effects``: method → metric → numbers; ``failed``: why this method failed, or ""; ``spreads``: name of a metric, of
+    its margin, or `decide.EVERY` → known standard deviation over retrained models, of which the most specific counts;
+    ``seed``: of the joint draws; ``how``: ``margins``, ``draws`` and ``level`` for `distances.read`.
+    """
     reads, missing = {}, {}
-    metrics = {name: part.rule for by_metric in effects.values() for name, part in by_metric.items()}
-    utilities = {name for name, rule in metrics.items() if not rule.deciding}
-    for metric, rule in metrics.items():
+    rules = {name: part.rule for by_metric in effects.values() for name, part in by_metric.items()}
+    utilities = {name for name, rule in rules.items() if not rule.deciding}
+    for metric, rule in rules.items():
         spread = next((spreads[name] for name in (metric, rule.margin, decide.EVERY) if name in spreads), None)
         side = distances.against(method, metric, effects, spread)
-        if isinstance(side, str):
+        if isinstance(side, str):  # the reason why there is no distance
             missing[metric] = side
         else:
             rng = generator(seed, "comparisons", metric)
             reads[metric] = distances.read(side, metric, rng=rng, utilities=len(utilities), **how)
-    return _Judged(reads, missing, utilities, failed, {})
+    return _Judged(reads, missing, utilities, failed, p_holm={})  # `_adjust` computes p-values from all methods
 
 
 def _adjust(judged: dict[str, _Judged], factor: float) -> None:
@@ -400,20 +405,22 @@ def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]
 def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: int) -> list[dict[str, Any]]:
     """Return rows of the ranks that every method may have by each deciding metric; 1 = closest to retraining.
 
-    ``judged``: method → results; ``useless``: methods that failed or left broken models. Only methods whose models
+    The columns are metric, method, distance, best, worst, methods (how many are ranked) and ahead. ``judged``: method →
+    results; ``useless``: methods that failed or left broken models; ``draws`` and ``seed``: of the joint draws. A
+    method's distance is the one that stands for all attacks; its sign does not count. Only methods whose models
     correspond are ranked; a metric with fewer than two such methods is skipped, and so is one without repeated models.
     The column ``ahead`` counts the methods, without references and ``useless`` ones, that are proven to be closer.
     """
     rows = []
-    for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(True)):
+    for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(deciding=True)):
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
         reads = {method: reads[method] for method in distances.corresponding({m: r.side for m, r in reads.items()})}
         if len(reads) < 2 or all(read.unrepeated for read in reads.values()):
             continue
-        units = np.eye(len(next(iter(reads.values())).side.audited.names))
-        together = distances.joint([(read.side, units[read.place]) for read in reads.values()])
+        one_attack = np.eye(len(next(iter(reads.values())).side.audited.names))
+        together = distances.joint([(read.side, one_attack[read.place]) for read in reads.values()])
         assert together is not None  # they correspond
-        nearness = together.of(np.diag(np.where(together.value < 0, 1.0, -1.0)))
+        nearness = together.of(np.diag(np.where(together.value < 0, 1.0, -1.0)))  # −|distance|
         rng = generator(seed, "comparisons", "ranks", metric)
         closer = rank_sets.proven(distances=nearness, rng=rng, draws=draws)
         best, worst = rank_sets.of_proven(closer)

@@ -36,11 +36,16 @@ def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     """
 
     def compute() -> np.ndarray:
+        """Score the k-th answers of all samples for each k in turn, and keep their recall, which `overlap_of` gives
+        first.
+
+        Every model has as many answers as are in the file with the fewest; files without models do not count.
+        """
         parts = [Sampled.read(path) for path in files]
-        pairs = [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
-        count = min((part.tokens.shape[2] for part in parts if len(part.index)), default=0)
+        of_models = [model for part in parts for model in zip(part.index, part.tokens, strict=True)]
+        answers = min((part.tokens.shape[2] for part in parts if len(part.index)), default=0)
         overlaps = [
-            overlap_of(evaluation.data, [(index, tokens[:, k]) for index, tokens in pairs]) for k in range(count)
+            overlap_of(evaluation.data, [(index, tokens[:, k]) for index, tokens in of_models]) for k in range(answers)
         ]
         return np.stack([scores[..., 0] for scores in overlaps], axis=-1)
 

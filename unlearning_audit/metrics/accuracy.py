@@ -92,19 +92,20 @@ FORGOTTEN = replace(UTILITY, direction=1, deciding=True)
 
 def effects(evaluation: Evaluation, options: Options, forgotten: bool = False) -> dict[str, Effect]:
     """Return "accuracy_retain" and "accuracy_test" → the accuracy of each target model on its retained and on the test
-    samples, which decides as utility.
+    samples. Verdicts read them as utility.
 
-    If the test part is empty, "accuracy_heldout" replaces it. A role that is empty for some model is left out. Models
-    of one block that keep the same samples are one unit. For language models, the mean negative log-likelihood
-    takes the place of accuracy ("nll_…"). With ``forgotten``, the number on forgotten samples follows.
+    If the test part is empty, "accuracy_heldout" replaces "accuracy_test". With ``forgotten``, "accuracy_forget"
+    follows. A role that is empty for some model is left out. Models of one block that keep the same samples are one
+    unit. If all samples have one label, the models are language models. Then the mean negative log-likelihood takes the
+    place of accuracy ("nll_…").
     """
     if np.ptp(evaluation.labels) == 0:
         return _text.utilities(evaluation, forgotten)
     places = _text.units(evaluation.membership[evaluation.target])
-    answers, of_role = evaluation.outputs(evaluation.unlearned_files), sides(evaluation, evaluation.target)
-    unseen = "test" if of_role["test"][0].any() else "heldout"  # a destroyed model shows on what nobody saw
+    answers, every_role = evaluation.outputs(evaluation.unlearned_files), sides(evaluation, evaluation.target)
+    unseen = "test" if every_role["test"][0].any() else "heldout"  # a destroyed model shows on what nobody saw
     roles = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
-    of_role = {role: of_role[role] for role in roles if of_role[role][0].any(axis=1).all()}
+    of_role = {role: every_role[role] for role in roles if every_role[role][0].any(axis=1).all()}
     guess, latent = answers.predicted(evaluation.target), _latent(answers.by_model(evaluation.target), of_role)
     parts = {}
     for role, (rows, labels) in of_role.items():

@@ -98,17 +98,20 @@ DECIDES = {
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return "forgetting_quality_over_null" (F/F₀) and "klom" → the number of every group of target models that is left
-    out together, and the influence of every forgotten sample. Either is left out if there are too few models or
-    samples, and both for imported models that do not allow them."""
+    """Return "forgetting_quality_over_null" (F/F₀) and "klom" → a value for each group of models, which a jackknife
+    leaves out together, and the influence of every forgotten sample on it.
+
+    A number is missing if there are too few models or samples for it. {} for imported models that cannot be compared
+    with retrained ones.
+    """
     forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))
     rng = generator(evaluation.seed, "competition")
 
     def both() -> dict[str, Effect]:
         unlearned, retrained, independent = evaluation.yardsticks()
         sides = unlearned.phi(forget), retrained.phi(forget), None if independent is None else independent.phi(forget)
-        grouped = _with_whole_originals(evaluation, options)
-        return over_null(sides, forget, grouped, rng) | _klom.effects(sides, forget, grouped)
+        settings = _with_whole_originals(evaluation, options)
+        return over_null(sides, forget, settings, rng) | _klom.effects(sides, forget, settings)
 
     return or_nothing(evaluation, both)
 
@@ -171,19 +174,20 @@ def evaluate(
     options: Options,
     rng: np.random.Generator,
 ) -> list[Row]:
-    """Return rows of ε, its lower bounds, F, the null F₀, F/F₀, accuracy ratios and the final score.
+    """Return rows of ε, its lower bounds, F, the null F₀, F/F₀, KLOM, accuracy ratios and the final score.
 
-    ``independent`` is a second population of retrained models that shares nothing with ``retrained``; F₀ then compares
-    the two. Without it F₀ compares random halves of ``retrained``. F/F₀ uses an F of equally many models, because F
-    depends on their number. The populations may differ in size. F takes rates over all models of each and bins for the
-    smaller number; F/F₀ and F₀ use as many models of each as the smallest has. Raises ValueError as
-    ``_epsilon.epsilons``.
+    F is the mean over forgotten samples of the points that their ε gives. ``independent`` is a second population of
+    retrained models that shares nothing with ``retrained``; F₀ then compares the two. Without it F₀ compares random
+    halves of ``retrained``. F/F₀ uses an F of equally many models, because F depends on their number. The populations
+    may differ in size. F takes rates over all models of each and bins for the smaller number; F/F₀ and F₀ use as many
+    models of each as the smallest has. Raises ValueError as ``_epsilon.epsilons``.
     """
     u, r = (np.asarray(m.phi, np.float64) for m in (unlearned, retrained))
     models = min(len(u), len(r))
     place: dict[str, Any] = {"rule": options.rule, "models": models}
     counts = f"{len(u)} unlearned and {len(r)} retrained models"
 
+    # ``eps`` and the points ``h`` [1 + groups, samples]: from all models in row 0, then without each group of them.
     eps = _null.replicated(_null.epsilons_of(options), u, r, options)
     h = points(eps, models=models)
     estimates = {
@@ -197,7 +201,9 @@ def evaluate(
 
 
 def _share(hit: np.ndarray) -> Estimate:
-    """Return the share of samples that are a ``hit``, bool [1 + groups, samples], with its interval.
+    """Return the share of samples that are a ``hit`` with its interval.
+
+    ``hit`` bool [1 + groups, samples]: by all models in row 0, then without each group of models.
 
     The interval adds two half-widths in squares (Banerjee 1960): Clopper and Pearson's over samples, and Student's t
     over groups of models, which move all samples together.
@@ -290,7 +296,11 @@ def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:
 
 def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the rows of the lower bound on ε (equation 2): its mean over samples, and the largest with Bonferroni's
-    correction over samples."""
+    correction over samples.
+
+    ``u`` and ``r`` float64 [models, forget samples]: φ of unlearned and of retrained models. Equation 2 is that of the
+    competition's document.
+    """
     names = ("epsilon_lower_bound_mean", "epsilon_lower_bound_max")
     if min(len(u), len(r)) < 4:
         why = "a threshold chosen on half of the models needs four of each kind"

@@ -38,8 +38,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "forgotten_phi" → each target model's mean of φ over its forgotten samples.
 
-    {} if attacks by confidence are possible, which decide then: a model has held-out samples with the label of one of
-    its forgotten ones. {} also if an imported model has fewer than two forgotten samples.
+    {} if some model has held-out samples with the label of one of its forgotten samples: then attacks by confidence are
+    possible, and they decide instead. {} also if an imported model has fewer than two forgotten samples.
     """
     if not decides(evaluation):
         return {}

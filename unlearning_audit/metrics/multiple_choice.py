@@ -38,10 +38,12 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     files = _text.compared_files(evaluation)
     audited = {NAME: right(evaluation.unlearned[evaluation.target], wrong)}
     retrained = None if files is None else {NAME: right(evaluation.outputs(files).logits[evaluation.target], wrong)}
-    chance = 1 / (1 + (wrong >= 0).sum(1))
+    chance = 1 / (1 + (wrong >= 0).sum(1))  # of each sample; ``wrong`` is −1 where a sample has fewer wrong answers
 
     def by_chance(_: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows "choice_chance" of the models with these memberships."""
+        """Return the rows "choice_chance" of the models with the memberships ``member``, one for each role in which
+        each of them has questions. Guessing does not depend on the models, the first argument of `by_pair`'s
+        functions."""
         table = []
         for role, mask in _text.roles(evaluation.data.part == 1, member).items():
             asked = mask & (wrong >= 0).any(1)

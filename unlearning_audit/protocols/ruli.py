@@ -117,7 +117,9 @@ def targets(data: Data, options: Options, seed: int, selection: Selection | None
     """Return the target samples, int64 [target_size] for each kind in the target set. They are equal in all blocks of
     all populations.
 
-    Raises ValueError if a selection is needed and None, or if there are too few samples of a kind.
+    The kinds are "any" training sample, those of ``options.target_class``, and the ``vulnerable`` and ``protected``
+    samples of ``selection``. `KINDS` says which of them a target set consists of. Raises ValueError if a selection is
+    needed and None, or if there are too few samples of a kind.
     """
     if selection is None and selects_from(options) is not None:
         raise ValueError(f"target_set {options.target_set!r} needs a selection; name its scenario in select_from")

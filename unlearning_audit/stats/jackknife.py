@@ -67,6 +67,7 @@ def estimate(
         besides, the limits are NaN.
     """
     samples, groups = per_sample.shape[2], len(per_sample) - 1
+    # ``value`` [1 + groups]; ``points`` [1 + groups, samples], or None where there is no variation over samples.
     value, points = pseudo_values(per_sample=per_sample, combine=combine, per_model=per_model)
     over_models = jackknife_variance(value[1:]) if groups >= 2 else 0.0
     over_samples = shared = 0.0

@@ -71,8 +71,13 @@ def of_empty_bins(*, margin: Margins, reference: Margins) -> Float[np.ndarray, "
 
 
 def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) -> list[np.ndarray]:
-    """Return the shares of the models in each bin, at least ``least`` before normalisation: for ``margin`` and for
-    ``reference``, float64 [bins, samples] each."""
+    """Return the shares of the models in each bin: first of those with ``margin``, then of those with ``reference``,
+    float64 [bins, samples] each.
+
+    ``margin`` and ``reference`` float [models, samples], with numbers of models of their own. The ``bins`` of a sample
+    have equal widths from its smallest to its largest margin in both groups. Shares below ``least`` are raised to it;
+    then they are divided by their sum.
+    """
     both = [np.asarray(x, dtype=np.float64) for x in (margin, reference)]
     if not all(np.isfinite(x).all() for x in both):
         raise ValueError("margins are not finite")
