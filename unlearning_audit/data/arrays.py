@@ -62,7 +62,8 @@ def _source(options: Options, root: Path, x_of: Callable[[np.lib.npyio.NpzFile],
 
 
 def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Read ``y``, ``part`` and ``subject``, as they were saved. Raises ValueError for a wrong type or shape."""
+    """Read ``y`` [n], ``part`` [n] and ``subject`` [n] or None, as `load` describes them and in the types in which they
+    were saved. Raises ValueError for a wrong type, or for a shape of y or part; `Source` checks that of subject."""
     missing = [name for name in ("x", "y", "part") if name not in archive]
     if missing:
         raise ValueError(f"it lacks {' and '.join(missing)} (it has {', '.join(archive)})")

@@ -91,8 +91,13 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read tokens int32 [rows, length], all with label 0: rows to train on, the test part, then views. Raises
-    ValueError that names the file and the row."""
+    """Read tokens int32 [rows, length], all with label 0: private rows to train on (part 0), then those of the test
+    part (1), then the views of both (2).
+
+    A random share of the training rows is public instead: the tokenizer learns from their texts, and their tokens are
+    the field ``public``. A view is the question of its parent with another answer. ``group`` numbers the sets of the
+    test part from 1. Raises ValueError that names the file and the row.
+    """
     train, *tests = (list(part) for part in rows(options, Path(root)))
     test = [row for rows_of_test in tests for row in rows_of_test]
     order = generator("questions", options.draw).permutation(len(train))

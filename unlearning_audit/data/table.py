@@ -203,7 +203,11 @@ def _is_category(column: "pandas.Series") -> bool:
 
 
 def _levels(column: "pandas.Series", options: Options, role: str) -> tuple[list[object], np.ndarray]:
-    """Return the values of a column in ascending order, and the number of each row's value, int64 [rows]."""
+    """Return the different values of a column in ascending order, and which of them each row has, int64 [rows] from 0.
+
+    ``role``: "label", "category" or "group", for messages. Raises ValueError for empty cells, or for more than
+    ``options.most`` different values.
+    """
     if gaps := int(column.isna().sum()):
         raise ValueError(f"column {column.name!r} has no value in {gaps:,} rows; fill them, or drop these rows")
     values, codes = np.unique(column, return_inverse=True)

@@ -240,8 +240,10 @@ class Evaluation(Cohort):
     def sides(self) -> tuple[dict[str, Group | None], dict[str, Group | None]]:
         """Return two dicts: of the defender's (audited) models and of the adversary's (shadow) models.
 
-        Both map "original", "unlearned" and "retrained" to models, or to None if there are none. Raises ValueError if
-        there are no shadow models, or if the groups do not consist of the same models.
+        Both map "original", "unlearned" and "retrained" to models, or to None if there are none. "retrained" of the
+        audited models is None, too, if they do not match the audited ones (`unlike`). Raises ValueError if there are no
+        shadow models, if shadow models have other samples than the audited ones, or if originals do not match the
+        models that were unlearned from them.
         """
         original, shadow, retrained = map(self.group, ("original", "shadow", "retrain"))
         if not self.imported and self.target.all():
@@ -416,8 +418,9 @@ class Evaluation(Cohort):
 
     @cached_property
     def _every_score(self) -> dict[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
-        """Read the scores of all attacks: (attack, form) → score and decision, each [target models, samples]. Raises
-        ArtifactError for models or samples that the memberships do not have."""
+        """Read the scores of all attacks: (attack, form) → score float64 and decision bool, each [target models,
+        samples]; NaN and False where a sample is not scored. Raises ArtifactError for models or samples that the
+        memberships do not have."""
         if not self.scores_file:
             return {}
         shape = (int(self.target.sum()), len(self.data.y))

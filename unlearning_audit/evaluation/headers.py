@@ -73,8 +73,12 @@ def same_classes(files: Iterable[Path]) -> None:
 
 
 def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], size: tuple[int, int]) -> None:
-    """Raise ValueError if an array has another number of models or samples than the logits. A file of another
-    population may have rows for other models; `external.read` checks that these are all equal."""
+    """Raise ValueError if an array has another number of models or samples than the logits.
+
+    ``name``: which of `KINDS` it is; ``files``: name → path, for the message; ``shape``: that of the array; ``size``:
+    the numbers of models and samples. A mask that a population without one of its own takes from another population's
+    folder may have another number of models; `external.read` checks that its rows are all equal.
+    """
     by_sample, by_model = size[1:], size[:1]
     shapes: dict[str, list[tuple[int, ...]]] = {"labels": [by_sample, size], "split": [by_model], "block": [by_model]}
     shapes |= {mask: [size, by_sample] for mask in ("train", "forget", "heldout")}

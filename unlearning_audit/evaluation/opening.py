@@ -10,11 +10,12 @@ from unlearning_audit.store.files import FailedError
 
 
 def imported(names: list[str], files: list[str], **more: Any) -> Evaluation:
-    """Return the evaluation of imported models. Groups that cannot be read are left out, with a sentence in its
-    ``unread``; of the audited models the failure is reported as the method's.
+    """Return the evaluation of imported models. A group whose models were never made is left out, with a sentence in
+    the evaluation's ``unread``. The logits of the audited models are not opened here: whoever reads them reports a
+    failure as the method's.
 
-    ``names``: the groups, such as "target" (audited) and "retrain"; ``files``: data, memberships and logits of each, in
-    this order; ``more``: further fields of `Evaluation`.
+    ``names``: the groups, such as "target" (audited) and "retrain"; ``files``: the paths of data, memberships and
+    logits of the first group, then those of the second, and so on; ``more``: further fields of `Evaluation`.
     """
     groups, unread = {}, []
     for name, data, members, logits in zip(names, files[::3], files[1::3], files[2::3], strict=True):
@@ -26,8 +27,8 @@ def imported(names: list[str], files: list[str], **more: Any) -> Evaluation:
             unread.append(f"{error}; nothing is compared with it")
     audited = groups.pop("target")
     return Evaluation(
-        audited.cohort.data_file, audited.cohort.splits, [], audited.files, imported=True, others=groups,
-        unread=list(dict.fromkeys(unread)), **more,
+        audited.cohort.data_file, audited.cohort.splits, originals=[], unlearned_files=audited.files, imported=True,
+        others=groups, unread=list(dict.fromkeys(unread)), **more,
     )  # fmt: skip
 
 

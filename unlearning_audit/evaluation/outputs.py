@@ -117,12 +117,13 @@ class Outputs:
 
     @cached_property
     def _readings(self) -> list[dict[str, Any]]:
-        """Read the signal files of every batch: a dict of signal name → content for each batch."""
+        """Read the signal files of every batch: for each batch, the name of a signal → its `readings.BySample`, and
+        "gradients" → `readings.Gradients`, which has no name of its own."""
         batches = []
         for files, part in zip(self._reading_files, self._parts, strict=True):
             records: dict[str, Any] = {}
             for path in files:
-                record = readings.read(path, len(part))
+                record = readings.read(path, models=len(part))
                 records[record.signal if isinstance(record, BySample) else "gradients"] = record
             batches.append(records)
         return batches

@@ -99,9 +99,10 @@ def _apart(
 ) -> list[dict[str, np.ndarray]]:
     """Run a user's attack, or one with a time limit, in a separate process; return the columns of scores of each form.
 
-    ``one``: the function that runs it, `scored` or `alone`; ``name``: its name in the study; ``file``: the user's, or
-    None; ``entry``: its name in the library and options; ``terms``: limits of the process. Forms in which it cannot be
-    evaluated are added to ``evaluation.missing``. Raises PluginError if the attack fails.
+    ``one``: the function that runs the attack, `scored` or `alone`; ``name``: the attack's name in the study; ``file``:
+    the user's file of it, or None; ``entry``: its ``name`` in the library and its ``options``; ``seed``: the study's;
+    ``terms``: limits of the process, options of `isolated`. Forms in which the attack cannot be evaluated
+    are added to ``evaluation.missing``. Raises PluginError if the attack fails.
     """
     where = file or source_file("attacks", entry["name"])
 

@@ -12,7 +12,8 @@ def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) 
     """Return what is wrong with views, which are variants of samples such as paraphrases, in a sentence; "" if nothing
     is.
 
-    ``part`` [rows]: 2 for a view; ``parent`` [rows]: the row of its sample, else −1; ``view`` [rows]: its kind, else 0.
+    ``part`` [rows]: 2 for a view; ``parent`` [rows]: the row of its sample, else −1; ``view`` [rows]: its kind, a
+    number of `VIEWS`, else 0.
     """
     if (parent is None) != (view is None):
         return "parent and view belong together; give both or neither"
@@ -20,10 +21,10 @@ def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) 
         return ""
     if parent.shape != part.shape or view.shape != part.shape or parent.dtype.kind != "i":
         return f"parent and view must hold one whole number for each of {len(part)} rows"
-    of = part == 2
-    if ((parent >= 0) != of).any() or ((view > 0) != of).any():
+    is_view = part == 2
+    if ((parent >= 0) != is_view).any() or ((view > 0) != is_view).any():
         return "parent is not −1, and view not 0, exactly where part is 2"
-    if (parent >= len(part)).any() or (part[parent[of]] == 2).any():
+    if (parent >= len(part)).any() or (part[parent[is_view]] == 2).any():
         return "parent must name rows that are no views themselves"
     if (view > max(VIEWS.values())).any():
         return f"view has values above {max(VIEWS.values())}"
@@ -31,8 +32,11 @@ def wrong(part: np.ndarray, parent: np.ndarray | None, view: np.ndarray | None) 
 
 
 def of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, samples: int) -> np.ndarray:
-    """Return the rows that are views of one ``kind`` of each sample, int64 [samples, most views of any sample], filled
-    with −1."""
+    """Return the rows that are views of one ``kind`` (of `VIEWS`) of each sample, in their order: int64 [samples, most
+    views of any sample], filled with −1.
+
+    ``parent`` and ``view`` [samples] are as in `wrong`, None without views; ``samples``: the number of all rows.
+    """
     if parent is None:
         return np.full((samples, 0), -1)
     rows = np.flatnonzero(view == VIEWS[kind])

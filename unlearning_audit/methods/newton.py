@@ -98,16 +98,16 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
     """Return the Hessian ∇²L of the regularised loss (`Options`), [classes·width, classes·width].
 
     It is the mean over rows of (diag p − ppᵀ) ⊗ hhᵀ, plus ``l2`` on the diagonal, with inputs h and predictions p.
-    ``w`` [classes, width], ``inputs`` [rows, width].
+    ``w`` [classes, width]: the weights; ``inputs`` [rows, width]: the inputs of the last layer.
     """
     import torch
     from torch.nn import functional
 
     p = functional.softmax(inputs @ w.T, -1)
-    size, width = w.shape
-    blocks = inputs.new_zeros(size, width, size, width)
-    for i in range(size):
-        for j in range(i, size):
+    classes, width = w.shape
+    blocks = inputs.new_zeros(classes, width, classes, width)
+    for i in range(classes):
+        for j in range(i, classes):
             weight = p[:, i] * (float(i == j) - p[:, j])
             blocks[i, :, j] = blocks[j, :, i] = (inputs * weight[:, None]).T @ inputs / len(inputs)
     return blocks.reshape(w.numel(), w.numel()) + l2 * torch.eye(w.numel(), dtype=w.dtype, device=w.device)

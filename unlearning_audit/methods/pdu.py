@@ -31,8 +31,8 @@ class Options(_tokens.TextOptimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Minimise the loss of `Options` on forget and retain, and raise each model's multiplier λ while its loss on retain
-    exceeds the limit. An epoch is one pass over forget."""
+    """Minimise the loss of `Options` on forget and retain. Each model has a multiplier λ, which rises while its loss on
+    retain exceeds the limit and falls while it does not. An epoch is one pass over forget."""
     import torch
 
     def flat(batch: Batch) -> Tensor:
@@ -43,12 +43,12 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         above = _tokens.averaged(_tokens.nll(batch), batch) - options.retain_limit
         if constraint not in batch.loss_state:
             batch.loss_state[constraint] = torch.full_like(above[:, 0], options.alpha, requires_grad=False)
-        price: Tensor = batch.loss_state[constraint].clone()
+        multiplier: Tensor = batch.loss_state[constraint].clone()  # [models], as it was before this batch
         with torch.no_grad():  # in place, so that a replayed step moves them too
-            batch.loss_state[constraint].copy_((price + options.dual_step * above.mean(-1)).clamp(min=0))
-        return price[:, None] * above
+            batch.loss_state[constraint].copy_((multiplier + options.dual_step * above.mean(-1)).clamp(min=0))
+        return multiplier[:, None] * above
 
-    constraint.whole = True  # type: ignore[attr-defined]  # its price moves once with each batch
+    constraint.whole = True  # type: ignore[attr-defined]  # its multiplier moves once with each batch
     reading = _tokens.reading(stack)
     step = (
         Stream(forget, loss=flat, weight=options.gamma, reading=reading),

@@ -86,16 +86,18 @@ def of(group: Group) -> dict[Model, Values]:
 
 
 def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> list[dict[str, Any]]:
-    """Return name, value, ci_low, ci_high, n and formula of each aggregate of OpenUnlearning, for one population of
-    models.
+    """Return a row for each aggregate of OpenUnlearning, for one population of models, with the columns name, value,
+    ci_low, ci_high, n and formula.
 
-    ``models``: the population, such as all models of one method; ``group``: the models that it is compared with;
-    ``values``: model → its values, from `of`. Aggregates that lack a value are left out.
+    The value is a mean over the n models, and the interval lies between the .025 and .975 quantiles of its draws.
+    Privacy compares the AUC of each attack with its mean over retrained and control models, on the three scales of
+    `PRIVACY`. ``models``: the population, such as all models of one method; ``group``: the models that it is compared
+    with; ``values``: model → its values, from `of`. Aggregates that lack a value are left out.
     """
     own, retrained, full = (
         [values.get(run, {}) for run in runs] for runs in (models, (*group.retrain, *group.control), group.none)
     )
-    parts = {name: whole[0] for name in FORMULAS if (whole := _population(own, (name,))) is not None}
+    parts = {name: drawn[0] for name in FORMULAS if (drawn := _population(own, (name,))) is not None}
     aggregates = {name: (FORMULAS[name], part) for name, part in parts.items()}
     attacks, reference, before = (_population(runs, ATTACKS) for runs in (own, retrained, full))
     if attacks is not None and reference is not None:
@@ -109,8 +111,8 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
             formula = f"harmonic mean over {', '.join(ATTACKS)} of {PRIVACY[name]}, from 0 to 1"
             aggregates[f"privacy_{name}"] = formula, private
             if len(parts) == len(FORMULAS):
-                whole = _harmonic([parts["memorization"], private, parts["utility"]])
-                aggregates[f"overall_{name}"] = f"harmonic mean of memorization, privacy_{name} and utility", whole
+                overall = _harmonic([parts["memorization"], private, parts["utility"]])
+                aggregates[f"overall_{name}"] = f"harmonic mean of memorization, privacy_{name} and utility", overall
     over = "samples and models" if len(models) > 1 else "samples, one model"
     means = {name: (formula, drawn.mean(axis=0)) for name, (formula, drawn) in sorted(aggregates.items())}
     return [

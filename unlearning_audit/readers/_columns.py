@@ -46,22 +46,23 @@ class Layout:
 def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     """Return what the columns of a table mean, from their names.
 
-    ``header``: the names; ``renamed``: meaning → name of a column, as the user gave it, which goes before the usual
-    names.
+    ``header``: the names; ``renamed``: the user's word for a meaning, such as "side" or "member", → name of a column,
+    which goes before the usual names. A word that is not in `COLUMNS` tells that the column holds values. They are
+    larger for members, unless the word is that of a loss.
     """
     plain = {name: name.lower().replace(" ", "_") for name in header}
     word_of = {_meaning(word): word for word in renamed}
-    renamed = {_meaning(word): name for word, name in renamed.items()}
+    given = {_meaning(word): name for word, name in renamed.items()}
     matches = {
-        meaning: [name for word in words for name in header if plain[name] == word and name not in renamed.values()]
+        meaning: [name for word in words for name in header if plain[name] == word and name not in given.values()]
         for meaning, words in COLUMNS.items()
     }
-    matches |= {meaning: [name] for meaning, name in renamed.items() if meaning in COLUMNS}
+    matches |= {meaning: [name] for meaning, name in given.items() if meaning in COLUMNS}
     columns = {meaning: names[0] for meaning, names in matches.items() if names}
     keys = list(dict.fromkeys(name for meaning in APART for name in matches[meaning]))
     direction = {name: _direction(plain[name]) for name in header if name not in (*columns.values(), *keys)}
     values = {name: sign for name, sign in direction.items() if sign}
-    values |= {name: _direction(meaning.lower()) or 1 for meaning, name in renamed.items() if meaning not in COLUMNS}
+    values |= {name: _direction(meaning.lower()) or 1 for meaning, name in given.items() if meaning not in COLUMNS}
     side = word_of.get("side", "side")
     return Layout(columns, keys, values, columns.get("side", "") if side == "side" else side)
 

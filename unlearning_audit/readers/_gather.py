@@ -100,8 +100,12 @@ def _refuse(out: Sequence[Unread], files: Collection[Path]) -> None:
 
 
 def _present(paths: Sequence[Path], reader: str) -> list[Path]:
-    """Return the paths without duplicates. Raises ValueError if one does not exist or is known to contain no
-    samples."""
+    """Return the files and folders without duplicates.
+
+    ``paths``: files, folders, or FILE:NAME for one model in a file, which becomes FILE; ``reader``: the format that the
+    user named, or "". Raises ValueError if one does not exist or, without a named format, is known to contain no
+    samples.
+    """
     places = list(dict.fromkeys(_groups.named(path)[0] for path in paths))
     for place in places:
         if not place.exists():

@@ -297,9 +297,10 @@ def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
 def _by_recipes(group: Group) -> None:
     """Divide the retrained models of a group into retrained ones and their control, in place.
 
-    With several recipes (settings in names), those of the second are the control, and those of further ones methods.
-    With one recipe and at least four models, half of them are the control. Models before unlearning of further recipes
-    become methods, too.
+    With several recipes (settings in names), in natural order, models of the second are the control, and those of
+    further ones are methods. With one recipe and at least four models, the later half of them is the control. Of models
+    before unlearning, one recipe remains, and the others become methods, too. The one is that of the retrained model
+    that was read first, or else the first in natural order.
     """
     reference = group.retrain[0].recipe if group.retrain else ()
     retrained = _by_setting({run: run.recipe for run in group.retrain})

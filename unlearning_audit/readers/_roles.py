@@ -12,9 +12,10 @@ COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario",
 
 def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
     """Return the rows of ``roles.csv``, which shows a user the role that each file or entry of a file was given, and
-    why.
+    why, in the `COLUMNS`.
 
-    ``out``: the files that were left out, each of which has a row.
+    "models" counts the models that one row stands for: those of one file and entry, with the same role, method,
+    replicate and scenario (the group's name). ``out``: the files that were left out, each of which has a row.
     """
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     for group in groups:
@@ -51,9 +52,11 @@ def read(path: Path) -> list[dict[str, str]]:
 def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path) -> list[Group]:
     """Return the groups of models that a table of roles describes, one for each of its scenarios.
 
-    ``rows``: the lines of the table, from `read`; ``path``: its file, for messages. Models that the table leaves out
-    are in none. Raises ValueError for a file of the table that was not read, and for models of one scenario that share
-    no samples.
+    ``rows``: the lines of the table, from `read`, with the columns file, entry (the name of the model in a file of
+    several), role, scenario, method and replicate (the last two and entry may be missing); ``path``: its file, for
+    messages. Retrained models of the method "control" become the group's control. Models that the table leaves out, or
+    whose role is "", are in no group. Raises ValueError for a file of the table that was not read, and for models of
+    one scenario that share no samples.
     """
     groups: dict[str, Group] = {}
     for row in rows:

@@ -127,15 +127,19 @@ def foreign(text: str) -> bool:
 def of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     """Return the model of a file with what names (`of_path`) and the configuration of its run say about it.
 
-    The role and the task of the configuration go first, and its trainer is a further word. The name of the model that
-    it loaded counts where the path of the file says nothing.
+    The task of the configuration goes first. So does its role: the model is unlearned if the mode is "unlearn", or if
+    there is a trainer that is not one of the plain ones, whose name then becomes a further word of the model. The name
+    of the task and that of the model that the run loaded count where the path of the file says nothing. The model's
+    ``retrained_file`` is the first log of a retrained model that the configuration names.
+
+    ``path``, ``root`` and ``names`` are those of `of_path`.
     """
     model, content = of_path(path, root, names), _configuration(path, root)
     trainer, mode = str(_at(content, "trainer", "handler") or ""), str(content.get("mode", ""))
     loaded = str(_at(content, "model", "model_args", "pretrained_model_name_or_path") or "")
     named = of_parts(tuple(filter(None, (str(content.get("task_name", "")), Path(loaded).name))))
-    benchmarks = entry if isinstance(entry := content.get("eval"), dict) else {}
-    logs = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmarks.values())]
+    benchmarks = evals if isinstance(evals := content.get("eval"), dict) else {}
+    logs = [content.get("retain_logs_path"), *(_at(one, "retain_logs_path") for one in benchmarks.values())]
     model.retrained_file = str(next(filter(None, logs), ""))
     model.task = str(content.get("forget_split") or "") or named.task or model.task
     model.step = named.step if model.step is None else model.step

@@ -116,8 +116,13 @@ def _of_one(key: tuple[Any, ...], paths: dict[str, Path]) -> Model:
 
 
 def _of_archive(path: Path) -> list[Model]:
-    """Read the models of an archive: one for each epoch and model number below `MODELS`. The folders of its
-    path may name the forget set; otherwise `joined` looks for it. Samples are named there."""
+    """Read the models of an archive: one for each epoch and each of the first `MODELS` models.
+
+    The method is named by the file, without the number of a shard; the forget set by the innermost folder that names
+    one, or else `joined` finds it. Names of samples begin with the forget set, so that `joined` sets them, too, and the
+    scores: until then ``raw`` holds the "epoch" from 0, and by part of the data the margins ("values") and their
+    number ("counts").
+    """
     arrays = _margins.archive(path)
     words = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
     sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]

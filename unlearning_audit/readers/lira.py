@@ -81,7 +81,11 @@ def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarray]:
     """Read keep bool [models, samples] and logits or scores float [models, samples, …] with at least ``axes`` axes.
-    Files of one model may lack the axis of models. Raises ValueError that names a file."""
+
+    ``path``: keep.npy; ``place``: the file of the logits or scores. Files of one model may lack the axis of models,
+    which is then added. keep may have more samples at the end than the logits or scores. Raises ValueError that names a
+    file.
+    """
     value = _arrays.load(place, "f")
     keep = _keep_mask(path, value)
     shapes = list(keep.shape), list(value.shape)

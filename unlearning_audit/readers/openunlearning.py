@@ -314,9 +314,10 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
 
 def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
     """Compare the aggregates that a log prints with those computed from its own metrics: model_utility, and privleak if
-    it reproduces against an AUC of .5.
+    the printed number follows with .5 as the AUC of the retrained model.
 
-    privleak against a retrained model, and forget_quality, need the log of that model; `across` compares them.
+    ``log``: metric → its entry, whose "agg_value" is the printed number. privleak against a retrained model, and
+    forget_quality, need the log of that model; `across` compares them.
     """
     printed = {name: _printed(entry.get("agg_value")) for name, entry in log.items() if isinstance(entry, dict)}
     model.raw["aggregates"] = aggregates = {name: value for name, value in printed.items() if not math.isnan(value)}

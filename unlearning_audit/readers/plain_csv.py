@@ -99,19 +99,20 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 
 
 def _by_models(path: Path, table: Any, renamed: dict[str, str]) -> tuple[Any, dict[str, str]]:
-    """Convert a table that has a column of values for each model to one with a row for each sample of each model;
-    return it with the names that are still to be renamed.
+    """Convert a table that has a column of values for each model to one with a row for each sample of each model: a
+    column "model" has the names of those columns, and a column "loss" or "score" their values. Return it with those of
+    ``renamed`` whose columns are still there.
 
-    Any table that does not have two columns of numbers with unknown names, one of them called retrained, is returned
-    unchanged. ``renamed``: meaning → name of a column, as the user gave it. Raises ValueError if neither the columns
-    nor the name of the file say whether the values are losses or scores.
+    ``renamed``: meaning → name of a column, as the user gave it. A table that lacks two columns of numbers with unknown
+    names, or of which none is called retrained, is returned unchanged. Raises ValueError if neither the columns nor the
+    name of the file say whether the values are losses or scores.
     """
     layout = layout_of(list(table.columns), {what: name for what, name in renamed.items() if name in table.columns})
     free = [name for name in table.columns if name not in layout.columns.values() and table[name].dtype.kind in "if"]
     if len(free) < 2 or not any(_words.of_parts((name,)).role == RETRAIN for name in free):
         return table, renamed
-    near = set(layout.values.values()) or {sign for sign, word in VALUE_OF_FILE if word in path.name.lower()}
-    if len(near) != 1:
+    signs = set(layout.values.values()) or {sign for sign, word in VALUE_OF_FILE if word in path.name.lower()}
+    if len(signs) != 1:
         raise ValueError(
             f"{path}: columns {', '.join(free)} belong to several models; say what they hold with --columns "
             f"loss={free[0]} or --columns score={free[0]}"
@@ -119,7 +120,7 @@ def _by_models(path: Path, table: Any, renamed: dict[str, str]) -> tuple[Any, di
     names = {name: VALUE_WORD.sub("", name) or name for name in free}
     kept = [name for name in table.columns if name not in free]
     table = table.rename(columns=names).melt(
-        kept, list(names.values()), var_name="model", value_name="loss" if near == {-1} else "score"
+        kept, list(names.values()), var_name="model", value_name="loss" if signs == {-1} else "score"
     )
     return table, {what: name for what, name in renamed.items() if name not in free}
 
@@ -197,8 +198,10 @@ def _directions(values: dict[str, int]) -> list[str]:
 def _method(columns: dict[str, str], first: dict[str, str]) -> str:
     """Return the name of the method from ``first``, meaning of a column → its text; "" if no cell gives one.
 
-    It is the cell of the method; else of the model, the kind, or, without a kind, the run, if its words say more than a
-    role. A seed does not name a method. ``columns``: meaning → name in the table.
+    It is the cell of the method; else of the model, the kind, or, without a kind, of "seed" (the run), if its words say
+    more than a role. A number of a run, such as 3 or seed_3, does not name a method. Before all but the method's cell
+    goes a kind which says that a model saw none of the samples (`_words.foreign`). ``columns``: meaning → name in the
+    table.
     """
     kind = first.get("kind", "")
     if _words.foreign(kind) and not first.get("method"):

@@ -51,7 +51,7 @@ class Checkpoints:
 
     def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
         """Write a checkpoint of the models of a ``group`` (numbers in the stack) after ``epoch`` epochs. If that fails,
-        log it and continue the training.
+        log it and continue the training; the next one is due an interval later in any case.
 
         ``states``: kind ("weights", "buffers", "optimiser" …) → tensors, by name or as a list.
         """

@@ -160,8 +160,9 @@ def _shorter(places: int, inputs: int, outputs: int) -> bool:
 
 def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Tensor, gradient: Tensor) -> Part:
     """Return a convolution's squared norms and the function for the sum of its scaled gradients (`Part`): from its
-    patches if that is cheaper, or else from per-sample gradients.
+    patches, on a GPU or if that is cheaper, or else from per-sample gradients.
 
+    ``prefix``: the start of its parameters' names; ``padding``: zeros at each edge, for height and width;
     ``x`` [b, in, h, w]: the input; ``gradient`` [b, out, h', w']: the gradient at the output.
     """
     outputs, *kernel = layer.weight.shape
@@ -169,10 +170,10 @@ def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Ten
         patches = nn.functional.unfold(x, layer.kernel_size, layer.dilation, padding, layer.stride)
         return _product(prefix, layer, patches, gradient.flatten(2))
     # On a processor, one convolution with a group for each sample is faster than copies of all patches.
-    one, all_weights = (1, len(x) * x.shape[1], *x.shape[2:]), x.new_empty(len(x) * outputs, *kernel)
+    as_one, all_weights = x.reshape(1, len(x) * x.shape[1], *x.shape[2:]), x.new_empty(len(x) * outputs, *kernel)
     _, weights, _ = torch.ops.aten.convolution_backward(
-        gradient.reshape(1, -1, *gradient.shape[2:]), x.reshape(one), all_weights, None, layer.stride, padding,
-        layer.dilation, False, [0, 0], len(x) * layer.groups, [False, True, False],
+        gradient.reshape(1, -1, *gradient.shape[2:]), as_one, all_weights, None, layer.stride, padding, layer.dilation,
+        transposed=False, output_padding=[0, 0], groups=len(x) * layer.groups, output_mask=[False, True, False],
     )  # fmt: skip
     bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum((2, 3))}
     return _singles({f"{prefix}weight": weights.view(len(x), outputs, *kernel), **bias})
@@ -180,9 +181,10 @@ def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Ten
 
 def _product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gradient: Tensor) -> Part:
     """Return squared norms and the function for the scaled sum (`Part`) of a layer that multiplies its weight with its
-    input at each of t places.
+    input at each of t places of a sample, such as the pixels of a convolution.
 
-    ``read`` [b, in, t]: the inputs; ``gradient`` [b, out, t]: the gradient at the output.
+    ``prefix``: the start of its parameters' names; ``read`` [b, in, t]: the inputs; ``gradient`` [b, out, t]: the
+    gradient at the output.
     """
     (_, inputs, places), outputs = read.shape, gradient.shape[1]
     bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum(2)}

@@ -21,8 +21,11 @@ LINE = 64
 
 
 def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
-    """Return the layers, with names, of a plain chain of Linear and elementwise layers, which may begin with a Flatten;
-    None for any other network. An elementwise layer may occur several times."""
+    """Return the layers, with names, of a plain chain of Linear and elementwise layers, which may begin with a Flatten.
+
+    Return None for any other network, and if a module has hooks or a ``forward`` of its own. An elementwise layer may
+    occur several times, a linear one or its weight only once.
+    """
     if not isinstance(model, nn.Sequential) or type(model).forward is not nn.Sequential.forward:
         return None
     layers = list(model._modules.items())  # named_children leaves out what comes again
@@ -114,7 +117,8 @@ def chain_forward(
     Returns
     -------
     values : list of tensors [n, b, …]
-        The input and each layer's output.
+        The input and each layer's output. If an elementwise layer follows a linear one, both entries are one tensor,
+        which holds the output of the elementwise layer.
     matrices : list of tensors [n, out, in]
         The weights of the linear layers.
     """
@@ -129,7 +133,7 @@ def chain_forward(
                 torch.bmm(x, matrix.mT, out=out)
             else:
                 torch.baddbmm(bias.unsqueeze(1), x, matrix.mT, out=out)
-        else:  # over what a linear layer gave, which nothing else needs
+        else:  # in place after a linear layer, whose own output nothing else needs
             out = ELEMENTWISE[step][0](x if before == "linear" else x.clone())
         values.append(out)
     return values, matrices

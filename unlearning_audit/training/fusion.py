@@ -36,8 +36,9 @@ def fused(fit: Fit) -> Iterator[None]:
     """Within the context, full batches of ``fit`` go through fused layers, if that is requested and the fit is
     `suitable`.
 
-    One step is tried before, on copies of the first model's weights. If the compiler fails, log it, and the fit
-    continues without fusion.
+    The size of a full batch is that of the first stream, or else of its optimiser. One forward and backward pass is
+    tried before, on copies of the first model's weights. If the compiler fails, log it, and the fit continues without
+    fusion.
     """
     stack, engine = fit.stack, fit.stack.engine
     if not (isinstance(engine, Serial) and card.compiled() and suitable(fit)):

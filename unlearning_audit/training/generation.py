@@ -33,10 +33,11 @@ def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     """Generate ``answers`` texts at temperature 1 for each sample of each model, in place of its scored tokens: int32
     [models, rows, answers, length − 1], filled with −1.
 
-    ``rows`` int64 [models, rows]: each model's samples (−1: no sample). The prompt is the part of a sample before its
-    first scored token, and the text has as many tokens as there are from the first to the last scored one. Each token
-    is the quantile of its distribution at a uniform number from a stream keyed by the model's seed and the sample. So
-    further answers, samples or models change none of them. Raises ValueError for models that do not predict tokens.
+    ``rows`` int64 [models, rows]: the numbers of each model's samples (−1: no sample). The prompt is the part of a
+    sample before its first scored token, and the text has as many tokens as there are from the first to the last scored
+    one. Each token is the quantile of its distribution at a uniform number from a stream keyed by the model's seed and
+    the sample. So further answers, samples or models change none of them. Raises ValueError for models that do not
+    predict tokens.
     """
 
     def choice(model: int, samples: np.ndarray, answer: np.ndarray) -> Choice:
@@ -51,9 +52,11 @@ def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
 
 
 def _said(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..., Choice]) -> np.ndarray:
-    """Return ``answers`` texts of each model for each of its samples ``rows`` int64 [models, rows], as `sampled` does.
+    """Return ``answers`` texts, as tokens, of each model for each of its samples: int32 [models, rows, answers,
+    length − 1], −1 where a text has ended or there is no sample.
 
-    ``choice`` maps a model, its samples int64 [n] and the numbers of their answers int64 [n] to the `Choice` of tokens.
+    ``rows`` int64 [models, rows]: the numbers of each model's samples (−1: no sample). ``choice`` maps a model, n of
+    its samples, int64 [n], and the number of the answer that each is to get, int64 [n], to the `Choice` of tokens.
     Raises ValueError for models that do not predict tokens.
     """
     if "next" not in stack.readings:

@@ -84,19 +84,21 @@ class Traffic:
             self.lanes.append(Lane(self.fit, self.waiting.pop(0), queue))
 
     def measure(self) -> None:
-        """Set ``room`` to the number of lanes that fit into memory, once the first lane has recorded a step.
+        """Set ``room`` to the number of lanes that fit into memory, once the first lane has allocated what its steps
+        need (`Lane.settled`). This is done once.
 
-        A lane's memory includes what the allocator keeps for it, because that is its peak.
+        All lanes are taken to need the memory of the first. It includes what the allocator keeps for it, because that
+        is its peak.
         """
         if self.free is None or not (self.lanes and self.lanes[0].settled):
             return
         left = torch.cuda.mem_get_info()[0]
-        lane = max(self.free - left, 1)
-        self.room, self.free = max(1, min(self.most, 1 + int(SHARE * left / lane))), None
+        of_lane = max(self.free - left, 1)
+        self.room, self.free = max(1, min(self.most, 1 + int(SHARE * left / of_lane))), None
         if self.room < self.most:
             logging.warning(
                 "%d groups of models train at once, for one takes %d MiB of the card and %d MiB are left",
-                self.room, lane >> 20, left >> 20,
+                self.room, of_lane >> 20, left >> 20,
             )  # fmt: skip
 
     def halve(self, lane: "Lane", trouble: BaseException) -> None:

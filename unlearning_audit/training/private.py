@@ -164,12 +164,16 @@ class PrivateFit(Fit):
         self.size = -(-recipe.batch_size // 4) if self.filled else IMAGES if stack.x.ndim == 4 else recipe.batch_size
 
     def prepare(self, group: list[int], states: dict[str, State]) -> None:
-        """Make each model's generator of noise, from its seed or, if ``states`` is not empty, from a checkpoint."""
+        """Make the generator of noise of each model in the ``group`` (numbers in the stack).
+
+        It starts from the model's seed or, if ``states``, a checkpoint as `Checkpoints.read` returns it, is not empty,
+        from its state there: ``states["noise"]`` maps a model's place in the group, as text, to that state.
+        """
         made = []
-        for number, model in enumerate(group):
+        for place, model in enumerate(group):
             rng = torch.Generator(self.stack.device).manual_seed(seed_of(self.stack.seeds[model], "train/noise"))
             if states:
-                rng.set_state(states["noise"][str(number)])
+                rng.set_state(states["noise"][str(place)])
             made.append(rng)
         self.generators[tuple(group)] = made
 

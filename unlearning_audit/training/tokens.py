@@ -11,22 +11,23 @@ CHUNK, NUMBERS = 64, 2**26
 
 
 def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
-    """Return four values for every scored token of the samples ``rows`` int64 [rows]: float32 [models, rows, most, 4],
-    NaN after a sample's last token.
+    """Return four values for every scored token of the samples with the numbers ``rows`` int64 [rows]: float32 [models,
+    rows, most, 4], NaN after a sample's last scored token.
 
-    ``most`` is the largest number of scored tokens of a sample in the stack. The values are log p of the token; mean
-    and standard deviation of log p under the model's own prediction; and the token's rank in the prediction, 0 for the
-    most probable (of equals, the first). Raises ValueError for models that do not predict tokens.
+    A token is scored if it is not negative and not the first. ``most`` is the largest number of scored tokens of a
+    sample in the stack. The values are log p of the token; mean and standard deviation of log p under the model's own
+    prediction; and the token's rank in the prediction, 0 for the most probable (of equals, the first). Raises
+    ValueError for models that do not predict tokens.
     """
     if "tokens" not in stack.readings:
         raise ValueError("an attack or metric reads single tokens, which only language models predict; leave it out")
-    tokens, most = [], int((stack.x[:, 1:] >= 0).sum(1).max())
+    values, most = [], int((stack.x[:, 1:] >= 0).sum(1).max())
     for model in range(len(stack)):
         weights = stack.state(model)
         parts = [stack.x[part.to(stack.device)] for part in torch.from_numpy(rows).split(chunk(stack))]
         four = [packed(of(stack.answers(weights, x, "tokens"), x), x, most) for x in parts]
-        tokens.append(torch.cat(four).cpu().numpy())
-    return np.stack(tokens)
+        values.append(torch.cat(four).cpu().numpy())
+    return np.stack(values)
 
 
 def chunk(stack: Models) -> int:
