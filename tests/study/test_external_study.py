@@ -20,7 +20,7 @@ from plan_cases import changed, rebuilt
     [
         ("model", {"name": "mlp"}, r"audit\.model: has no effect"),
         ("data", {"name": "digits"}, r"audit\.data: has no effect"),
-        ("recipe", {"epochs": 3}, r"audit\.recipe: has no effect"),
+        ("vary", {"recipe.lr": [0.1, 0.2]}, r"audit\.vary\.recipe: has no effect"),
         ("methods", {"mine": {"lr": 0.1}}, r"methods\.mine: must have no options"),
         ("metrics", {"external": {}}, "there is no metric 'external'"),
         ("metrics", {"kernel": {}}, "needs one_forget_set"),

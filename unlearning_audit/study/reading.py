@@ -126,8 +126,8 @@ def _imported(variant: expand.Variant) -> Scenario:
     """
     idle: dict[str, dict[str, Any]] = {"data": {}, "model": {}, "recipe": {}}
     for field in idle:
-        # The second layer holds the scenario's own fields. Fields of the first, the defaults, are for other scenarios.
-        if field in variant.layers[1][1]:
+        # The first layer, the defaults, is for other scenarios; the others hold fields of this one and of its axes.
+        if any(field in layer for _, layer in variant.layers[1:]):
             raise StudyError(
                 (field,), f"has no effect with the protocol {variant.fields['protocol']['name']}; leave it out"
             )
