@@ -31,8 +31,10 @@ def score(
     """Return 1 − `share_kept` as the score: the higher it is, the more a model lost of what it knew of the sample. The
     decision is whether it reaches the threshold of the class, learned on the shadow models.
 
-    ``before`` and ``reference_logp`` float64 [models, samples]: signals of the audited models. Raises ValueError for
-    samples that all shadow models saw, and if the shadow models have other classes than the audited models.
+    ``before`` float64 [models, samples]: φ of the audited models before unlearning; ``reference_logp`` float64 [models,
+    samples]: mean log p of the label under shadow models that never saw the sample, NaN if there is none. Raises
+    ValueError for samples that all shadow models saw, and if the shadow models have other classes than the audited
+    models.
     """
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")

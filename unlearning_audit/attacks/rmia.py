@@ -59,20 +59,21 @@ def prior(
     """Return p(x), the mean confidence over models with and without x: float64 [1, samples], or with ``leave_out``
     [models, samples], where row m leaves out model m, so that it is not compared with itself.
 
-    Online it is ½ (mean in + mean out), offline the paper's ½ (1 + ``a``) mean out + ½ (1 − ``a``). With ``z:
-    population``, samples that no shadow model was trained on have the mean over out models online too. ``p``
-    float64, ``member`` and ``nonmember`` bool [models, samples]. Raises ValueError for samples with fewer than
-    ``minimum`` models on a needed side.
+    "In" models were trained on x (``member``), "out" models were not (``nonmember``). Online p(x) is ½ (mean in + mean
+    out), offline the paper's ½ (1 + ``a``) mean out + ½ (1 − ``a``). With ``z: population``, no shadow model was
+    trained on the samples z; online their p(x) is the mean out alone. ``p`` float64: confidence in the label,
+    ``member`` and ``nonmember`` bool [models, samples]. Raises ValueError for samples with fewer than ``minimum``
+    models on a needed side.
     """
     per_sample.require(nonmember, minimum=options.minimum, side="non-member", leave_out=leave_out)
     out = per_sample.mean(p, nonmember, leave_out=leave_out)
     if options.mode == "offline":
         value = 0.5 * (1 + options.a) * out + 0.5 * (1 - options.a)
     else:
-        seen = np.logical_or(~nonmember.all(axis=0), options.z == "others")
-        per_sample.require(member[:, seen], minimum=options.minimum, side="member", leave_out=leave_out)
+        both_sides = np.logical_or(~nonmember.all(axis=0), options.z == "others")
+        per_sample.require(member[:, both_sides], minimum=options.minimum, side="member", leave_out=leave_out)
         with np.errstate(invalid="ignore"):  # of samples that nobody saw
-            value = np.where(seen, 0.5 * (out + per_sample.mean(p, member, leave_out=leave_out)), out)
+            value = np.where(both_sides, 0.5 * (out + per_sample.mean(p, member, leave_out=leave_out)), out)
     return np.maximum(value, np.finfo(np.float64).tiny)  # keeps the ratio finite where every p rounds to 0
 
 

@@ -19,10 +19,14 @@ def score(
     tokens: np.ndarray,
     compressed: np.ndarray,
 ) -> Score:
-    """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after
-    zlib. The decision is whether it reaches the threshold learned on the shadow models."""
-    value, reference_value = ratio(tokens, compressed), ratio(shadow.tokens, shadow.compressed)
-    return of_tokens.thresholded(value, reference_value, logits, y, shadow)
+    """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after zlib. The
+    decision is whether it reaches the threshold learned on the shadow models.
+
+    ``tokens`` float32 [models, samples, tokens, 4], with log p first, and ``compressed`` float64 [models, samples], in
+    bytes, are signals of the audited models; ``shadow`` has the same of the shadow models.
+    """
+    value, shadow_value = ratio(tokens, compressed), ratio(shadow.tokens, shadow.compressed)
+    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
 
 
 def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> np.ndarray:

@@ -176,7 +176,7 @@ class Read:
             variances = self.components
         elif self.side.audited.rule.chance == OF_SAMPLES:
             variances = replace(self.components, of_samples=True)
-        else:
+        else:  # two groups of retrained models, or models without partners
             variances = resolution.components(distances=self.chance)[self.place]
         return variances.widened(self.factor_of_test)
 

@@ -92,10 +92,11 @@ def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Gener
 def _draw(
     keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, ...]]:
-    """Draw ``models`` unlearned models and two halves of the retrained ones; return what each pair of ``keep`` (see
-    `subsets`) leaves of them.
+    """Draw ``models`` unlearned models and two halves of the retrained ones, as many each. For each pair of ``keep``,
+    return the numbers of those that it keeps: int64 of unlearned models, of the first and of the second half.
 
-    The draw is repeated if fewer than two models of one half would be left, because ε needs two.
+    ``keep``: which models are kept, bool [unlearned] and bool [retrained], from `subsets`: first all models. The draw
+    is repeated if fewer than two models of one half would be left, because ε needs two.
     """
     while True:
         order_u, order_r = (rng.permutation(len(side)) for side in keep[0])

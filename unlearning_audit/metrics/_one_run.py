@@ -101,8 +101,8 @@ def scores_of(evaluation: Evaluation) -> dict[Key, np.ndarray]:
     """Return (attack, form) → scores of the attacks, and of phi alone, float64 [target models, samples] each, without
     duplicates.
 
-    An attack that ranks all samples like an earlier one counts once (such as one that learns from both kinds of shadow
-    data). The random control is always kept.
+    An attack whose scores equal those of an earlier one is left out, such as the second form of an attack that learns
+    only its decisions from the shadow models. The random control is always kept.
     """
     phi = evaluation.audited.phi()
     scores = {(PHI, ""): phi}
@@ -150,23 +150,24 @@ def evaluate(
 
 
 def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionRule) -> Effect:
-    """Return the share of right guesses by every score but the control, for each set of coins, with the p-value of the
-    best of them.
+    """Return the share of right guesses by every score but the control, for each set of coins, with p-values of all of
+    them.
 
-    The p-value is that of the one-run audit for the best attack, corrected for all attacks in both directions. Pairs
-    with equal scores count half in the share; the test leaves them out. Raises ValueError for scores that are NaN for
-    some sample of a pair.
+    ``scores``: (attack, form) → float64 [models, samples]; ``tosses``: the sets of coins, which take the place of
+    models in the effect. The influence of a pair on a share is listed under the smaller number of its two samples. The
+    p-values are those of the one-run audit, corrected for all attacks in both directions. Pairs with equal scores count
+    half in the share; the test leaves them out. Raises ValueError for scores that are NaN for some sample of a pair.
     """
     names = ["/".join(filter(None, key)) for key in scores if key[0] != CONTROL]
     guesses = _guesses([value for key, value in scores.items() if key[0] != CONTROL], tosses)
     samples = np.concatenate([np.minimum(toss.forgotten, toss.heldout) for toss in tosses])
-    number = np.repeat(np.arange(len(tosses)), [len(toss.forgotten) for toss in tosses])
+    toss_of_pair = np.repeat(np.arange(len(tosses)), [len(toss.forgotten) for toss in tosses])
     index, column = np.unique(samples, return_inverse=True)
     value, weight = (np.zeros((len(names), len(tosses), len(index))) for _ in range(2))
-    value[:, number, column], weight[:, number, column] = (1.0 + guesses) / 2, 1.0
+    value[:, toss_of_pair, column], weight[:, toss_of_pair, column] = (1.0 + guesses) / 2, 1.0
     units, splits = np.arange(len(tosses)), np.zeros(len(tosses), np.int64)
     shares = stats.mean_influence(value=value, weight=weight)
-    return Effect(tuple(names), *shares, units, splits, index, rule, audit.p_of_all(guesses=guesses))
+    return Effect(tuple(names), *shares, units, splits, index, rule, p=audit.p_of_all(guesses=guesses))
 
 
 Ways = dict[str, tuple[Guesses, str]]

@@ -54,8 +54,13 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
 
 def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
-    """Return label overlap, its chance level, and accuracy and AUC of a linear classifier, averaged over the target
-    models."""
+    """Return rows of label overlap, its chance level, and accuracy and AUC of a linear classifier, averaged over the
+    target models.
+
+    Samples of weight 0, which no attack scores, do not count. Features of the classifier are pixels, or counts of
+    tokens if the data hold integers; without either, only labels are compared. If the mean overlap lies below the range
+    of random divisions, its note says that labels tell the two sides apart.
+    """
     member = evaluation.membership[evaluation.target]
     columns = np.ones(len(evaluation.data.y), bool) if member.weight is None else member.weight > 0
     forget, heldout = member.forget & columns, member.heldout & columns

@@ -62,12 +62,13 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     with the other split; F₀ would be the same comparison and is empty.
     """
     groups = _pairs.groups(evaluation.membership)
+    # A split is known by its pair and the first sample that it forgets.
     splits = {(g.block, g.forget[0]): read_split(evaluation, g, options.rule) for g in groups}
 
-    def read(pairs: list[_pairs.Group]) -> list[Row]:
-        """Return the rows for some splits, which are those of all ``pairs`` or of one pair."""
-        note = f"{len(pairs[0].models)} against {len(pairs[0].models)} models for each of {len(pairs)} forget sets"
-        numbers = estimates([splits[g.block, g.forget[0]] for g in pairs])
+    def read(some: list[_pairs.Group]) -> list[Row]:
+        """Return the rows for ``some`` splits, which are those of all pairs or of one pair."""
+        note = f"{len(some[0].models)} against {len(some[0].models)} models for each of {len(some)} forget sets"
+        numbers = estimates([splits[g.block, g.forget[0]] for g in some])
         return table({name: noted(number, note) for name, number in numbers.items()})
 
     return _pairs.by_pair(groups, read)

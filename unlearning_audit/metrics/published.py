@@ -62,21 +62,24 @@ class Options(Settings):
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return the rows that published scores and values of the audited models give: "auc_…" and "tpr_at_fpr_…" of each
-    attack, "reading_…", the mean of each value for each role, "aggregate_…", "printed_numbers", the share of printed
-    numbers that agree with recomputed ones, and "unlearning_step" of a checkpoint. A row whose values are unknown for
-    some model is left out, or has the reason."""
+    """Return the rows that published scores and values of the audited models give.
+
+    These are "unlearning_step" of a checkpoint; "auc_…" and "tpr_at_fpr_…" of each attack; "reading_…", the mean of
+    each value for each role; "aggregate_…" of each aggregate; and "printed_numbers", the share of printed numbers that
+    agree with recomputed ones. If some model lacks scores of an attack on one side, its AUC has this reason in place of
+    a number. If some model lacks values of a role, the row is left out.
+    """
     published = evaluation.published
     assert published is not None
     lines = []
     if published.step >= 0:
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
-    for name, score, forget, heldout, part in _attacks(published):
-        if part is None:
+    for name, score, forget, heldout, aucs in _attacks(published):
+        if aucs is None:
             lines.append(nothing(f"auc_{name}", "some model has no score on one of the two sides"))
             continue
         splits, split = np.unique(published.table()[1].split, return_inverse=True)  # groups with one forget set
-        reading = crossed.mean([part], split=split, share=np.full(len(splits), 1 / len(splits)))
+        reading = crossed.mean([aucs], split=split, share=np.full(len(splits), 1 / len(splits)))
         (auc,) = crossed.estimates(reading, n=int((forget | heldout).any(axis=0).sum()))
         lines.append(row(metric=f"auc_{name}", estimate=auc))
         for rate in options.fpr:
@@ -181,10 +184,10 @@ def _of_attacks(published: Published, comparable: set[str]) -> dict[str, crossed
 
 
 def _of_readings(published: Published, comparable: set[str], mask: np.ndarray) -> dict[str, crossed.PerModel]:
-    """Return for each model the mean of each value in [0, 1] over the samples in ``mask`` bool [models, samples].
+    """Return name of a value → its mean over the samples in ``mask``, bool [models, samples], for each model.
 
-    ``comparable``: names of the values that all populations have. A value that falls as more is remembered is replaced
-    by 1 minus it.
+    Only values in [0, 1] (``share``) of known ``direction`` are read that all populations have (``comparable``: their
+    names), and that each model has on some sample. A value that falls as more is remembered is replaced by 1 minus it.
     """
     parts = {}
     columns = (published.readings.tolist(), published.values, published.direction, published.share)

@@ -90,7 +90,7 @@ def _lists(evaluation: Evaluation, options: Options) -> tuple[list[Line], Unseen
 
 def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
     """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
-    are none of the same samples, or if retraining failed."""
+    are none of the same samples, or if retraining failed. ``rate`` is the expected share of the list that is false."""
     retraining = evaluation.retraining()
     retrained = None if retraining is None else or_none(lambda _: retraining.phi(), retraining.files)
     if retraining is None or retrained is None:
@@ -223,7 +223,8 @@ class _Split:
 
     @cached_property
     def leads(self) -> dict[str, float]:
-        """Return AUC − ½ of every attack; it is cached, because every other split needs it."""
+        """Return attack → AUC − ½ of the forgotten against the held-out samples by its mean scores. It is cached,
+        because every other split needs it."""
         rows = np.concatenate([self.forget, self.heldout])
         positive = np.arange(len(rows)) < len(self.forget)
         return {

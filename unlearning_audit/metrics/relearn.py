@@ -113,14 +113,14 @@ def compared(evaluation: Evaluation) -> Relearned | str:
 
 
 def stacked(files: list[str]) -> Relearned:
-    """Join the records of relearning of all batches along the models, on the samples that any batch has; a value is 0
-    where a batch does not have the sample. Raises NoAnswerError if a method left no models."""
+    """Join the records of relearning of all batches of models, one for each of ``files``, on the samples that any batch
+    has. Where a batch does not have a sample, its values are 0. Raises NoAnswerError if a method left no models."""
     parts = [Relearned.read(path) for path in files]
     index = np.unique(np.concatenate([part.index for part in parts]))
 
     def spread(part: Relearned, name: str) -> np.ndarray:
-        """Return the field ``name`` of one batch on the samples of all batches; 0 for samples that the batch does not
-        have."""
+        """Return the field ``name`` of one batch on the samples of all batches, which are its last axis. Fields of
+        rounded models are empty if no model was rounded (no ``bits``); then they are returned as they are."""
         values: np.ndarray = getattr(part, name)
         if name.endswith("rounded") and not len(part.bits):
             return values

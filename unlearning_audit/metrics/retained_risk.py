@@ -58,8 +58,8 @@ def evaluate(
 
     Intervals cover models and samples, and differences are paired by both. The variance of an AUC includes imaginary
     samples (field ``imagined``; see `stats.mean_influence`), so that an AUC of 1 has an interval, too. In the
-    difference of two equal AUCs they would cancel. So the larger of their influences counts there, unless the scores
-    themselves are equal.
+    difference of two equal AUCs the imaginary samples would cancel. So the larger of their two influences counts there,
+    unless the scores themselves are equal.
     """
     retain, heldout = member.retain, member.heldout
     if not (retain.any(axis=1) & heldout.any(axis=1)).all():

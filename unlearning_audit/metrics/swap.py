@@ -355,8 +355,9 @@ def evaluate(
 
 
 def separate(rules: _game.Game, score: np.ndarray, name: str, fprs: Sequence[float]) -> list[Row]:
-    """Return the rows "auc", "mia_score" and "tpr_at_fpr" of the attack ``name`` by its ``score`` float64 [models,
-    columns of the game]. They have no numbers if a forgotten or held-out sample has the score NaN."""
+    """Return the rows "auc", "mia_score" (1 − AUC) and "tpr_at_fpr" of the attack ``name`` by its ``score`` float64
+    [models, columns of the game]: over all pairs, "mia_score" also for each pair of splits (field ``pair``). They have
+    no numbers if a forgotten or held-out sample has the score NaN."""
     n = len(rules.columns)
     if np.isnan(score[(rules.forget > 0) | (rules.heldout > 0)]).any():
         nothing = stats.empty(n=n, note="the attack's score is NaN for some samples")

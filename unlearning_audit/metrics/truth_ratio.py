@@ -60,6 +60,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
     audited = log_ratio(evaluation.unlearned[evaluation.target], perturbed, right)
     files = _text.compared_files(evaluation)
+    # Keys of `shares` are a metric and the field ``rule`` of its rows, which is empty here.
     lines = _text.shares(evaluation, {(name, ""): value for name, value in forms(audited).items()})
     if files is None:
         return lines

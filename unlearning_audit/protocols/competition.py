@@ -58,8 +58,9 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     """Return the memberships of one block of models. All models are trained on the whole training part and forget the
     same samples, drawn at random.
 
-    ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if the share is less than
-    one sample, or more samples than the classes have.
+    If all models are copies of one original, or several models copy each original, ``replicate`` numbers the models;
+    copies of one original share its seed. ``block``: its number; ``population``: not used, as there is only one. Raises
+    ValueError if the share is less than one sample, or more samples than the classes have.
     """
     samples = np.flatnonzero(data.part == 0)
     k = int(options.share * len(samples) + 1e-9)

@@ -87,6 +87,7 @@ def methods(options: Options, names: list[str]) -> list[str]:
         raise ValueError(f"{root}: there is no such folder; give one relative to the working directory")
     method_names = [name for name in names if name not in YARDSTICKS]
     for name in names:
+        # A method may have its models in root / "target" if it is the only one, besides reference methods.
         in_root = [root / "target"] if len(method_names) == (name not in YARDSTICKS) else []
         places = [place for place in (root / name / "target", *in_root) if place.is_dir()]
         if name in YARDSTICKS:
@@ -148,7 +149,9 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
 
     "target" are the audited models, which for reference methods are original or retrained ones; "shadow" and
     "shadow_original" the adversary's. "original", "retrain" and "retrain_control" are compared with. Folders that do
-    not exist are left out. Raises ValueError that names the missing or unknown file.
+    not exist are left out. Files on samples that a folder lacks are taken from folders above it, files on models from a
+    population of the same models. A method that is alone may have its folders in the root. Raises ValueError that names
+    the missing or unknown file.
     """
     root = Path(options.path)
     method_names = [name for name in names if name not in YARDSTICKS]
@@ -160,7 +163,7 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
     for kind in SHARED:
         if _has(root / kind) or _formats.holds_arrays(root / kind):
             donors = [first / "shadow"] if kind == "shadow_original" else [root, first, first / "target"]
-            shared[kind] = LogitFolder(kind, _files(kind, root / kind, [root], donors))
+            shared[kind] = LogitFolder(kind, _files(kind, root / kind, above=[root], donors=donors))
     if method in YARDSTICKS:
         return _of_yardstick(YARDSTICKS[method], shared)
     above = list(dict.fromkeys((base[method], root)))

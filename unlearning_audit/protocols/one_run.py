@@ -51,9 +51,10 @@ def draw(
     """Return the memberships of one model. Of each pair of canaries, a fair coin decides which one it is trained on and
     forgets; the other is held out. All other training samples are retained.
 
-    ``block``: the model's number; ``population``: not used, as there is only one; ``selection``: how strongly samples
-    are memorised, if ``options.memorised`` needs it. Raises ValueError if the data have too few samples for the
-    canaries.
+    ``pair`` of the memberships is the number of a canary's pair, −1 for other samples. The pairs are divided into
+    ``requests`` in their order. ``block``: the model's number; ``population``: not used, as there is only one;
+    ``selection``: how strongly samples are memorised, if ``options.memorised`` needs it. Raises ValueError if the data
+    have too few samples for the canaries.
     """
     samples, count = np.flatnonzero(data.part == 0), 2 * options.canaries
     allowed = _candidates.candidates(samples, data, options)
@@ -64,14 +65,14 @@ def draw(
             "leave none to keep; use more data or fewer canaries"
         )
     canaries = _candidates.draw(allowed, count, options, selection)
-    both = generator(seed, "canaries").permutation(canaries)[:count].reshape(-1, 2)
-    heads = generator(seed, "coins", block).integers(0, 2, size=len(both))
+    samples_of_pair = generator(seed, "canaries").permutation(canaries)[:count].reshape(-1, 2)
+    heads = generator(seed, "coins", block).integers(0, 2, size=len(samples_of_pair))
     pair = np.full(len(data.y), -1, np.int64)
-    pair[both] = np.arange(len(both))[:, None]
+    pair[samples_of_pair] = np.arange(len(samples_of_pair))[:, None]
     request = np.where(pair < 0, 0, 1 + pair * options.requests // options.canaries)[None]
     train, forget, heldout = (np.zeros((1, len(data.y)), bool) for _ in range(3))
     train[0, samples] = True
-    forget[0, np.take_along_axis(both, heads[:, None], axis=1)] = True
-    heldout[0, np.take_along_axis(both, 1 - heads[:, None], axis=1)] = True
+    forget[0, np.take_along_axis(samples_of_pair, heads[:, None], axis=1)] = True
+    heldout[0, np.take_along_axis(samples_of_pair, 1 - heads[:, None], axis=1)] = True
     more = {"heldout": heldout, "pair": pair, "request": request if options.requests > 1 else None}
     return members(block, [seed_of(seed, "model", block)], train & ~heldout, forget, **more)

@@ -55,7 +55,7 @@ def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
     """Return the memberships of one pair of swapped splits: models that forget F and never see T, models that forget T
-    and never see F, and shadow models of such a pair from the adversary's half.
+    and never see F, and shadow models of such a pair from the adversary's half. All models of a half keep the same R.
 
     ``block``: the pair's number; ``population``: not used, as there is only one; ``selection``: how strongly samples
     are memorised, if ``options.memorised`` needs it. Raises ValueError if the data are too few for one sample to

@@ -135,7 +135,7 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     -------
     Estimate
     """
-    level, low = ALPHA / guesses.attacks, 0.0
+    level, low = ALPHA / guesses.attacks, 0.0  # ``low`` = e^ε/(1 + e^ε) of the bound; 0: nothing is shown
     if guesses.right and not delta:
         low = special.betaincinv(guesses.right, guesses.pairs - guesses.right + 1, level)
     elif guesses.right and _likely(guesses, 0.5, delta) <= level:

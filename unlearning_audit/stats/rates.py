@@ -61,4 +61,5 @@ def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask 
     lacking = int((~has_rows).sum())
     note = f"{lacking} of {len(has_rows)} models have no samples in this role" if lacking else ""
     places = {"split": split[has_rows], "block": block[has_rows]}
+    # ``hits`` has one array for a rate, which is at least 0, and two for a difference, which is at least −1.
     return levels.of(part, **places, n=int(columns.sum()), note=note, bounds=(1.0 - len(hits), 1.0))

@@ -104,8 +104,10 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
     """Return the half-width that the interval of a number would have on average in a study of a given design, by the
     intervals of ``paired.Distances``.
 
-    The variances over models and units are estimates with few degrees of freedom, so the half-width is averaged over
-    their distribution.
+    The interval is the widest of three: over samples alone; over samples and models, which the repeats of a split show,
+    or different splits if none has repeats; over samples and units, if ``units`` is set. If ``of.of_samples`` is set,
+    it is the first. The variances over models and units are estimates with few degrees of freedom, so the half-width is
+    averaged over their distribution.
 
     Parameters
     ----------
@@ -125,20 +127,21 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
     terms = _terms(of, design)
     tail = (1 - level) / 2
     sampled = terms.sample + terms.pair_noise + terms.model_noise
-    dof = max(of.events * design.samples / max(of.design.samples, 1), 1.0)
-    of_samples = stats.t_quantile(p=tail, dof=dof) ** 2
+    events = max(of.events * design.samples / max(of.design.samples, 1), 1.0)
+    of_samples = stats.t_quantile(p=tail, dof=events) ** 2
     if of.of_samples:
         return float(np.sqrt(of_samples * sampled))
+    # Squared half-widths for each pair of quantiles of the variances over models (rows) and over units (columns).
     square = np.full((POINTS, POINTS), of_samples * sampled)
     splits = design.units * design.splits
-    repeats = splits * (design.models - 1)
-    between, under = terms.model_noise + terms.model, sampled - terms.model_noise
-    if repeats <= 0:
-        repeats, under = splits - 1, terms.sample
+    dof_models = splits * (design.models - 1)
+    between, shared = terms.model_noise + terms.model, sampled - terms.model_noise
+    if dof_models <= 0:  # no split has repeats
+        dof_models, shared = splits - 1, terms.sample
         between = sampled - terms.sample + terms.model + terms.pair
-    if repeats > 0:
-        of_models = stats.t_quantile(p=tail, dof=repeats) ** 2 * _chances(repeats)[:, None]
-        square = np.maximum(square, of_samples * under + of_models * between)
+    if dof_models > 0:
+        of_models = stats.t_quantile(p=tail, dof=dof_models) ** 2 * _chances(dof_models)[:, None]
+        square = np.maximum(square, of_samples * shared + of_models * between)
     if units and design.units > 1:
         between = terms.pair_noise + terms.model_noise + terms.model + terms.pair
         of_units = stats.t_quantile(p=tail, dof=design.units - 1) ** 2 * _chances(design.units - 1)

@@ -94,13 +94,14 @@ def together(
     ``chance``: the same numbers with the errors that they have if all of them are 0 (None: their own).
     """
     null, count = chance or distances, len(distances.value)
-    p, single, under = null.p_values(), level, level
+    # Levels of single intervals with which all hold together, by their own errors and by those of ``null``.
+    p, level_of_own, level_of_null = null.p_values(), level, level
     if count > 1:
         largest = np.abs(deviations(correlation=distances.correlation, rng=rng, draws=draws)).max(axis=1)
-        single = under = level_of_each(largest=largest, count=count, level=level)
+        level_of_own = level_of_null = level_of_each(largest=largest, count=count, level=level)
         if chance:
             largest = np.abs(deviations(correlation=chance.correlation, rng=rng, draws=draws)).max(axis=1)
-            under = level_of_each(largest=largest, count=count, level=level)
+            level_of_null = level_of_each(largest=largest, count=count, level=level)
         p = np.maximum(adjusted(p=p, largest=largest), p)
-    half, alone = distances.half_widths(level=single), null.half_widths(level=under, units=False)
+    half, alone = distances.half_widths(level=level_of_own), null.half_widths(level=level_of_null, units=False)
     return Together(half, alone, p, distances.half_widths(level=2 * level - 1))
