@@ -29,7 +29,8 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     Published bins: mean ("klom") and 95th percentile ("klom_p95") over samples, and the mean of retrained against
     retrained models ("klom_null"), from as many models as retraining itself is evaluated with. The interval of the
     percentile is over samples, because leaving models out moves single samples more than other models would. The
-    verdict rests on "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null".
+    verdict rests on "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null", from as many models as
+    there are (`compared`). [] if models are too few.
     """
     halves, whole = compared(sides, halves=True), compared(sides)
     if halves is None or whole is None:

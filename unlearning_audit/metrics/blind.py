@@ -157,11 +157,12 @@ def label_overlap(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -> dict[str, Estimate]:
-    """Return out-of-fold accuracy and AUC of a ridge logistic regression, computed for each fold, then averaged."""
+    """Return accuracy and AUC of a ridge logistic regression on each fold, after learning on the others, as means over
+    folds. ``x`` float64 [samples, features]; ``positive`` bool [samples]: the side to recognise."""
     fold = np.empty(len(positive), np.int64)
     for side in (positive, ~positive):
         fold[side] = rng.permutation(np.arange(side.sum()) % FOLDS)
-    tested = fold == np.arange(FOLDS)[:, None]
+    tested = fold == np.arange(FOLDS)[:, None]  # [folds, samples]
     score = np.zeros(tested.shape)
     for k, test in enumerate(tested):
         score[k, test] = logistic.fit(x[~test], positive[~test]).log_odds(x[test])
@@ -170,6 +171,6 @@ def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -
         balanced_accuracy(score > 0, first_side, second_side),
         separation.auc(score=score, positive=first_side, negative=second_side),
     ]
-    # folds take the role of models in the interval
+    # Folds take the role of models in the interval, all of one split.
     estimates = crossed.estimates(crossed.mean(parts, split=np.zeros(FOLDS, np.int64)), n=len(positive))
     return dict(zip(("blind_accuracy", "blind_auc"), estimates, strict=True))

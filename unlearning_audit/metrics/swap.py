@@ -175,7 +175,11 @@ def read(
 
 def adversaries(evaluation: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
     """Return the sets over which Q takes the maximum, name → (attack, form) of each member, and one row without a
-    number for each set of which an attack failed."""
+    number for each set of which an attack failed.
+
+    In the form "trained" an attack learned from shadow models before unlearning, in "unlearned" from those after it.
+    The attack "random" is a control.
+    """
     sets = {
         "paper": [key for key in evaluation.scores if key[0] in evaluation.sets["paper"] and key[1] == "trained"],
         "adaptive": [key for key in evaluation.scores if key[0] in evaluation.sets["adaptive"]],

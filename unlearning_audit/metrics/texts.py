@@ -144,8 +144,9 @@ def _compared(
     """Return the rows that compare audited with retrained models: PrivLeak, the distance of truth ratios and forget
     quality.
 
-    ``columns`` and ``of_retrained``: name → values [models, samples] of audited and of retrained models. Numbers whose
-    values are missing are left out.
+    ``columns`` and ``of_retrained``: name → values [models, samples] of audited and of retrained models: `LEAST` for
+    PrivLeak, `RATIO` for the other two. Numbers whose values are missing are left out. ``places``: split and block of
+    the models.
     """
     forget, heldout, lines = published.forget, published.heldout, []
     if LEAST in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():

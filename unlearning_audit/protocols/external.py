@@ -111,7 +111,8 @@ def methods(options: Options, names: list[str]) -> list[str]:
 
 def _no_strangers(root: Path, method_names: list[str]) -> None:
     """Raise ValueError for arrays and folders with models that would be ignored, because their name is unknown or they
-    lie in the folder of a method. A folder that is itself one model passes, because an adapter may have any name."""
+    lie in the folder of a method. A folder that is itself one model passes, because an adapter may have any name; so
+    does one that has target/, because it may be another method of the user's."""
     methods = [name for name in method_names if (root / name / "target").is_dir()]
     for folder in (root / method / name for method in methods for name in SHARED):
         if _has(folder):
@@ -121,7 +122,7 @@ def _no_strangers(root: Path, method_names: list[str]) -> None:
         _no_strange_arrays(folder, ARRAYS[1:])
         for path in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
             has_models = _has(path) and checkpoints(path) != [path]
-            known = path.name in names or (path / "target").is_dir()  # or another method of the user's
+            known = path.name in names or (path / "target").is_dir()
             if not known and (has_models or near(path.name, list(names))):
                 problem = unknown(path.name, names, f"population {path.name!r}")
                 raise ValueError(f"{path}: {problem}; rename it or move it away")

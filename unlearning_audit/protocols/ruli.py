@@ -142,8 +142,9 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
     """Return the roles (`RETAINED`, `FORGOTTEN` or `OUT`) of ``n`` samples of one kind in the three models of a block,
     int64 [3, n].
 
-    All models have equally many samples in a role. Of canaries, each quarter follows one of the patterns `QUARTERS`,
-    and the next one in the next block. ``kind``: the kind's number in the target set.
+    Each sample begins at a random place of its pattern of three roles and moves on by one with each model. All models
+    have equally many samples in a role. Of canaries, each quarter follows one of the patterns `QUARTERS`, and the next
+    one in the next block. ``kind``: the kind's number in the target set.
     """
     canary = options.target_set == "canary"
     size = n // 4 if canary else n

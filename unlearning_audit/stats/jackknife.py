@@ -97,7 +97,7 @@ def pseudo_values(
     minus n − 1 times that without the sample: float64 [folds, samples]; None for fewer than two samples, and where the
     statistic rests on none.
 
-    The arguments are those of `estimate`.
+    The arguments are those of `estimate`. Fold 0 has all models, each other fold lacks one group of them.
     """
     folds, quantities, n = per_sample.shape
     extra = np.empty((0, folds)) if per_model is None else per_model.T
