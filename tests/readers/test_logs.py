@@ -205,13 +205,13 @@ def test_aggregated_logs_of_other_layouts_are_read_for_what_they_hold(tmp_path, 
 
 
 def test_two_recipes_of_retraining_are_two_yardsticks(tmp_path):
-    models = {"full_wd0": (1, 2.0), "full_wd0.01": (1, 2.1), "retain90_wd0": (2, 0.0), "retain90_wd0.01": (3, 0.0)}
+    models = {"full_wd9": (1, 2.0), "full_wd10": (1, 2.1), "retain90_wd9": (2, 0.0), "retain90_wd10": (3, 0.0)}
     imported = tofu(tmp_path, **{f"ft_epoch5_lr1e-05_small_{name}": model for name, model in models.items()})
     (group,) = imported.groups
     recipes = [model.recipe for model in (*group.retrain, *group.control)]
-    assert recipes == [("epoch5", "lr1e-05", "wd0"), ("epoch5", "lr1e-05", "wd0.01")]
-    assert list(group.methods) == ["none_wd0_01"]
-    assert "wd0.01" in group.notes[0]
+    assert recipes == [("epoch5", "lr1e-05", "wd9"), ("epoch5", "lr1e-05", "wd10")]
+    assert list(group.methods) == ["none_wd10"]
+    assert "wd10" in group.notes[0]
     agrees = [check.agrees for check in cases.checks(imported)]
     assert False not in agrees
     assert agrees.count(True) >= 4 * 8

@@ -31,9 +31,9 @@ class Published(Stored):
     ``direction`` int [readings]: +1 if a model that remembers more has a higher value, −1 if a lower one, 0 if unknown;
     ``share`` bool [readings]: whether values lie between 0 and 1. ``comparable`` str: the columns that all populations
     of a scenario have, on the same samples. ``fair``: whether coins chose who forgets what. ``step``: of unlearning, −1
-    if there is none. As JSON: ``agreements``, for each number that the files print [quantity, printed, recomputed,
-    how]; ``remarks``, sentences about this population; ``aggregates``, for each aggregate [name, value, ci_low,
-    ci_high, n, formula].
+    if there is none. As JSON: ``agreements``, for each number that the files print its quantity, printed,
+    recomputed, how and agrees; ``remarks``, sentences about this population; ``aggregates``, for each aggregate [name,
+    value, ci_low, ci_high, n, formula].
     """
 
     FIELDS: ClassVar = {

@@ -299,10 +299,9 @@ def _by_recipes(group: Group) -> None:
 
     With several recipes (settings in names), in natural order, models of the second are the control, and those of
     further ones are methods. With one recipe and at least four models, the later half of them is the control. Of models
-    before unlearning, one recipe remains, and the others become methods, too. The one is that of the retrained model
-    that was read first, or else the first in natural order.
+    before unlearning, one recipe remains, and the others become methods, too. The one is that of the retrained models,
+    or else the first in natural order.
     """
-    reference = group.retrain[0].recipe if group.retrain else ()
     retrained = _by_setting({run: run.recipe for run in group.retrain})
     if len(retrained) > 1:
         (first, group.retrain), (second, group.control), *more = retrained.items()
@@ -315,6 +314,7 @@ def _by_recipes(group: Group) -> None:
             run.decided = run.decided or "half of the retrained models"
     recipes = {run: (*(word for word in run.words if word not in group.words), *run.recipe) for run in group.none}
     before = _by_setting(recipes)
+    reference = group.retrain[0].recipe if group.retrain else ()
     if before:
         first = next((label for label, runs in before.items() if recipes[runs[0]] == reference), next(iter(before)))
         group.none = before.pop(first)
