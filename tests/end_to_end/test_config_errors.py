@@ -21,7 +21,7 @@ def dry_run(workplace, *arguments: str):
         # nothing is inherited from the default study
         (("--configfile", "mine.yaml"), "mine.yaml: scenarios.one.data: is missing; add it"),
         (("--config", "bootstap=300"), "{tree}/config.yaml: bootstap: there is no such field, did you mean "
-         "'bootstrap'? (known: batch, bootstrap, defaults, family, figures, keep, limit, looks, margins, memory, only, "
+         "'bootstrap'? (known: batch, bootstrap, defaults, family, figures, keep, looks, margins, memory, only, "
          "retrain_spread, scenarios, seed, study, tables) (given by --config)"),
     ],
 )  # fmt: skip
