@@ -27,8 +27,8 @@ def score(
     ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models, log p first.
     """
     value = of_tokens.lowest(tokens[..., LOGP], options.share)
-    reference_value = of_tokens.lowest(shadow.tokens[..., LOGP], options.share)
-    return of_tokens.thresholded(value, reference_value, logits, y, shadow)
+    shadow_value = of_tokens.lowest(shadow.tokens[..., LOGP], options.share)
+    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:

@@ -31,8 +31,8 @@ def score(
     ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models: log p, μ, σ and rank.
     """
     value = of_tokens.lowest(standardised(tokens), options.share)
-    reference_value = of_tokens.lowest(standardised(shadow.tokens), options.share)
-    return of_tokens.thresholded(value, reference_value, logits, y, shadow)
+    shadow_value = of_tokens.lowest(standardised(shadow.tokens), options.share)
+    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
 
 
 def standardised(tokens: np.ndarray) -> np.ndarray:

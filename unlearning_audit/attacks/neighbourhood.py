@@ -18,8 +18,8 @@ def score(
 ) -> Score:
     """Return as the score the mean log p of a text's scored tokens minus the mean of that number over its neighbours.
     The decision is whether it reaches the threshold learned on the shadow models."""
-    value, reference_value = above(logits, y, neighbours), above(shadow.logits, shadow.y, shadow.neighbours)
-    return of_tokens.thresholded(value, reference_value, logits, y, shadow)
+    value, shadow_value = above(logits, y, neighbours), above(shadow.logits, shadow.y, shadow.neighbours)
+    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
 
 
 def above(logits: np.ndarray, y: np.ndarray, neighbours: np.ndarray) -> np.ndarray:

@@ -29,8 +29,8 @@ def score(
             "shadow.nonmember is empty: what one shadow model never saw, all others did; set shadow_models_per_split: 2"
         )
     value = calibrated(logits, y, reference_logp)
-    reference_value = calibrated(shadow.logits, shadow.y, shadow.reference_logp)
-    return of_tokens.thresholded(value, reference_value, logits, y, shadow)
+    shadow_value = calibrated(shadow.logits, shadow.y, shadow.reference_logp)
+    return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
 
 
 def calibrated(logits: np.ndarray, y: np.ndarray, reference_logp: np.ndarray) -> np.ndarray:

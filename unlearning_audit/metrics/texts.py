@@ -149,7 +149,7 @@ def _compared(
     the models.
     """
     forget, heldout, lines = published.forget, published.heldout, []
-    if LEAST in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
+    if LEAST in columns and LEAST in of_retrained and forget.any(axis=1).all() and heldout.any(axis=1).all():
         audited, retrained = (np.nan_to_num(side[LEAST]) for side in (columns, of_retrained))
         try:
             lines += table({"privleak": privleak.leak(audited, retrained, forget, heldout, **places)})
