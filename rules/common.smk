@@ -109,6 +109,18 @@ def asks(order, *names, of=settings_by):
     return lambda wildcards: of(order, *(wildcards[name] for name in names))
 
 
+def files_in(folder, **names):
+    """Return the files that the rules of ``SHOWN`` write in one folder of the study's results, sorted. ``names``: the
+    values of their wildcards."""
+    makers = [
+        getattr(rules, name) for name in SHOWN if name != "tuning" or PLAN.nodes["tune"]
+    ]
+    patterns = [
+        path for maker in makers for path in maker.output if f"/{folder}/" in path
+    ]
+    return sorted(set(expand(patterns, **names)))
+
+
 def libraries():
     """Return the modules that the warm process imports for the jobs of this run, those of the first jobs first."""
     from unlearning_audit.plugins import registry

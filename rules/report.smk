@@ -1,18 +1,5 @@
 # These rules write a study's page, what a run prints at its end, and a list of what failed.
 CONFIGFILES = list(map(str, FILES))
-
-
-def files_in(folder, **names):
-    """Return the files in one folder of the study's results, sorted. ``names``: the values of their wildcards."""
-    makers = [
-        getattr(rules, name) for name in SHOWN if name != "tuning" or PLAN.nodes["tune"]
-    ]
-    patterns = [
-        path for maker in makers for path in maker.output if f"/{folder}/" in path
-    ]
-    return sorted(set(expand(patterns, **names)))
-
-
 TABLES = files_in("tables", table=["headline", *PLAN.study.tables])
 FIGURES = files_in("figures", figure=list(PLAN.study.figures))
 
