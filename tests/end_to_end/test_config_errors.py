@@ -20,7 +20,7 @@ def dry_run(workplace, *arguments: str):
     [
         # nothing is inherited from the default study
         (("--configfile", "mine.yaml"), "mine.yaml: scenarios.one.data: is missing; add it"),
-        (("--config", "bootstap=300"), "{tree}/config.yaml: bootstap: there is no such field, did you mean "
+        (("--config", "bootstap=300"), "/config.yaml: bootstap: there is no such field, did you mean "
          "'bootstrap'? (known: batch, bootstrap, defaults, family, figures, keep, looks, margins, memory, only, "
          "retrain_spread, scenarios, seed, study, tables) (given by --config)"),
     ],
@@ -29,7 +29,7 @@ def test_a_wrong_study_ends_with_one_sentence(workplace, arguments, expected):
     (workplace.folder / "mine.yaml").write_text("study: mine\nscenarios: {one: {}}\n")
     run = dry_run(workplace, *arguments)
     assert run.returncode != 0
-    assert expected.format(tree=workplace.tree) in run.stdout.splitlines()
+    assert any(line.endswith(expected) for line in run.stdout.splitlines())
     assert not (workplace.folder / "results").exists()
 
 
