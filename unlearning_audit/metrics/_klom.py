@@ -32,32 +32,34 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     verdict rests on "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null", from as many models as
     there are (`compared`). [] if models are too few.
     """
-    halves, whole = compared(sides, halves=True), compared(sides)
-    if halves is None or whole is None:
+    some_models, all_models = compared(sides, halves=True), compared(sides)
+    if some_models is None or all_models is None:
         return []
-    audited, reference, control, note = halves
+    audited, reference, control, note = some_models
     published = {}
-    for name, side in (("klom", audited), ("klom_null", control)):
-        per_sample = _left_out(side, reference, options)
-        published[name] = mean(per_sample, note + _capped(side, reference, per_sample[0]))
+    for name, phi in (("klom", audited), ("klom_null", control)):
+        per_sample = _left_out(phi, reference, options)
+        published[name] = mean(per_sample, note + _capped(phi, reference, per_sample[0]))
     tail = stats.quantile_interval(values=klom.divergence(margin=audited, reference=reference), share=0.95)
     published["klom_p95"] = noted(tail, note, "interval over samples")
-    pair, note = _deciding(whole, options), whole[-1]
+    pair, note = _deciding(all_models, options), all_models[-1]
     deciding = {"klom_coarse": mean(pair[:, 0], note), "klom_coarse_null": mean(pair[:, 1], note)}
     deciding["klom_over_null"] = jackknife.estimate(per_sample=pair, combine=np.subtract, n=pair.shape[-1], note=note)
-    return table(published, models=len(halves[0])) + table(deciding, models=len(whole[0]))
+    return table(published, models=len(audited)) + table(deciding, models=len(all_models[0]))
 
 
 def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> dict[str, Effect]:
-    """Return the effects of groups and samples to KLOM of unlearned models minus that of retrained ones, both
-    against other retrained models.
+    """Return "klom" → the effects of groups of models and of samples on the KLOM of unlearned models minus that of
+    retrained ones, both against other retrained models.
 
-    {} for fewer than three models on a side.
+    ``sides``: φ of unlearned, of retrained and of further retrained models or None; ``index`` int64 [samples]: the
+    numbers of the samples. {} for fewer than `FEWEST` models of a kind, too few to be left out in groups, or one
+    sample.
     """
-    both = compared(sides)
-    if both is None:
+    models = compared(sides)
+    if models is None:
         return {}
-    pair = _deciding(both, options)
+    pair = _deciding(models, options)
     if len(pair) == 1 or pair.shape[-1] < 2:
         return {}
     value, influence = jackknife.of_means(per_sample=pair, combine=np.subtract)
@@ -65,19 +67,20 @@ def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> di
     return {"klom": single(value=value, influence=influence, unit=unit, index=index, rule=STANDARD)}
 
 
-def _deciding(both: _Compared, options: _null.Options) -> np.ndarray:
+def _deciding(models: _Compared, options: _null.Options) -> np.ndarray:
     """Return the KLOM of unlearned and of retrained models in the few bins on which verdicts rest, from all models,
     then without each group of them: float64 [1 + groups, 2, samples]."""
-    audited, reference, control, _ = both
-    return np.stack([_left_out(side, reference, options, **DECIDING) for side in (audited, control)], axis=1)
+    audited, reference, control, _ = models
+    return np.stack([_left_out(phi, reference, options, **DECIDING) for phi in (audited, control)], axis=1)
 
 
 def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
-    """Return phi of the unlearned models, of the retrained models they are compared with, and of other retrained ones,
-    as many of each; and a note.
+    """Return phi of the unlearned models, of the retrained models they are compared with, and of other retrained
+    models, from which the null comes; and a note on how many of each there are, which are as many.
 
-    None if they are too few. ``halves``: use at most half of the retrained models if these suffice, because retraining
-    itself is evaluated with half of them.
+    None if they are fewer than `FEWEST`. ``sides``: φ of unlearned, of retrained and of further retrained models.
+    Without the latter (None), both kinds of retrained models are halves of the former. ``halves``: use at most half of
+    the retrained models if these suffice, because retraining itself is evaluated with half of them.
     """
     u, r, independent = sides
     if independent is None:
@@ -95,7 +98,10 @@ def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
 
 
 def _capped(u: np.ndarray, r: np.ndarray, per_sample: np.ndarray) -> str:
-    """Return a note if most of the mean comes from bins without a model, whose effect is capped; "" if not."""
+    """Return a note if most of the mean KLOM comes from bins without a model, whose effect is capped; "" if not.
+
+    ``u`` and ``r``: φ of the models and of those they are compared with, [models, samples]; ``per_sample``: their KLOM.
+    """
     share = float(klom.of_empty_bins(margin=u, reference=r).mean() / max(per_sample.mean(), klom.LEAST))
     if share <= CAPPED:
         return ""

@@ -30,11 +30,12 @@ class Options(Settings):
 def with_null(
     sides: Sides, h: np.ndarray, options: Options, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, int, str]:
-    """Return the competition's points H of unlearned models and their null, those of retrained ones: [1 + groups,
-    samples] each.
+    """Return four things: the points H of unlearned models, and the null, which are those of retrained models, [1 +
+    groups, samples] each; on how many models of each kind both rest; and a note on how the models were compared.
 
-    The number of models, and a note on how they were compared, follow. ``h``: H of all models. Without further
-    retrained models, random halves of the retrained ones are compared.
+    Row 0 is from all models, the others without one group each. ``sides``: φ of unlearned, of retrained and of further
+    retrained models; without the latter (None), random halves of the retrained models are compared. ``h``: H of all
+    unlearned and retrained models, which is returned where these are as many.
     """
     u, r, independent = sides
     if independent is None:
@@ -59,51 +60,55 @@ def epsilons_of(options: Options) -> Statistic:
 
 
 def replicated(statistic: Statistic, u: np.ndarray, r: np.ndarray, options: Options) -> np.ndarray:
-    """Apply ``statistic(u, r)`` to all models, then without each group: float64 [1 + groups, samples]."""
+    """Return ``statistic(u, r)`` of all models, then of those without each group: float64 [1 + groups, samples].
+
+    ``u`` and ``r`` float64 [models, samples]: φ of unlearned and of retrained models.
+    """
     return np.stack([statistic(u[keep_u], r[keep_r]) for keep_u, keep_r in subsets(len(u), len(r), options)])
 
 
 def subsets(unlearned: int, retrained: int, options: Options) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return which models are kept, bool [unlearned] and bool [retrained]: first all, then without each group of both.
+    """Return pairs of masks, bool [unlearned] and bool [retrained], of the models that a jackknife keeps: first all
+    models, then all but one group of either kind, for each group in turn.
 
-    Returns all alone if leaving a group out would keep fewer than two models of a kind.
+    ``unlearned`` and ``retrained``: the numbers of models. Only the first pair is returned if leaving a group out would
+    keep fewer than two models of a kind.
     """
     groups = min(options.groups, unlearned, retrained)
-    sides = [jackknife.groups_of(n, groups=groups) for n in (unlearned, retrained)]
-    whole, *without = [tuple(side != g for side in sides) for g in range(-1, groups)]
+    group_of = [jackknife.groups_of(models, groups=groups) for models in (unlearned, retrained)]
+    whole, *without = [tuple(kind != group for kind in group_of) for group in range(-1, groups)]  # no group is −1
     return [whole, *without] if all(keep.sum() > 1 for pair in without for keep in pair) else [whole]
 
 
 def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Return the competition's points H of unlearned models against one half of the retrained models, and of that half
-    against the other: [1 + groups, samples] each."""
-    epsilon = epsilons_of(options)
-    models = min(len(u), len(r)) // 2
+    against the other: [1 + groups, samples] each, as means over ``options.splits`` random splits into halves.
+
+    ``u`` and ``r`` float64 [models, samples]: φ of unlearned and of retrained models.
+    """
+    epsilon, models = epsilons_of(options), min(len(u), len(r)) // 2
     keep = subsets(len(u), len(r), options)
     totals = np.zeros((2, len(keep), u.shape[1]))
     for _ in range(options.splits):
-        for g, (some_u, left, right) in enumerate(_draw(keep, models, rng)):
-            totals[0, g] += points(epsilon(u[some_u], r[left]), models=models)
-            totals[1, g] += points(epsilon(r[left], r[right]), models=models)
-    against_retrained, null = totals / options.splits
-    return against_retrained, null
+        for group, (some_u, left, right) in enumerate(_draw(keep, models, rng)):
+            totals[0, group] += points(epsilon(u[some_u], r[left]), models=models)
+            totals[1, group] += points(epsilon(r[left], r[right]), models=models)
+    of_unlearned, null = totals / options.splits
+    return of_unlearned, null
 
 
 def _draw(
     keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng: np.random.Generator
-) -> list[tuple[np.ndarray, ...]]:
-    """Draw ``models`` unlearned models and two halves of the retrained ones, as many each. For each pair of ``keep``,
-    return the numbers of those that it keeps: int64 of unlearned models, of the first and of the second half.
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Draw ``models`` unlearned models and two halves of as many retrained ones. For each pair of ``keep``, return the
+    numbers of those that it keeps: int64 of unlearned models, of the first and of the second half.
 
-    ``keep``: which models are kept, bool [unlearned] and bool [retrained], from `subsets`: first all models. The draw
-    is repeated if fewer than two models of one half would be left, because ε needs two.
+    ``keep``: pairs of masks, bool [unlearned] and bool [retrained], from `subsets`. The draw is repeated until each
+    pair keeps at least two models of every half, because ε needs two.
     """
     while True:
-        order_u, order_r = (rng.permutation(len(side)) for side in keep[0])
-        halves = order_u[:models], order_r[:models], order_r[models : 2 * models]
-        draws = [
-            tuple(half[stay[half]] for half, stay in zip(halves, (of_u, of_r, of_r), strict=True))
-            for of_u, of_r in keep
-        ]
-        if all(len(half) > 1 for halves in draws for half in halves):
+        order_u, order_r = (rng.permutation(len(mask)) for mask in keep[0])
+        some_u, left, right = order_u[:models], order_r[:models], order_r[models : 2 * models]
+        draws = [(some_u[in_u[some_u]], left[in_r[left]], right[in_r[right]]) for in_u, in_r in keep]
+        if all(len(models_left) > 1 for draw in draws for models_left in draw):
             return draws

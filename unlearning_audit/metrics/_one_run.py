@@ -24,12 +24,13 @@ LEARNABLE = 4
 #: Ways to guess that have rows for every single model.
 OF_A_MODEL = (PHI, "phi_two_sided", "phi_likelihood_ratio", "extended")
 
-Key = tuple[str, str]  # attack, form
+Key = tuple[str, str]  # attack, and its form: from which shadow models it learned ("trained" or "unlearned")
 
 
 @dataclass(frozen=True)
 class Toss:
-    """One set of coins, with the ``models`` int64 [models] that share it.
+    """One set of coins, each of which chose the forgotten sample of one pair, with the ``models`` int64 [models] that
+    share it.
 
     ``forgotten`` and ``heldout`` int64 [pairs]: the two samples of each pair, for models with ``sign`` +1. Models with
     ``sign`` −1 forgot ``heldout`` and never saw ``forgotten`` (the other split of a swap). ``sign`` is int64 [models].
@@ -42,9 +43,8 @@ class Toss:
 
     def of(self, model: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the samples that ``model`` forgot and those that it never saw, int64 [pairs] each."""
-        (place,) = np.flatnonzero(self.models == model)
-        both = self.forgotten, self.heldout
-        return both if self.sign[place] > 0 else both[::-1]
+        (sign,) = self.sign[self.models == model]
+        return (self.forgotten, self.heldout) if sign > 0 else (self.heldout, self.forgotten)
 
 
 def tossed(member: Membership, seed: int) -> list[Toss]:
@@ -52,6 +52,7 @@ def tossed(member: Membership, seed: int) -> list[Toss]:
     pairs that are drawn at random by ``seed`` (`at_random`)."""
     if member.pair is None:
         return at_random(member, seed)
+    # Sorted by pair, the two samples of a pair are neighbours. Samples without a pair (−1) come first and are cut off.
     first, second = np.argsort(member.pair, kind="stable")[-(member.pair >= 0).sum() :].reshape(-1, 2).T
     return [
         Toss(models, sign, np.where(heads, first, second), np.where(heads, second, first))
@@ -82,19 +83,20 @@ def at_random(member: Membership, seed: int) -> list[Toss]:
 
 
 def _sets(coins: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield every set of ``coins`` bool [models, …] that some models share, with these models and their sign.
+    """Yield every set of ``coins`` bool [models, …] that some models share, with these models and their signs, int64
+    [models] each.
 
     Models with the reversed coins share the set with sign −1. Coins [models, pairs] are reversed by negation, and coins
-    [models, 2, samples] by exchanging the two sets.
+    [models, 2, samples] by exchanging the forgotten and the held-out samples.
     """
-    groups: dict[bytes, list[tuple[int, int]]] = {}
-    for model, heads in enumerate(coins):
-        turned = ~heads if heads.ndim == 1 else heads[::-1]
-        sign = -1 if turned.tobytes() in groups else 1
-        groups.setdefault((heads if sign > 0 else turned).tobytes(), []).append((model, sign))
-    for group in groups.values():
-        models, sign = np.array(group).T
-        yield coins[models[0]], models, sign
+    sharing: dict[bytes, list[tuple[int, int]]] = {}  # coins → each of their models and its sign
+    for model, of_model in enumerate(coins):
+        turned = ~of_model if of_model.ndim == 1 else of_model[::-1]
+        sign = -1 if turned.tobytes() in sharing else 1
+        sharing.setdefault((of_model if sign > 0 else turned).tobytes(), []).append((model, sign))
+    for group in sharing.values():
+        models, signs = np.array(group).T
+        yield coins[models[0]], models, signs
 
 
 def scores_of(evaluation: Evaluation) -> dict[Key, np.ndarray]:
@@ -140,12 +142,12 @@ def evaluate(
     labels = ["confidence" if attack == PHI else attack for attack, _ in scores]
     sets = {"adaptive": [i for i in attacks if labels[i] in adaptive], "extended": attacks}
     sets = {name: members for name, members in sets.items() if members and len(attacks) > 1}
-    lines = _rows(_together(named, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
+    lines = _rows(_counts(named, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
     for toss in tosses:
         for model in toss.models.tolist():
-            single = [Toss(np.array([model]), np.array([1]), *toss.of(model))]
-            ways = _together(named, single, sets, generator(seed, "one_run", model))
-            lines += _rows({k: v for k, v in ways.items() if k in OF_A_MODEL}, model, delta, single)
+            alone = [Toss(np.array([model]), np.array([1]), *toss.of(model))]
+            counts = _counts(named, alone, sets, generator(seed, "one_run", model))
+            lines += _rows({way: counts[way] for way in counts if way in OF_A_MODEL}, model, delta, alone)
     return lines
 
 
@@ -159,10 +161,10 @@ def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionR
     half in the share; the test leaves them out. Raises ValueError for scores that are NaN for some sample of a pair.
     """
     names = ["/".join(filter(None, key)) for key in scores if key[0] != CONTROL]
-    guesses = _guesses([value for key, value in scores.items() if key[0] != CONTROL], tosses)
-    samples = np.concatenate([np.minimum(toss.forgotten, toss.heldout) for toss in tosses])
+    guesses = _guesses([score for key, score in scores.items() if key[0] != CONTROL], tosses)
+    sample_of_pair = np.concatenate([np.minimum(toss.forgotten, toss.heldout) for toss in tosses])
     toss_of_pair = np.repeat(np.arange(len(tosses)), [len(toss.forgotten) for toss in tosses])
-    index, column = np.unique(samples, return_inverse=True)
+    index, column = np.unique(sample_of_pair, return_inverse=True)
     value, weight = (np.zeros((len(names), len(tosses), len(index))) for _ in range(2))
     value[:, toss_of_pair, column], weight[:, toss_of_pair, column] = (1.0 + guesses) / 2, 1.0
     units, splits = np.arange(len(tosses)), np.zeros(len(tosses), np.int64)
@@ -170,78 +172,78 @@ def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionR
     return Effect(tuple(names), *shares, units, splits, index, rule, p=audit.p_of_all(guesses=guesses))
 
 
-Ways = dict[str, tuple[Guesses, str]]
+#: Way to guess (`evaluate` describes them) → the counts of its right guesses, and a remark.
+Counts = dict[str, tuple[Guesses, str]]
 
 
-def _together(
+def _counts(
     scores: dict[str, np.ndarray], tosses: list[Toss], sets: dict[str, list[int]], rng: np.random.Generator
-) -> Ways:
-    """Return how many pairs each way to guess gets right: name of the way → its counts and a remark.
+) -> Counts:
+    """Return how many pairs each way to guess gets right.
 
-    ``evaluate`` describes the ways. ``scores``: attack → scores float64 [models, samples]; the confidence comes first.
-    ``tosses``: the sets of coins, whose pairs are counted together. ``sets``: name of a set → positions of its attacks
-    in ``scores``. ``rng`` halves the pairs for ways that are learned or chosen on one half and evaluated on the other.
+    ``scores``: attack → scores float64 [models, samples]; the confidence comes first. ``tosses``: the sets of coins,
+    whose pairs are counted together. ``sets``: name of a set → positions of its attacks in ``scores``. ``rng`` halves
+    the pairs for ways that are learned or chosen on one half and evaluated on the other.
     """
     names, phi = list(scores), next(iter(scores.values()))
     guesses = _guesses([*scores.values()], tosses)
-    ways: Ways = {name: (audit.count(guesses=votes), "") for name, votes in zip(names, guesses, strict=True)}
+    counts: Counts = {name: (audit.count(guesses=row), "") for name, row in zip(names, guesses, strict=True)}
     number, best = audit.best_of(guesses=guesses[:1])
-    ways["phi_two_sided"] = best, "turned round" if number < 0 else ""
+    counts["phi_two_sided"] = best, "turned round" if number < 0 else ""
     if min(len(toss.forgotten) for toss in tosses) >= LEARNABLE:
         sides = [(phi[toss.models][:, toss.forgotten], phi[toss.models][:, toss.heldout]) for toss in tosses]
-        learned = [
-            audit.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=rng) for forgotten, heldout in sides
-        ]
-        ways["phi_likelihood_ratio"] = audit.pooled(counts=learned), "learned from the other half of the pairs"
+        learned = [audit.likelihood_ratio(forgotten=forgot, heldout=heldout, rng=rng) for forgot, heldout in sides]
+        counts["phi_likelihood_ratio"] = audit.pooled(counts=learned), "learned from the other half of the pairs"
     for name, members in sets.items():
         number, best = audit.best_of(guesses=guesses[members])
         remark = f"best of {len(members)} attacks in both directions: {_label(number, names, members)}"
-        ways[name] = best, remark
+        counts[name] = best, remark
     if "extended" in sets and guesses.shape[1] >= LEARNABLE:
-        number, half = audit.chosen_on_half(guesses=guesses[sets["extended"]], rng=rng)
+        number, on_other_half = audit.chosen_on_half(guesses=guesses[sets["extended"]], rng=rng)
         remark = f"chosen on the other half of the pairs: {_label(number, names, sets['extended'])}"
-        ways["extended_half"] = half, remark
-    return ways
+        counts["extended_half"] = on_other_half, remark
+    return counts
 
 
 def _label(number: int, names: list[str], members: list[int]) -> str:
-    """Return the name of the attack ``number`` of a set; a negative number means that it is turned round."""
+    """Return the name of a chosen attack. ``number``: its position k in ``members``, or ~k if it is turned round;
+    ``members``: the positions of a set's attacks in ``names``."""
     return names[members[number]] if number >= 0 else f"{names[members[~number]]} turned round"
 
 
-def _guesses(values: list[np.ndarray], tosses: list[Toss]) -> np.ndarray:
+def _guesses(scores: list[np.ndarray], tosses: list[Toss]) -> np.ndarray:
     """Return each score's guesses: 1 right, −1 wrong, 0 for a tie, int8 [attacks, pairs of all sets of coins].
 
-    ``values``: scores float64 [models, samples] of each attack, larger = more likely forgotten.
+    ``scores``: float64 [models, samples] of each attack, larger = more likely forgotten.
     """
 
-    def lead(value: np.ndarray, toss: Toss) -> np.ndarray:
+    def lead(score: np.ndarray, toss: Toss) -> np.ndarray:
         """Return how much higher the forgotten sample of each pair scores than the held-out one, summed over models
-        that share coins."""
-        sums: np.ndarray = toss.sign @ (value[toss.models][:, toss.forgotten] - value[toss.models][:, toss.heldout])
+        that share coins: float64 [pairs]."""
+        sums: np.ndarray = toss.sign @ (score[toss.models][:, toss.forgotten] - score[toss.models][:, toss.heldout])
         return sums
 
-    ahead = np.array([np.concatenate([lead(value, toss) for toss in tosses]) for value in values])
-    return audit.guess(forgotten=ahead, heldout=np.zeros_like(ahead))
+    leads = np.array([np.concatenate([lead(score, toss) for toss in tosses]) for score in scores])
+    return audit.guess(forgotten=leads, heldout=np.zeros_like(leads))
 
 
-def _rows(ways: Ways, model: int | None, delta: float, tosses: list[Toss]) -> list[Row]:
-    """Return the rows of all metrics of the game, for each way to guess.
+def _rows(counts: Counts, model: int | None, delta: float, tosses: list[Toss]) -> list[Row]:
+    """Return the rows of all metrics of the one-run audit, for each way to guess in ``counts``.
 
-    ``ways``: name of the way → its counts of right guesses and a remark; ``model``: the number of a single model, or
-    None for all together; ``tosses``: the sets of coins with their models.
+    ``model``: the number of a single model, or None for all together; ``delta``: the δ of the bounds on ε; ``tosses``:
+    the sets of coins with their models.
     """
     models, sharing = sum(len(toss.models) for toss in tosses), max(len(toss.models) for toss in tosses)
+    together = f"{models} models, {sharing} to a coin" if models > 1 else ""
     lines = []
-    for attack, (guesses, remark) in ways.items():
-        together = f"{models} models, {sharing} to a coin" if models > 1 else ""
+    for attack, (guesses, remark) in counts.items():
         remark = "; ".join(filter(None, (f"{guesses.right} of {guesses.pairs} right", together, remark)))
         p = audit.p_value(guesses=guesses)
         least = audit.detectable(pairs=guesses.pairs, attacks=guesses.attacks)
-        none = f"a trace that guesses less than {least:.2f} right may have been missed"
-        none = "too few pairs" if np.isnan(least) else none
+        missed = f"a trace that guesses less than {least:.2f} right may have been missed"
+        missed = "too few pairs" if np.isnan(least) else missed
         estimates: dict[str, Estimate] = {
-            "one_run_p": Estimate(p, np.nan, np.nan, guesses.pairs, none if p > audit.ALPHA else ""),
+            "one_run_p": Estimate(p, np.nan, np.nan, guesses.pairs, missed if p > audit.ALPHA else ""),
             "one_run_e": Estimate(audit.e_value(guesses=guesses), np.nan, np.nan, guesses.pairs),
             "detectable_share": Estimate(least, np.nan, np.nan, guesses.pairs),
             "epsilon_request": _request(guesses, delta, models),
@@ -249,7 +251,8 @@ def _rows(ways: Ways, model: int | None, delta: float, tosses: list[Toss]) -> li
             "epsilon_replace": _shared(audit.epsilon_replace(guesses=guesses, delta=delta), delta, sharing),
             "right_guesses": audit.right_share(guesses=guesses),
         }
-        lines += table({name: noted(of, remark) for name, of in estimates.items()}, attack=attack, model=model)
+        with_remark = {name: noted(estimate, remark) for name, estimate in estimates.items()}
+        lines += table(with_remark, attack=attack, model=model)
     return lines
 
 
@@ -262,7 +265,8 @@ def _shared(bound: Estimate, delta: float, sharing: int) -> Estimate:
 
 
 def _request(guesses: Guesses, delta: float, models: int) -> Estimate:
-    """Return the lower bound on ε of the whole request, or an empty estimate with the reason."""
+    """Return the lower bound on ε of the whole request from the ``guesses`` on ``models`` models, or an empty estimate
+    with the reason why ``delta`` allows none."""
     if delta and models > 1:
         return stats.empty(n=guesses.pairs, note="counts of several models give no bound for δ above 0")
     if delta >= audit.ALPHA / guesses.attacks:

@@ -62,8 +62,8 @@ class Models:
     """The inputs of the score from one population of models.
 
     ``phi`` float [models, forget samples]; ``retain_accuracy`` and ``test_accuracy`` float [models, samples] or
-    [models], or None. With samples, the mean over samples is a model's accuracy, and intervals hold for other samples
-    too.
+    [models]: the accuracy of each model, or numbers of each sample of which it is the mean; None without samples of
+    that role. With samples, intervals hold for other samples too.
     """
 
     phi: np.ndarray
@@ -79,6 +79,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
 
     def score() -> list[Row]:
+        """Return the rows. Raises ValueError for populations that cannot be compared."""
         unlearned, retrained, independent = evaluation.yardsticks()
         sides = {"unlearned": population(unlearned), "retrained": population(retrained)}
         control = None if independent is None else population(independent)
@@ -108,10 +109,11 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     rng = generator(evaluation.seed, "competition")
 
     def both() -> dict[str, Effect]:
+        """Return the effects to F/F₀ and to KLOM. Raises ValueError for populations that cannot be compared."""
         unlearned, retrained, independent = evaluation.yardsticks()
-        sides = unlearned.phi(forget), retrained.phi(forget), None if independent is None else independent.phi(forget)
+        phi = unlearned.phi(forget), retrained.phi(forget), None if independent is None else independent.phi(forget)
         settings = _with_whole_originals(evaluation, options)
-        return over_null(sides, forget, settings, rng) | _klom.effects(sides, forget, settings)
+        return over_null(phi, forget, settings, rng) | _klom.effects(phi, forget, settings)
 
     return or_nothing(evaluation, both)
 
@@ -122,27 +124,27 @@ def _with_whole_originals(evaluation: Evaluation, options: Options) -> Options:
     Such models resemble each other. In different groups they would count as more independent than they are. The options
     are unchanged if all models come from one original, or each from its own.
     """
-    first, copies = evaluation.membership.originals()
-    if len(first) in (1, len(copies)):
+    originals, copies = evaluation.membership.originals()
+    if len(originals) in (1, len(copies)):
         return options
-    most = min(options.groups, len(first))
+    most = min(options.groups, len(originals))
     # Groups are consecutive models, so a divisor of the number of originals splits none. If there is no divisor above
     # half of what was asked for, each original is a group.
-    groups = next((count for count in range(most, most // 2, -1) if len(first) % count == 0), len(first))
+    groups = next((count for count in range(most, most // 2, -1) if len(originals) % count == 0), len(originals))
     return options.model_copy(update={"groups": groups})
 
 
-def over_null(sides: _null.Sides, index: np.ndarray, options: Options, rng: np.random.Generator) -> dict[str, Effect]:
-    """Return the effects to F/F₀ from phi of each population.
+def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.random.Generator) -> dict[str, Effect]:
+    """Return the effects to F/F₀ from ``phi`` of unlearned, of retrained and of further retrained models or None.
 
     ``index``: the numbers of the samples. {} where the models are too few to be left out in groups, or F₀ rests on a
     single group or sample.
     """
-    u, r, independent = sides
+    u, r, independent = phi
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         return {}
     h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
-    h, null, _, _ = _null.with_null(sides, h, options, rng)
+    h, null, _, _ = _null.with_null(phi, h, options, rng)
     if len(h) == 1 or h.shape[1] < 2 or not stands(null):
         return {}
     value, influence = jackknife.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
@@ -152,17 +154,18 @@ def over_null(sides: _null.Sides, index: np.ndarray, options: Options, rng: np.r
 
 def population(models: Group) -> Models:
     """Return the inputs of the score from some models. An accuracy is None where a model has no sample of the role."""
-    data, member, test = models.cohort.data, models.membership, models.cohort.data.part == 1
-    guess = models.outputs.predicted(models.models)
-    retain = None
-    if member.retain.any(axis=1).all():
-        columns = member.retain.any(axis=0)
-        weight = member.retain[:, columns] * (columns.sum() / member.retain.sum(axis=1, keepdims=True))
-        retain = (guess == models.labels)[:, columns] * weight.astype(np.float32)
+    data, retain, test = models.cohort.data, models.membership.retain, models.cohort.data.part == 1
+    predicted = models.outputs.predicted(models.models)
+    retain_accuracy = None
+    if retain.any(axis=1).all():
+        columns = retain.any(axis=0)
+        # Models may retain different samples. With these weights, a mean over all columns is one over retained samples.
+        weight = retain[:, columns] * (columns.sum() / retain.sum(axis=1, keepdims=True))
+        retain_accuracy = (predicted == models.labels)[:, columns] * weight.astype(np.float32)
     return Models(
-        phi=models.phi(np.flatnonzero(member.forget.any(axis=0))),
-        retain_accuracy=retain,
-        test_accuracy=(guess[:, test] == data.y_clean[test]) if test.any() else None,
+        phi=models.phi(np.flatnonzero(models.membership.forget.any(axis=0))),
+        retain_accuracy=retain_accuracy,
+        test_accuracy=(predicted[:, test] == data.y_clean[test]) if test.any() else None,
     )
 
 
@@ -180,23 +183,24 @@ def evaluate(
     retrained models that shares nothing with ``retrained``; F₀ then compares the two. Without it F₀ compares random
     halves of ``retrained``. F/F₀ uses an F of equally many models, because F depends on their number. The populations
     may differ in size. F takes rates over all models of each and bins for the smaller number; F/F₀ and F₀ use as many
-    models of each as the smallest has. Raises ValueError as ``_epsilon.epsilons``.
+    models of each as the smallest has. Raises ValueError for fewer than two models on a side, no forgotten sample, or φ
+    that is not finite.
     """
-    u, r = (np.asarray(m.phi, np.float64) for m in (unlearned, retrained))
-    models = min(len(u), len(r))
-    place: dict[str, Any] = {"rule": options.rule, "models": models}
+    u, r = (np.asarray(models.phi, np.float64) for models in (unlearned, retrained))
+    fewest = min(len(u), len(r))
+    place: dict[str, Any] = {"rule": options.rule, "models": fewest}
     counts = f"{len(u)} unlearned and {len(r)} retrained models"
 
     # ``eps`` and the points ``h`` [1 + groups, samples]: from all models in row 0, then without each group of them.
     eps = _null.replicated(_null.epsilons_of(options), u, r, options)
-    h = points(eps, models=models)
+    h = points(eps, models=fewest)
     estimates = {
         "epsilon_mean": _klom.mean(eps, counts, high=CAP),
         "epsilon_at_cap_share": _share(eps >= CAP),
         "forgetting_quality": _klom.mean(h, counts, high=1.0),
     }
-    sides = u, r, None if independent is None else np.asarray(independent.phi, np.float64)
-    lines = table(estimates, **place) + _null_rows(sides, h, options, rng) + _klom.rows(sides, options)
+    phi = u, r, None if independent is None else np.asarray(independent.phi, np.float64)
+    lines = table(estimates, **place) + _null_rows(phi, h, options, rng) + _klom.rows(phi, options)
     return lines + _final_rows(unlearned, retrained, h, place, options) + _bound_rows(u, r, options, rng)
 
 
@@ -214,84 +218,99 @@ def _share(hit: np.ndarray) -> Estimate:
         return replace(exact, note="too few models for an interval over models")
     error = float(np.sqrt(jackknife.jackknife_variance(hit[1:].mean(axis=1))))
     half = float(stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=groups - 1)) * error
-    low, high = np.hypot(exact.value - exact.low, half), np.hypot(exact.high - exact.value, half)
-    return replace(exact, low=max(exact.value - float(low), 0.0), high=min(exact.value + float(high), 1.0))
+    below, above = np.hypot(exact.value - exact.low, half), np.hypot(exact.high - exact.value, half)
+    return replace(exact, low=max(exact.value - float(below), 0.0), high=min(exact.value + float(above), 1.0))
 
 
-def _null_rows(sides: _null.Sides, h: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
+def _null_rows(phi: _null.Sides, h: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the rows of F₀ and F/F₀ with intervals. Without further retrained models, random halves of the retrained
     ones are compared; if these are too few, both rows have this reason in place of a number.
 
-    ``h``: the competition's points of the unlearned models, [1 + groups, samples].
+    ``phi``: of unlearned, of retrained and of further retrained models or None; ``h``: the competition's points of the
+    unlearned models, [1 + groups, samples].
     """
     names = ("forgetting_quality_null", "forgetting_quality_over_null")
-    if sides[2] is None and min(map(len, sides[:2])) < HALVES_NEED:
+    if phi[2] is None and min(map(len, phi[:2])) < HALVES_NEED:
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
         return table(dict.fromkeys(names, stats.empty(n=h.shape[1], note=why)))
-    h, null, models, how = _null.with_null(sides, h, options, rng)
+    h, null, models, how = _null.with_null(phi, h, options, rng)
     both = zip(names, (_klom.mean(null, how, high=1.0), _ratio(h, null, how)), strict=True)
     return table(dict(both), rule=options.rule, models=models)
 
 
 def stands(null: np.ndarray) -> bool:
-    """Return whether F₀, from [1 + groups, samples], stays above 0 without any one group of models and any one
-    sample."""
+    """Return whether F₀ stays above 0 without any one group of models and any one sample.
+
+    ``null`` [1 + groups, samples]: the points of retrained models, from all of them in row 0, then without each group.
+    """
     total = null.sum(axis=1, keepdims=True)
     return bool((total > 0).all() and (total - null > 0).all(where=null.shape[1] > 1))
 
 
 def _ratio(h: np.ndarray, null: np.ndarray, note: str) -> Estimate:
-    """Return F/F₀ with its jackknife interval, from ``h`` and ``null`` [1 + groups, samples]; empty where F₀ is 0."""
+    """Return F/F₀ with its jackknife interval; empty where F₀ is 0. ``h`` and ``null`` [1 + groups, samples]: the
+    points of unlearned and of retrained models, from all models in row 0, then without each group of them."""
     if not null[0].any():
         return stats.empty(n=h.shape[1], note=f"F₀ is 0 ({note})")
     if not stands(null):
         why = f"{NO_INTERVAL} ({note})"
         return Estimate(float(h[0].mean() / null[0].mean()), np.nan, np.nan, h.shape[1], why)
-    both, end = np.stack([h, null], axis=1), np.inf
-    return jackknife.estimate(per_sample=both, combine=lambda f, f0: f / f0, n=h.shape[1], note=note, bounds=(0, end))
+    return _quotient(np.stack([h, null], axis=1), h.shape[1], note)
 
 
 def _final_rows(
     unlearned: Models, retrained: Models, h: np.ndarray, place: dict[str, Any], options: Options
 ) -> list[Row]:
-    """Return the rows of RA and TA, the accuracies of unlearned over retrained models, and of the score F · RA · TA."""
-    remaining = _null.subsets(len(unlearned.phi), len(retrained.phi), options)
-    n = min(len(unlearned.phi), len(retrained.phi))
-    read, rows = [], []
+    """Return the rows of RA and TA, the retain and test accuracy of unlearned over that of retrained models, and of the
+    final score F · RA · TA.
+
+    ``h`` [1 + groups, samples]: the points of forgotten samples, of which F is the mean: from all models in row 0, then
+    without each group of them; ``place``: fields of the row of the score.
+    """
+    sizes = len(unlearned.phi), len(retrained.phi)
+    subsets, n = _null.subsets(*sizes, options), min(sizes)
+    accuracies, rows = [], []  # accuracies [1 + groups, 2 (unlearned, retrained), samples]
     for name in ("retain_accuracy", "test_accuracy"):
         of_u, of_r = getattr(unlearned, name), getattr(retrained, name)
         if of_u is None or of_r is None or not np.any(of_r):
             estimate = stats.empty(n=n, note=f"there is no {name.replace('_', ' ')} above 0 of retrained models")
         else:
             sides = [np.reshape(side, (len(side), -1)) for side in (of_u, of_r)]  # [models, samples]
-            left = [[side[keep] for side, keep in zip(sides, keeps, strict=True)] for keeps in remaining]
-            read.append(np.array([[side.mean(axis=0, dtype=np.float64) for side in pair] for pair in left]))
-            estimate = _quotient(read[-1], n)
+            accuracies.append(np.array([
+                [side[keep].mean(axis=0, dtype=np.float64) for side, keep in zip(sides, keeps, strict=True)]
+                for keeps in subsets
+            ]))  # fmt: skip
+            estimate = _quotient(accuracies[-1], n)
         rows.append(row(metric=f"{name}_ratio", estimate=estimate))
-    if len(read) < 2:
+    if len(accuracies) < 2:
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
     else:
-        means = np.stack([accuracy.mean(axis=2) for accuracy in read])
+        means = np.stack([accuracy.mean(axis=2) for accuracy in accuracies])
         how = {"per_model": (means[..., 0] / means[..., 1]).T, "combine": lambda f, ra, ta: f * ra * ta}
         score = jackknife.estimate(per_sample=h[:, None], **how, n=h.shape[1], bounds=(0.0, np.inf))
-        score = _widened(score, [_quotient(accuracy[:1], n) for accuracy in read])
+        score = _widened(score, [_quotient(accuracy[:1], n) for accuracy in accuracies])
     return [*rows, row(metric="score", **place, estimate=score)]
 
 
-def _quotient(accuracy: np.ndarray, n: int) -> Estimate:
-    """Return RA or TA from [1 + groups, 2, samples], the accuracies of unlearned and retrained models.
+def _quotient(pair: np.ndarray, n: int, note: str = "") -> Estimate:
+    """Return the mean over samples of ``pair[:, 0]`` over that of ``pair[:, 1]``, with a jackknife interval.
 
-    With one row, its interval is over samples only.
+    ``pair`` [1 + groups, 2, samples]: from all models in row 0, then without each group of them. With row 0 alone, the
+    interval is over samples only. ``n`` and ``note`` are those of the estimate.
     """
-    return jackknife.estimate(per_sample=accuracy, combine=lambda u, r: u / r, n=n, bounds=(0.0, np.inf))
+    bounds = 0.0, np.inf
+    return jackknife.estimate(per_sample=pair, combine=lambda u, r: u / r, n=n, note=note, bounds=bounds)
 
 
 def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:
-    """Widen the interval of the score by those of its ``factors`` over samples, added in squares (Banerjee 1960),
-    because each factor has samples of its own."""
+    """Return the score with an interval widened by those of its ``factors`` RA and TA over samples.
+
+    Half-widths are added in squares (Banerjee 1960), because each factor has samples of its own.
+    """
     halves = [score.value * (ratio.high / ratio.value - 1) for ratio in factors if ratio.high > ratio.value > 0]
-    low, high = (float(np.linalg.norm([end, *halves])) for end in (score.value - score.low, score.high - score.value))
-    return replace(score, low=max(score.value - low, 0.0), high=score.value + high)
+    sides = score.value - score.low, score.high - score.value
+    below, above = (float(np.linalg.norm([side, *halves])) for side in sides)
+    return replace(score, low=max(score.value - below, 0.0), high=score.value + above)
 
 
 def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -299,17 +318,15 @@ def _bound_rows(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.G
     correction over samples.
 
     ``u`` and ``r`` float64 [models, forget samples]: φ of unlearned and of retrained models. Equation 2 is that of the
-    competition's document.
+    competition's document. Its threshold is chosen on a random half of the models and its rates bounded on the other.
     """
-    names = ("epsilon_lower_bound_mean", "epsilon_lower_bound_max")
+    names, samples = ("epsilon_lower_bound_mean", "epsilon_lower_bound_max"), u.shape[1]
     if min(len(u), len(r)) < 4:
         why = "a threshold chosen on half of the models needs four of each kind"
-        return table(dict.fromkeys(names, stats.empty(n=u.shape[1], note=why)))
-    first_u, first_r = (rng.permutation(len(x)) < len(x) // 2 for x in (u, r))
-    samples = u.shape[1]
-
-    halves = (u[first_u], u[~first_u]), (r[first_r], r[~first_r])
-    how = f"threshold chosen on {first_u.sum()}, bounded on {(~first_u).sum()} models of each kind"
+        return table(dict.fromkeys(names, stats.empty(n=samples, note=why)))
+    half_u, half_r = (rng.permutation(len(phi)) < len(phi) // 2 for phi in (u, r))
+    halves = (u[half_u], u[~half_u]), (r[half_r], r[~half_r])
+    how = f"threshold chosen on {half_u.sum()}, bounded on {(~half_u).sum()} models of each kind"
     mean = stats.mean_interval(values=epsilon_bounds(*halves, options.confidence, options.delta))
     mean = replace(mean, low=max(mean.low, 0.0), note=f"{how}; interval over samples")
     bound = float(epsilon_bounds(*halves, 1 - (1 - options.confidence) / samples, options.delta).max())

@@ -91,17 +91,18 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return the share of right guesses on the canaries, with the exact p of `_one_run.effect`, and the tail
     advantage of attacks.
 
-    {} for models of another protocol, which has metrics of its own.
+    {} for models without canaries, whose verdicts rest on other metrics.
     """
     if evaluation.membership.pair is None:
         return {}
     member = evaluation.membership[evaluation.target]
 
-    def of_coins() -> dict[str, Effect]:
-        tails = swap.advantages(evaluation.scores, evaluation.audited.phi(), member)
-        return guessed(evaluation, member) | {name: part for name, part in tails.items() if name in DECIDES}
+    def of_canaries() -> dict[str, Effect]:
+        """Return the effects. Raises ValueError for scores that are NaN for some sample of a pair."""
+        of_swap = swap.advantages(evaluation.scores, evaluation.audited.phi(), member)
+        return guessed(evaluation, member) | {name: effect for name, effect in of_swap.items() if name in DECIDES}
 
-    return or_nothing(evaluation, of_coins)
+    return or_nothing(evaluation, of_canaries)
 
 
 def guessed(evaluation: Evaluation, member: Membership) -> dict[str, Effect]:
@@ -112,7 +113,8 @@ def guessed(evaluation: Evaluation, member: Membership) -> dict[str, Effect]:
 
 
 def audit(evaluation: Evaluation, member: Membership, delta: float) -> list[Row]:
-    """Return the rows of the one-run audit of the target models with the memberships ``member``, for this δ."""
+    """Return the rows of the one-run audit of the target models, whose memberships are ``member``. ``delta``: the δ of
+    the lower bounds on ε."""
     scores, tosses = _one_run.scores_of(evaluation), _one_run.tossed(member, evaluation.seed)
     return _one_run.evaluate(
         scores=scores, tosses=tosses, adaptive=evaluation.sets["adaptive"], delta=delta, seed=evaluation.seed

@@ -1,5 +1,6 @@
 """PrivLeak: relative difference of the AUC of Min-K % from that on retrained models, in per cent (Shi et al. 2024)."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     retrained = _scores(evaluation, files, samples, options.share)
 
     def read(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows of some ``models`` bool [target models]."""
+        """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
         sides = member.forget[:, samples], member.heldout[:, samples]
         privleak = leak(audited[models], retrained[models], *sides, **groups(member))
         return table({"privleak": privleak, "min_k_auc": auc(audited[models], *sides, **groups(member))})
@@ -77,8 +78,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 
 def _scores(evaluation: Evaluation, files: list[str], samples: np.ndarray, share: float) -> np.ndarray:
-    """Return Min-K % of the target models whose logits are in ``files`` on ``samples`` int64 [rows], float64 [target
-    models, rows]."""
+    """Return Min-K %, the mean log-probability of the ``share`` of a sample's tokens that are least likely, of the
+    target models in ``files`` on ``samples`` int64 [rows]: float64 [target models, rows]."""
     return of_tokens.lowest(evaluation.signal("tokens", files, evaluation.target, samples)[..., LOGP], share)
 
 
@@ -103,15 +104,12 @@ def leak(
     where the AUC of retrained models is 1, so that nothing is left to compare.
     """
     a, r = (_game.auc(score, forget, heldout) for score in (audited, retrained))
-    base = 1 - float(r.value.mean())
+    base = 1 - float(r.value.mean())  # the A of retrained models, by which PrivLeak divides
     if base <= 0:
         raise ValueError("privleak: retrained models tell every forgotten sample from a held-out one; check the splits")
     ratio = (1 - float(a.value.mean())) / base
-    # (1 − a)/(1 − r) − 1 changes by −da/(1 − r) + ratio·dr/(1 − r), and so do single models around their mean.
-    moved = crossed.difference(crossed.PerModel(ratio * r.value, ratio * r.influence, ratio * r.imagined), a)
-    scale = 100 / base
-    centred = crossed.PerModel(
-        100 * (ratio - 1) + scale * (moved.value - moved.value.mean()), scale * moved.influence, scale * moved.imagined
-    )
-    n, highest = int((forget | heldout).any(0).sum()), 100 * (1 / base - 1)  # AUCs of 1 and of 0
-    return levels.of(centred, **places, n=n, bounds=(-100.0, max(highest, 100 * (ratio - 1))))
+    # (1 − a)/(1 − r) − 1 changes by (ratio·dr − da)/(1 − r), and so do single models around their mean.
+    moved, value = crossed.difference(r.times(ratio), a).times(100 / base), 100 * (ratio - 1)
+    centred = replace(moved, value=value + (moved.value - moved.value.mean()))
+    n, highest = int((forget | heldout).any(0).sum()), 100 * (1 / base - 1)
+    return levels.of(centred, **places, n=n, bounds=(-100.0, max(highest, value)))  # AUCs of 1 and of 0

@@ -74,29 +74,30 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     lines = []
     if published.step >= 0:
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
+    splits, split = np.unique(published.table()[1].split, return_inverse=True)  # models of a split forget the same
     for name, score, forget, heldout, aucs in _attacks(published):
         if aucs is None:
             lines.append(nothing(f"auc_{name}", "some model has no score on one of the two sides"))
             continue
-        splits, split = np.unique(published.table()[1].split, return_inverse=True)  # groups with one forget set
         reading = crossed.mean([aucs], split=split, share=np.full(len(splits), 1 / len(splits)))
         (auc,) = crossed.estimates(reading, n=int((forget | heldout).any(axis=0).sum()))
         lines.append(row(metric=f"auc_{name}", estimate=auc))
         for rate in options.fpr:
             lines += table({f"tpr_at_fpr_{name}": _tpr(score, forget, heldout, rate)}, rate=rate)
-    for name, value, share in zip(published.readings.tolist(), published.values, published.share, strict=True):
+    for name, value, is_share in zip(published.readings.tolist(), published.values, published.share, strict=True):
         for role, mask in _text.roles(published.test, published).items():
-            weight = mask & np.isfinite(value)
-            if weight.any(axis=1).all():
-                lines += table({f"reading_{name}": _mean(value, weight, bool(share))}, role=role)
-    for one in json.loads(published.aggregates):
-        lines.append(row(metric=f"aggregate_{one['name']}", estimate=stats.Estimate(*map(one.get, ESTIMATE))))
+            known = mask & np.isfinite(value)
+            if known.any(axis=1).all():
+                lines += table({f"reading_{name}": _mean(value, known, bool(is_share))}, role=role)
+    for aggregate in json.loads(published.aggregates):
+        estimate = stats.Estimate(*map(aggregate.get, ESTIMATE))
+        lines.append(row(metric=f"aggregate_{aggregate['name']}", estimate=estimate))
     return lines + _agreements(published)
 
 
 def _attacks(published: Published) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, crossed.PerModel | None]]:
     """Yield the name of each attack, its scores, which samples with a finite score are forgotten and which held out,
-    and the AUC of each model; None in its place if a model has no such sample on one of the two sides."""
+    [models, samples] each, and the AUC of each model; None in its place if a model has no such sample on a side."""
     for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
         forget, heldout = (side & np.isfinite(score) for side in (published.forget, published.heldout))
         sided = forget.any(axis=1).all() and heldout.any(axis=1).all()
@@ -105,25 +106,29 @@ def _attacks(published: Published) -> Iterator[tuple[str, np.ndarray, np.ndarray
 
 def _tpr(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, rate: float) -> stats.Estimate:
     """Return the mean over models of each model's own TPR at the false positive rate ``rate``, without an interval. The
-    estimate has no value if some model has fewer than 1/rate held-out samples."""
-    least = int(heldout.sum(axis=1).min())
-    if rate * least < 1:
-        return stats.empty(n=least, note=f"{least} held-out samples do not resolve a false positive rate of {rate:g}")
-    values = [
-        float((scores[member] > stats.cut_at_fpr(negative_score=scores[unseen], fpr=rate)).mean())
-        for scores, member, unseen in zip(score, forget, heldout, strict=True)
+    estimate has no value if some model has fewer than 1/rate held-out samples.
+
+    ``score`` float64, ``forget`` and ``heldout`` bool: [models, samples] each.
+    """
+    fewest = int(heldout.sum(axis=1).min())
+    if rate * fewest < 1:
+        return stats.empty(n=fewest, note=f"{fewest} held-out samples do not resolve a false positive rate of {rate:g}")
+    tprs = [
+        float((of_model[forgot] > stats.cut_at_fpr(negative_score=of_model[unseen], fpr=rate)).mean())
+        for of_model, forgot, unseen in zip(score, forget, heldout, strict=True)
     ]
     note = "no interval: the threshold is that of these held-out samples"
-    return stats.Estimate(float(np.mean(values)), np.nan, np.nan, int(forget.any(axis=0).sum()), note)
+    return stats.Estimate(float(np.mean(tprs)), np.nan, np.nan, int(forget.any(axis=0).sum()), note)
 
 
-def _mean(value: np.ndarray, weight: np.ndarray, share: bool) -> stats.Estimate:
-    """Return the mean of ``value`` over the samples in ``weight``, with an interval only for a ``share`` in [0, 1]."""
-    n = int(weight.any(axis=0).sum())
-    if share:
-        reading = crossed.mean([_text.mean(value, weight)], split=np.zeros(len(value), np.int64))
+def _mean(value: np.ndarray, known: np.ndarray, is_share: bool) -> stats.Estimate:
+    """Return the mean over models of the mean of ``value`` over the ``known`` samples, [models, samples] both; with an
+    interval only if the value is a share, from 0 to 1."""
+    n = int(known.any(axis=0).sum())
+    if is_share:
+        reading = crossed.mean([_text.mean(value, known)], split=np.zeros(len(value), np.int64))
         return crossed.estimates(reading, n=n)[0]
-    means = np.array([values[mask].mean() for values, mask in zip(value, weight, strict=True)])
+    means = np.array([of_model[mask].mean() for of_model, mask in zip(value, known, strict=True)])
     return stats.Estimate(float(means.mean()), np.nan, np.nan, n, "no interval: values are not between 0 and 1")
 
 
@@ -155,15 +160,15 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
     ``auc``: AUC of attacks; ``memory``: means of values of forgotten samples, or of 1 minus them where they fall as
     more is remembered; ``kept`` and ``elsewhere``: means of values of retained and of test samples, which measure
-    utility. A part without values is left out.
+    utility. A name without values is left out.
     """
     published = evaluation.published
     assert published is not None
     comparable, unit = set(published.comparable.tolist()), published.table()[1].block
-    by_fair_draw = replace(DECIDES["auc"], ideal=0.5, chance=OF_SAMPLES)
+    auc_rule = replace(DECIDES["auc"], ideal=0.5, chance=OF_SAMPLES) if published.fair else DECIDES["auc"]
     roles = _text.roles(published.test, published)
-    metrics: dict[str, tuple[dict[str, crossed.PerModel], DecisionRule]] = {
-        "auc": (_of_attacks(published, comparable), by_fair_draw if published.fair else DECIDES["auc"]),
+    metrics = {
+        "auc": (_of_attacks(published, comparable), auc_rule),
         "memory": (_of_readings(published, comparable, roles["forget"]), DECIDES["memory"]),
         "kept": (_of_readings(published, comparable, roles["retain"]), UTILITY),
         "elsewhere": (_of_readings(published, comparable, roles["test"]), UTILITY),
@@ -177,22 +182,23 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 
 def _of_attacks(published: Published, comparable: set[str]) -> dict[str, crossed.PerModel]:
-    """Return the AUC of each attack for each model, forgotten against held-out samples; {} if an attack has no score of
+    """Return attack → its AUC for each model, forgotten against held-out samples; {} if some attack has no score of
     forgotten or of held-out samples of some model. ``comparable``: names of the attacks that all populations have."""
-    parts = {name: part for name, *_, part in _attacks(published) if name in comparable}
-    return {name: part for name, part in parts.items() if part is not None and None not in parts.values()}
+    aucs = {name: auc for name, *_, auc in _attacks(published) if name in comparable}
+    return {name: auc for name, auc in aucs.items() if auc is not None and None not in aucs.values()}
 
 
 def _of_readings(published: Published, comparable: set[str], mask: np.ndarray) -> dict[str, crossed.PerModel]:
     """Return name of a value → its mean over the samples in ``mask``, bool [models, samples], for each model.
 
-    Only values in [0, 1] (``share``) of known ``direction`` are read that all populations have (``comparable``: their
-    names), and that each model has on some sample. A value that falls as more is remembered is replaced by 1 minus it.
+    Only values in [0, 1] are used for which it is known whether they rise (``direction`` 1) or fall (−1) as more is
+    remembered, that all populations have (``comparable``: their names), and that each model has on some sample. A value
+    that falls is replaced by 1 minus it.
     """
-    parts = {}
+    means = {}
     columns = (published.readings.tolist(), published.values, published.direction, published.share)
-    for name, value, direction, share in zip(*columns, strict=True):
-        weight = mask & np.isfinite(value)
-        if share and direction and name in comparable and weight.any(axis=1).all():
-            parts[name] = _text.mean(value if direction > 0 else 1 - value, weight)
-    return parts
+    for name, value, direction, is_share in zip(*columns, strict=True):
+        known = mask & np.isfinite(value)
+        if is_share and direction and name in comparable and known.any(axis=1).all():
+            means[name] = _text.mean(value if direction > 0 else 1 - value, known)
+    return means

@@ -22,6 +22,7 @@ MOST_NUMBERS = 50
 #: The confidence, which needs no attack; the control, which is not an attack.
 PHI, CONTROL = "phi", "random"
 
+#: What p-values compare a record with (column ``yardstick``): held-out records, or retrained models.
 HELDOUT, RETRAINED = "heldout", "retrain"
 
 QUANTITIES = (
@@ -95,8 +96,8 @@ def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
     retrained = None if retraining is None else or_none(lambda _: retraining.phi(), retraining.files)
     if retraining is None or retrained is None:
         return []
-    member, training = evaluation.membership[evaluation.target], retraining.membership.retain
-    phi = evaluation.audited.phi()
+    member, phi = evaluation.membership[evaluation.target], evaluation.audited.phi()
+    training = retraining.membership.retain
     return against_retrained(evaluation, member, phi, retrained=retrained, training=training, rate=rate)
 
 
@@ -117,25 +118,25 @@ def against_heldout(
     """Return a line for each forgotten record, compared with held-out samples of the same models, and (pair, split) →
     these samples with scores.
 
-    This is for forgotten samples that are a random draw. ``scores``: name → float64 [models, samples]. ``rate``: the
-    expected share of the list that is false.
+    This is for forgotten samples that are a random draw. ``member``: the memberships of the audited models;
+    ``scores``: name → float64 [models, samples]; ``rate``: the expected share of the list that is false.
     """
     splits = []
-    for block, split in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):
-        models = (member.block == block) & (member.split == split)
+    for pair, number in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):
+        models = (member.block == pair) & (member.split == number)
         forget, heldout = (np.flatnonzero(side[models].all(axis=0)) for side in (member.forget, member.heldout))
         if len(forget) and len(heldout):
             means = {name: score[models].mean(axis=0) for name, score in scores.items()}
-            splits.append(_Split(block, split, int(models.sum()), forget, heldout, means))
+            splits.append(_Split(pair, number, int(models.sum()), forget, heldout, means))
     lines, unseen = [], {}
-    for part in splits:
-        attack, way = _strongest(part, splits)
-        score = way * part.means[attack]
-        p = record_stats.conformal(score=score[part.forget], heldout=score[part.heldout])
-        turned = " turned round" * (way < 0)
-        place: Line = {"pair": part.block, "split": part.split, "models": part.models, "attack": attack + turned}
-        lines += lines_of(evaluation, place | {"yardstick": HELDOUT}, part.forget, score[part.forget], p)
-        unseen[part.block, part.split] = _contents.Unseen(part.heldout, score[part.heldout])
+    for split in splits:
+        attack, direction = _strongest(split, splits)
+        score = direction * split.means[attack]
+        p = record_stats.conformal(score=score[split.forget], heldout=score[split.heldout])
+        place: Line = {"pair": split.block, "split": split.split, "models": split.models, "yardstick": HELDOUT}
+        place["attack"] = attack + " turned round" * (direction < 0)
+        lines += lines_of(evaluation, place, split.forget, score[split.forget], p)
+        unseen[split.block, split.split] = _contents.Unseen(split.heldout, score[split.heldout])
     return listed(lines, rate), unseen
 
 
@@ -151,20 +152,22 @@ def against_retrained(
     """Return a line for each forgotten record, whose φ is compared with that of retrained models. This is for forgotten
     samples that are not a random draw.
 
-    ``phi`` float64 [models, samples]: of the audited models; ``retrained`` float64 [others, samples]: of others, which
-    were trained on ``training`` bool [others, samples]. Only models that never saw a forget set are compared with it. A
-    forget set has no lines if these are fewer than two, because a single model does not show how such models vary.
+    ``member`` and ``phi`` float64 [models, samples]: memberships and φ of the audited models; ``retrained`` float64
+    [others, samples]: φ of retrained models, which were trained on ``training`` bool [others, samples]. Each forget set
+    is compared only with retrained models that saw none of it. It has no lines if these are fewer than two, because a
+    single model does not show how such models vary. ``rate``: the expected share of the list that is false.
     """
     lines = []
     for forget in np.unique(member.forget, axis=0):
-        models, unseen = (member.forget == forget).all(axis=1), ~(training & forget).any(axis=1)
+        audited, unseen = (member.forget == forget).all(axis=1), ~(training & forget).any(axis=1)
         if unseen.sum() < 2:
             continue
         samples = np.flatnonzero(forget)
-        p = record_stats.against_retrained(audited=phi[models][:, samples], retrained=retrained[unseen][:, samples])
-        place: Line = {"pair": int(member.block[models][0]), "split": int(member.split[models][0])}
-        place |= {"models": int(models.sum()), "attack": PHI, "yardstick": RETRAINED}
-        lines += lines_of(evaluation, place, samples, phi[models][:, samples].mean(axis=0), p)
+        phi_audited, phi_retrained = phi[audited][:, samples], retrained[unseen][:, samples]
+        place: Line = {"pair": int(member.block[audited][0]), "split": int(member.split[audited][0])}
+        place |= {"models": len(phi_audited), "attack": PHI, "yardstick": RETRAINED}
+        p = record_stats.against_retrained(audited=phi_audited, retrained=phi_retrained)
+        lines += lines_of(evaluation, place, samples, phi_audited.mean(axis=0), p)
     return listed(lines, rate)
 
 
@@ -192,20 +195,21 @@ def listed(lines: list[Line], rate: float) -> list[Line]:
     One list covers all splits. Separate lists at this rate would nearly always include a false record if there are
     many.
     """
-    marks = record_stats.discoveries(p=np.array([line["p"] for line in lines]), rate=rate)
-    people = {_person(line): line["p_person"] for line in lines if "person" in line}
-    of_people = record_stats.discoveries(p=np.array(list(people.values())), rate=rate)
-    recognised = {
-        person: {"person_recognised": int(mark)} for person, mark in zip(people, of_people.tolist(), strict=True)
+    recognised = record_stats.discoveries(p=np.array([line["p"] for line in lines]), rate=rate)
+    p_people = {_person(line): line["p_person"] for line in lines if "person" in line}
+    found_people = record_stats.discoveries(p=np.array(list(p_people.values())), rate=rate)
+    of_person = {
+        person: {"person_recognised": int(found)} for person, found in zip(p_people, found_people, strict=True)
     }
     return [
-        {**line, "recognised": int(mark), "rate": rate, **recognised.get(_person(line), {})}
-        for line, mark in zip(lines, marks.tolist(), strict=True)
+        {**line, "recognised": int(found), "rate": rate, **of_person.get(_person(line), {})}
+        for line, found in zip(lines, recognised, strict=True)
     ]
 
 
 def _person(line: Line) -> tuple[int, int, int | None]:
-    """Return the key of a line's person: pair, split and person, None if lines name no persons."""
+    """Return pair, split and person of a line: each person has one p-value in every split. The person is None if lines
+    name no persons."""
     return line["pair"], line["split"], line.get("person")
 
 
@@ -233,18 +237,19 @@ class _Split:
         }
 
 
-def _strongest(part: _Split, splits: list[_Split]) -> tuple[str, int]:
-    """Return the attack that separates best in other pairs, and its direction: 1, or −1 where forgotten samples look
-    less familiar.
+def _strongest(split: _Split, splits: list[_Split]) -> tuple[str, int]:
+    """Return the attack for ``split`` that separates best in other pairs among ``splits``, and its direction: 1, or −1
+    where forgotten samples look less familiar.
 
-    Returns φ with direction 1 where there is nothing else to choose on. Other pairs draw their samples independently,
-    so the choice does not depend on this pair. The other split of the same pair has forgotten and held-out samples
-    exchanged. A chance lean to its forgotten samples leans away from these, so the choice is then cautious.
+    Other pairs draw their samples independently, so the choice does not depend on the split. If there is no other pair,
+    the attack is chosen on the other split of the pair, in which forgotten and held-out samples are exchanged. An
+    attack that separates them there by chance has the opposite sign here, so the choice is then cautious. φ with
+    direction 1 is returned if there is no other split.
     """
-    elsewhere = [of for of in splits if of.block != part.block] or [of for of in splits if of is not part]
-    if not elsewhere:
+    others = [s for s in splits if s.block != split.block] or [s for s in splits if s is not split]
+    if not others:
         return PHI, 1
-    leads = {attack: float(np.mean([of.leads[attack] for of in elsewhere])) for attack in part.means}
+    leads = {attack: float(np.mean([other.leads[attack] for other in others])) for attack in split.means}
     best = max(leads, key=lambda attack: abs(leads[attack]))
     return best, 1 if leads[best] >= 0 else -1
 
@@ -252,24 +257,24 @@ def _strongest(part: _Split, splits: list[_Split]) -> tuple[str, int]:
 def summary(lines: list[Line], rate: float) -> list[Row]:
     """Return the rows of the shares of records and of people that are recognised, over all lines, then over those of
     each pair if there are several; [] without lines."""
-    if not lines:
-        return []
-    table, pairs = _rows(lines, rate), sorted({line["pair"] for line in lines})
+    pairs = sorted({line["pair"] for line in lines})
+    table = _rows(lines, rate) if lines else []
     for pair in pairs if len(pairs) > 1 else ():
         table += _rows([line for line in lines if line["pair"] == pair], rate, pair=pair)
     return table
 
 
 def _rows(lines: list[Line], rate: float, **place: Any) -> list[Row]:
-    """Return the rows of some lines: the shares of records and of people that are recognised, with ``place`` as their
-    fields."""
-    marked = sorted({line["sample"] for line in lines if line["recognised"]})
-    count, total = sum(line["recognised"] for line in lines), len(lines)
-    numbers = ", ".join(map(str, marked[:MOST_NUMBERS])) + (" …" if len(marked) > MOST_NUMBERS else "")
-    note = f"{count} of {total}"
-    if not place:  # a part of a list has no rate of its own
+    """Return the rows of some lines: the shares of records and of people that are recognised. ``place``: further fields
+    of the rows; none for the lines of all pairs."""
+    samples = sorted({line["sample"] for line in lines if line["recognised"]})
+    recognised, total = sum(line["recognised"] for line in lines), len(lines)
+    note = f"{recognised} of {total}"
+    if not place:  # the lines of one pair are a part of a list, and a part has no rate of its own
         note += f"; in such lists at most {rate:.0%} are false, on average over audits"
-    estimate = Estimate(count / total, np.nan, np.nan, total, note + f": samples {numbers}" * bool(count))
+    if samples:
+        note += ": samples " + ", ".join(map(str, samples[:MOST_NUMBERS])) + " …" * (len(samples) > MOST_NUMBERS)
+    estimate = Estimate(recognised / total, np.nan, np.nan, total, note)
     table = [row(metric="records_recognised", estimate=estimate, **place)]
     people = {_person(line): line["person_recognised"] for line in lines if "person" in line}
     if people:

@@ -65,10 +65,10 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     if not options.decides:
         return {}
     audited, member = stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
-    weighed = member.forget[:, audited.index] & ~audited.taught
-    part = _text.mean(np.clip(_over_steps(audited.right, audited.steps), 0, 1), weighed)
+    queried = member.forget[:, audited.index] & ~audited.taught
+    accuracy = _text.mean(np.clip(_over_steps(audited.right, audited.steps), 0, 1), queried)
     places = {"unit": member.block, "split": member.split, "index": audited.index}
-    return {name: single(**vars(part), **places, rule=rule) for name, rule in DECIDES.items()}
+    return {name: single(**vars(accuracy), **places, rule=rule) for name, rule in DECIDES.items()}
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -81,29 +81,29 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     audited = stacked(evaluation.relearned_files)
     member = evaluation.membership[evaluation.target]
-    weighed, over = member.forget[:, audited.index] & ~audited.taught, groups(member)
+    queried, over = member.forget[:, audited.index] & ~audited.taught, groups(member)
     accuracies = [
-        row(metric="relearn_accuracy", step=step, estimate=rates.rate(hit=audited.right[:, i], rows=weighed, **over))
+        row(metric="relearn_accuracy", step=step, estimate=rates.rate(hit=audited.right[:, i], rows=queried, **over))
         for i, step in enumerate(audited.steps.tolist())
     ]
-    text = evaluation.data.x.dtype.kind == "i" and not evaluation.data.y.any()
+    text = evaluation.data.x.dtype.kind == "i" and not evaluation.data.y.any()  # tokens without labels
     names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")
     retrained = compared(evaluation)
     if isinstance(retrained, str):
         return [*accuracies, *(nothing(name, retrained) for name in names)]
     before = evaluation.outputs(evaluation.originals).of(evaluation.target, audited.index).argmax(-1)
-    goal = NEAR * _mean(before == evaluation.labels_of(evaluation.target)[..., audited.index], weighed)
+    goal = NEAR * _mean(before == evaluation.labels_of(evaluation.target)[..., audited.index], queried)
     curves = {"relearn_area": (audited.right, retrained.right), "relearn_area_phi": (audited.phi, retrained.phi)}
     if text:
         nll, retrained_nll = (np.logaddexp(0.0, -phi.astype(np.float64)) for phi in (audited.phi, retrained.phi))
         curves = {"relearn_area_nll": (nll, retrained_nll), **curves}
-    numbers = {name: area(*pair, audited.steps, weighed, **over) for name, pair in curves.items()}
-    numbers["relearn_steps"] = index(audited, retrained, weighed, goal, **over)
+    numbers = {name: area(*pair, audited.steps, queried, **over) for name, pair in curves.items()}
+    numbers["relearn_steps"] = index(audited, retrained, queried, goal, **over)
     return table(numbers) + accuracies
 
 
 def compared(evaluation: Evaluation) -> Relearned | str:
-    """Return the records of the retrained models to compare with, or the reason why there are none."""
+    """Return how the retrained models to compare with relearned, or the reason why there are none."""
     if not evaluation.compared_relearned_files:
         return NO_RETRAINED
     try:
@@ -113,8 +113,8 @@ def compared(evaluation: Evaluation) -> Relearned | str:
 
 
 def stacked(files: list[str]) -> Relearned:
-    """Join the records of relearning of all batches of models, one for each of ``files``, on the samples that any batch
-    has. Where a batch does not have a sample, its values are 0. Raises NoAnswerError if a method left no models."""
+    """Return how all models relearned, from ``files``, one for each batch of models, on the samples that any batch has.
+    Where a batch does not have a sample, its values are 0. Raises NoAnswerError if a method left no models."""
     parts = [Relearned.read(path) for path in files]
     index = np.unique(np.concatenate([part.index for part in parts]))
 
@@ -134,12 +134,11 @@ def stacked(files: list[str]) -> Relearned:
 
 
 def weights(steps: np.ndarray) -> np.ndarray:
-    """Return the weights of the points of a curve in its mean over log₂(1 + step), by the trapezoidal rule: float64, of
-    sum 1."""
-    at = np.log2(1.0 + steps)
-    widths = np.diff(at)
-    trapezes: np.ndarray = (np.r_[widths, 0] + np.r_[0, widths]) / 2 / (at[-1] - at[0])
-    return trapezes
+    """Return the weights of the points of a curve in its mean over log₂(1 + step), by the trapezoidal rule: float64
+    [points], of sum 1."""
+    widths = np.diff(np.log2(1.0 + steps))
+    trapezoids: np.ndarray = (np.r_[widths, 0] + np.r_[0, widths]) / 2 / widths.sum()
+    return trapezoids
 
 
 def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -148,64 +147,64 @@ def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return area
 
 
-def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, weighed: np.ndarray, **over: Any) -> Estimate:
-    """Return how far the curve of ``audited`` lies above that of ``retrained`` on ``weighed`` rows, as a mean over
-    log₂(1 + step).
+def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried: np.ndarray, **over: Any) -> Estimate:
+    """Return how far the curve of ``audited`` lies above that of ``retrained`` on the ``queried`` samples, as a mean
+    over log₂(1 + step).
 
-    ``audited`` and ``retrained`` [models, points, rows]: right (bool) or phi, of the same samples in paired models;
-    ``weighed`` bool [models, rows]; ``over``: "split" and "block", int [models]. The interval covers samples and
-    models; for predictions it lies in [−1, 1].
+    ``audited`` and ``retrained`` [models, points, rows]: right (bool), phi or NLL, of the same samples in paired
+    models; ``steps`` int64 [points]; ``queried`` bool [models, rows]; ``over``: "split" and "block", int [models]. The
+    interval covers samples and models; for predictions it lies in [−1, 1].
     """
     means = [_over_steps(values, steps) for values in (audited, retrained)]
     if audited.dtype == bool:
-        own, others = (_text.mean(np.clip(mean, 0, 1), weighed) for mean in means)
-        part, end = crossed.difference(own, others), 1.0
+        of_audited, of_retrained = (_text.mean(np.clip(mean, 0, 1), queried) for mean in means)
+        distance, end = crossed.difference(of_audited, of_retrained), 1.0
     else:
-        part, end = levels.per_model(value=means[0] - means[1], weight=weighed.astype(np.float64)), np.inf
-    return levels.of(part, **over, n=int(weighed.any(axis=0).sum()), bounds=(-end, end))
+        distance, end = levels.per_model(value=means[0] - means[1], weight=queried * 1.0), np.inf
+    return levels.of(distance, **over, n=int(queried.any(axis=0).sum()), bounds=(-end, end))
 
 
-def index(audited: Relearned, retrained: Relearned, weighed: np.ndarray, goal: np.ndarray, **over: Any) -> Estimate:
-    """Return the mean number of steps until accuracy reaches the ``goal`` float64 [models], divided by that of
-    retrained models.
+def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: np.ndarray, **over: Any) -> Estimate:
+    """Return the mean number of steps until the accuracy on ``queried`` samples reaches the ``goal`` float64 [models],
+    divided by that of retrained models.
 
     A model that does not reach it by the last step counts twice as many steps. The interval is a jackknife over splits,
     because models of a split are taught the same samples, or over models where there are fewer than three splits.
-    ``over``: "split" and "block", int [models].
+    ``queried`` bool [models, rows]; ``over``: "split" and "block", int [models].
     """
-    back = np.array([first(models, weighed, goal) for models in (audited, retrained)], dtype=np.float64)
+    last, n = audited.steps[-1], len(goal)
+    needed = np.array([first(models, queried, goal) for models in (audited, retrained)], dtype=np.float64)
     late = ", ".join(
-        f"{int((steps > audited.steps[-1]).sum())} of {len(steps)} {population} were not back "
-        f"after {audited.steps[-1]} steps"
-        for population, steps in zip(("models", "retrained ones"), back, strict=True)
-        if (steps > audited.steps[-1]).any()
+        f"{(steps > last).sum()} of {n} {population} were not back after {last} steps"
+        for population, steps in zip(("models", "retrained ones"), needed, strict=True)
+        if (steps > last).any()
     )
-    n = back.shape[1]
-    if not back[1].sum():
+    if not needed[1].sum():
         return stats.empty(n=n, note="retrained models are as right as the originals from the start")
-    value = float(back[0].mean() / back[1].mean())
-    splits, group = np.unique(np.stack([over["block"], over["split"]]), axis=1, return_inverse=True)
-    unit, number = ("split", group.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
-    left = number != np.unique(number)[:, None]
+    value = float(needed[0].mean() / needed[1].mean())
+    splits, split = np.unique(np.stack([over["block"], over["split"]]), axis=1, return_inverse=True)
+    unit, unit_of_model = ("split", split.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
+    kept = unit_of_model != np.unique(unit_of_model)[:, None]  # [units, models]: without each unit in turn
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.divide(*(back @ left.T))
+        ratios = np.divide(*(needed @ kept.T))
     if not np.isfinite(ratios).all():
         why = f"no interval: without one {unit} there is no ratio"
         return Estimate(value, np.nan, np.nan, n, "; ".join(filter(None, [late, why])))
-    half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(left) - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
+    half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=len(kept) - 1) * np.sqrt(jackknife.jackknife_variance(ratios))
     return Estimate(value, max(float(value - half), 0.0), float(value + half), n, late)
 
 
-def first(models: Relearned, weighed: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """Return the first step at which each model reaches its goal, int64 [models]; twice the last step if it never
-    does."""
-    curve = np.stack([_mean(models.right[:, point], weighed) for point in range(len(models.steps))], axis=1)
-    reached = curve >= goal[:, None] - 1e-12
-    when: np.ndarray = np.where(reached.any(axis=1), models.steps[reached.argmax(axis=1)], NEVER * models.steps[-1])
-    return when
+def first(models: Relearned, queried: np.ndarray, goal: np.ndarray) -> np.ndarray:
+    """Return the first step at which each model's accuracy on ``queried`` bool [models, rows] reaches its ``goal``
+    float64 [models]: int64 [models]; twice the last step if it never does."""
+    accuracy = np.stack([_mean(right, queried) for right in models.right.swapaxes(0, 1)], axis=1)  # [models, points]
+    reached = accuracy >= goal[:, None] - 1e-12
+    never = NEVER * models.steps[-1]
+    step: np.ndarray = np.where(reached.any(axis=1), models.steps[reached.argmax(axis=1)], never)
+    return step
 
 
-def _mean(right: np.ndarray, weighed: np.ndarray) -> np.ndarray:
-    """Return the share of each model's ``weighed`` rows that are right, float64 [models]."""
-    share: np.ndarray = (right & weighed).sum(axis=1) / np.maximum(weighed.sum(axis=1), 1)
+def _mean(right: np.ndarray, queried: np.ndarray) -> np.ndarray:
+    """Return the share of each model's ``queried`` rows that are right, float64 [models]; both bool [models, rows]."""
+    share: np.ndarray = (right & queried).sum(axis=1) / np.maximum(queried.sum(axis=1), 1)
     return share

@@ -55,7 +55,8 @@ QUANTITIES = (
 #: sample.
 PROTOCOL_MINIMUM = {"shadow_blocks": "minimum"}
 
-Side = tuple[np.ndarray, np.ndarray, str]  # φ and which of it counts, [models, samples], and what to call it
+#: φ of shadow models [models, samples], a mask of the same shape of the values that form a distribution, and its name.
+Distribution = tuple[np.ndarray, np.ndarray, str]
 
 
 class Options(Settings):
@@ -102,11 +103,11 @@ class Population:
     def clipped(self, probability: float | None) -> "Population":
         """Return the population with phi cut where p_y falls below ``probability`` or exceeds its complement; unchanged
         if ``probability`` is None."""
-        return self._changed(lambda of: of if of.dtype == bool else _reference.clip(of, probability))
+        return self._changed(lambda array: array if array.dtype == bool else _reference.clip(array, probability))
 
     def _changed(self, change: Callable[[np.ndarray], np.ndarray]) -> "Population":
         """Return the population with ``change`` applied to every array."""
-        arrays: dict[str, Any] = {name: None if of is None else change(of) for name, of in vars(self).items()}
+        arrays: dict[str, Any] = {name: None if array is None else change(array) for name, array in vars(self).items()}
         return Population(**arrays)
 
 
@@ -124,9 +125,9 @@ def check(targets: Population, shadows: Population) -> None:
                 raise ValueError(f"target {m} is also a shadow model ({name}): leave it out of its own reference")
 
 
+#: The tests of RULI whose ROC curve is kept, and the rates of false alarms at which it is.
 CURVES = ("privacy", "efficacy")
 CURVE = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-"""The tests of RULI whose ROC curve is kept, at these rates of false alarms."""
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -150,12 +151,13 @@ def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
     if evaluation.selection is not None:
         kinds |= {kind: getattr(evaluation.selection, kind)[columns] for kind in ("vulnerable", "protected")}
     table = []
-    for kind, audited in kinds.items():
-        if audited.any() and (not kind or not audited.all()):
-            tests = evaluate(targets.columns(audited), shadows.columns(audited), options, curve=CURVE)
+    for kind, of_kind in kinds.items():
+        if of_kind.any() and (not kind or not of_kind.all()):  # a kind that all samples are of has these rows already
+            tests = evaluate(targets.columns(of_kind), shadows.columns(of_kind), options, curve=CURVE)
             table += [replace(test, target=kind) for test in tests]
-    vulnerable = columns & evaluation.selection.vulnerable if evaluation.selection is not None else ~columns & columns
-    return table + _kept_and_vulnerable(evaluation, vulnerable) if vulnerable.any() else table
+    if "vulnerable" in kinds and kinds["vulnerable"].any():
+        table += _on_vulnerable(evaluation, np.flatnonzero(columns)[kinds["vulnerable"]])
+    return table
 
 
 #: Retraining leaves nothing that distinguishes forgotten from held-out samples, or unlearned from retrained models.
@@ -182,28 +184,25 @@ def _columns(evaluation: Evaluation) -> np.ndarray:
 
 
 def aucs(targets: Population, shadows: Population, options: Options, index: np.ndarray) -> dict[str, Effect]:
-    """Return the AUC of the privacy and the efficacy test for each target model from two populations.
+    """Return "privacy_auc" and "efficacy_auc" → the AUC of the test for each target model, as effects.
 
-    ``index`` int64 [samples]: the numbers of their samples. An AUC above .5 means that forgotten samples look more
-    familiar than never-seen ones.
+    ``targets`` and ``shadows``: φ and memberships on the same samples, whose numbers are ``index`` int64 [samples]. An
+    AUC above .5 means that forgotten samples look more familiar than never-seen ones, below .5 that they look less
+    familiar. The likelihood ratio does not show which. So AUC is replaced by 1 − AUC where the mean φ of shadow models
+    is lower on forgotten samples than on held-out ones.
     """
-    keep = (targets.forget | targets.heldout).any(axis=0)
-    # The ratio does not show whether forgotten samples look more familiar than never-seen ones or less.
-    forgot, unseen = (shadows.unlearned[mask & keep] for mask in (shadows.forget, shadows.heldout))
-    way = -1 if forgot.size and unseen.size and forgot.mean() < unseen.mean() else 1
-    parts = {}
+    audited = (targets.forget | targets.heldout).any(axis=0)
+    phi_forgotten, phi_heldout = (shadows.unlearned[mask & audited] for mask in (shadows.forget, shadows.heldout))
+    less_familiar = phi_forgotten.size and phi_heldout.size and phi_forgotten.mean() < phi_heldout.mean()
+    found = {}
     for (attack, name), test in score(targets, shadows, options).items():
-        metric = f"{name}_auc"
-        if attack != "ruli" or metric not in DECIDES or test.missing:
-            continue
-        usable = test.positive.any(axis=1) & test.negative.any(axis=1)
-        if usable.any():
-            part = _game.auc(test.score[usable], test.positive[usable], test.negative[usable])
-            parts[metric] = single(
-                value=0.5 + way * (part.value - 0.5), influence=way * part.influence, imagined=way * part.imagined,
-                unit=np.flatnonzero(usable), index=index[keep], rule=DECIDES[metric],
-            )  # fmt: skip
-    return parts
+        metric, usable = f"{name}_auc", test.positive.any(axis=1) & test.negative.any(axis=1)
+        if attack == "ruli" and metric in DECIDES and not test.missing and usable.any():
+            auc = _game.auc(test.score[usable], test.positive[usable], test.negative[usable])
+            auc = replace(auc.times(-1), value=1 - auc.value) if less_familiar else auc
+            places = {"unit": np.flatnonzero(usable), "index": index[audited]}
+            found[metric] = single(**vars(auc), **places, rule=DECIDES[metric])
+    return found
 
 
 def populations(evaluation: Evaluation, columns: np.ndarray) -> tuple[Population, Population]:
@@ -220,28 +219,28 @@ def population(side: dict[str, Group | None], columns: np.ndarray) -> Population
     """
     unlearned = side["unlearned"]
     assert unlearned is not None
-    parts: dict[str, Any] = {name: None if models is None else models.phi(columns) for name, models in side.items()}
-    parts |= {name: getattr(unlearned.membership, name)[:, columns] for name in ("train", "forget", "heldout")}
-    return Population(**parts)
+    arrays: dict[str, Any] = {name: None if models is None else models.phi(columns) for name, models in side.items()}
+    arrays |= {name: getattr(unlearned.membership, name)[:, columns] for name in ("train", "forget", "heldout")}
+    return Population(**arrays)
 
 
-def _kept_and_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> list[Row]:
-    """Return the accuracy of the unlearned targets on vulnerable target samples that they retain, as one row.
-    ``vulnerable`` bool [samples]."""
+def _on_vulnerable(evaluation: Evaluation, vulnerable: np.ndarray) -> list[Row]:
+    """Return one row, the accuracy of the unlearned targets on those vulnerable target samples that they retain.
+    ``vulnerable`` int64: the numbers of the vulnerable target samples."""
     member = evaluation.membership[evaluation.target]
     logits = evaluation.outputs(evaluation.unlearned_files).of(evaluation.target, vulnerable)
-    hit, kept = rates.predicted(logits) == evaluation.data.y[vulnerable], member.retain[:, vulnerable]
-    estimate = rates.rate(hit=hit, rows=kept, **groups(member))
-    return table({"accuracy": estimate}, role="retain", target="vulnerable")
+    right = rates.predicted(logits) == evaluation.data.y[vulnerable]
+    accuracy = rates.rate(hit=right, rows=member.retain[:, vulnerable], **groups(member))
+    return table({"accuracy": accuracy}, role="retain", target="vulnerable")
 
 
 def evaluate(targets: Population, shadows: Population, options: Options, *, curve: tuple[float, ...] = ()) -> list[Row]:
-    """Return rows of every test: accuracy at ratio 1, AUC and TPR at each FPR, as means over targets with intervals.
+    """Return rows of every test: accuracy ½(TPR + TNR) at ratio 1, AUC and TPR at each FPR, as means over targets with
+    intervals.
 
-    For the tests in `CURVES`, the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``. The audit is of
-    all samples that some target forgot or held out. Accuracy is ½(TPR + TNR). Intervals cover the samples and, with two
-    targets or more, the targets. Raises ValueError for models that cannot be compared, and for samples with too few
-    shadow models (`score`).
+    For RULI's tests in `CURVES`, the TPR at each FPR of ``curve`` follows, as "…_roc" with its ``rate``. The samples
+    are all that some target forgot or held out. Intervals cover the samples and, with two targets or more, the targets.
+    Raises ValueError for models that cannot be compared, and for samples with too few shadow models (`score`).
     """
     lines = []
     for (attack, name), test in score(targets, shadows, options).items():
@@ -253,58 +252,60 @@ def evaluate(targets: Population, shadows: Population, options: Options, *, curv
 
 
 def over_population(rows: list[Row]) -> list[Row]:
-    """Return how much more RULI's attack for each sample finds than one attack for all samples (section 6.2.2 of the
-    paper).
+    """Return rows of how much more RULI's attack finds, which has a distribution of its own for each sample, than the
+    population attack, which has one for all samples (section 6.2.2 of the paper).
 
-    For accuracy it is RULI's divided by that of the population attack, minus 1; for TPR at 1 % FPR it is the ratio.
-    Empty, with the reason, where the population attack finds nothing or one of the two is missing. There are no
-    intervals, because both rest on the same models and samples.
+    ``rows``: of both attacks. For accuracy the number is RULI's divided by that of the population attack, minus 1; for
+    TPR at 1 % FPR it is the ratio. NaN, with the reason as note, where the population attack finds nothing or one of
+    the two is NaN. There are no intervals, because both rest on the same models and samples.
     """
-    values = {(row.attack, row.metric): row for row in rows}
+    by_attack = {(row.attack, row.metric): row for row in rows}
     ratios = []
-    for metric, less in (("privacy_accuracy", 1.0), ("privacy_tpr_at_1pct_fpr", 0.0)):
-        ratio, population_value = values.get(("ruli", metric)), values.get(("population", metric))
-        if ratio is None or population_value is None:
+    for metric, subtracted in (("privacy_accuracy", 1.0), ("privacy_tpr_at_1pct_fpr", 0.0)):
+        ruli, pooled = by_attack.get(("ruli", metric)), by_attack.get(("population", metric))
+        if ruli is None or pooled is None:
             continue
-        why = "a ratio of two numbers, without an interval"
-        if unread := [part for part in (ratio, population_value) if np.isnan(part.value)]:
-            why = unread[0].note
-        elif not population_value.value > 0:
-            why = "the population attack finds nothing, so there is no ratio"
-        value = ratio.value / population_value.value - less if population_value.value > 0 else np.nan
-        ratios.append(Row(f"{metric}_over_population", value, n=ratio.n, note=why, attack="ruli"))
+        value, note = np.nan, "the population attack finds nothing, so there is no ratio"
+        if np.isnan(ruli.value + pooled.value):
+            note = ruli.note if np.isnan(ruli.value) else pooled.note
+        elif pooled.value > 0:
+            value, note = ruli.value / pooled.value - subtracted, "a ratio of two numbers, without an interval"
+        ratios.append(Row(f"{metric}_over_population", value, n=ruli.n, note=note, attack="ruli"))
     return ratios
 
 
 def score(targets: Population, shadows: Population, options: Options) -> dict[tuple[str, str], Question]:
-    """Score all tests of RULI's table 1, U-LiRA and the attack on all samples together. Return (attack, test) → the
-    scores of target models, with which samples are positives and negatives.
+    """Return (attack, test) → the scores of the target models, with which samples are positives and which negatives:
+    for all tests of RULI's table 1, for U-LiRA, and for the population attack, which is one attack for all samples.
 
-    Q_u, Q_h and Q_r are phi of unlearned shadow models that forgot, never saw and retained the sample. Q_i and Q_R are
-    phi of original shadow models that did and did not train on it. The tests are:
+    Only samples that some target forgot or held out are scored. The scores of RULI are log-ratios of the densities of
+    two distributions, at phi of the target model. Q_u, Q_h and Q_r are phi of unlearned shadow models that forgot,
+    never saw and retained the sample. Q_i and Q_R are phi of original shadow models that did and did not train on it.
+    The tests are:
 
-    * privacy: Q_u against Q_h, on the unlearned target; * efficacy: Q_u against Q_R, on the unlearned target for
-    forgotten and on the retrained one for held-out samples; * trained: Q_i against Q_R, on the original target; *
-    remained: Q_r against Q_h, on the unlearned target.
+    * privacy: Q_u against Q_h, on the unlearned target;
+    * efficacy: Q_u against Q_R, on the unlearned target for forgotten and on the retrained one for held-out samples;
+    * trained: Q_i against Q_R, on the original target;
+    * remained: Q_r against Q_h, on the unlearned target.
 
-    U-LiRA is the privacy test with Gaussians of Q_u and Q_R, of one spread if RULI's have. Raises ValueError for phi
-    that is not finite, a target that is also a shadow model, and samples with too few shadow models in a distribution.
+    U-LiRA is the privacy test with Gaussians of Q_u and Q_R, of one spread if RULI's have. A test that lacks its models
+    has scores NaN and the reason. Raises ValueError for phi that is not finite, a target that is also a shadow model,
+    and samples with too few shadow models in a distribution.
     """
     check(targets, shadows)
-    keep = (targets.forget | targets.heldout).any(axis=0)
-    if not keep.any():
+    audited = (targets.forget | targets.heldout).any(axis=0)
+    if not audited.any():
         raise ValueError("no audited sample is forgotten or held out by any target")
-    targets, shadows = (p.columns(keep).clipped(options.clip) for p in (targets, shadows))
-    retain, remained = (p.train & ~p.forget for p in (targets, shadows))
+    targets, shadows = (side.columns(audited).clipped(options.clip) for side in (targets, shadows))
+    retain, remained = (side.train & ~side.forget for side in (targets, shadows))
 
-    def ratio(at: np.ndarray, over: Side, under: Side, kind: _reference.Kind = options.density) -> np.ndarray:
-        """Return log p(at | over) − log p(at | under), float64 of the shape of ``at``, φ of target models. ``over`` and
-        ``under``: φ of shadow models with the mask and the name of the distribution."""
+    def ratio(
+        phi: np.ndarray, over: Distribution, under: Distribution, kind: _reference.Kind = options.density
+    ) -> np.ndarray:
+        """Return log p(phi | over) − log p(phi | under), float64 [targets, samples], of ``phi`` of target models."""
         how: dict[str, Any] = {"kind": kind, "bandwidth": options.bandwidth, "minimum": options.minimum}
-        numerator, denominator = (
-            _reference.log_density(phi, mask, at, side=side, **how) for phi, mask, side in (over, under)
-        )
-        return np.asarray(numerator - denominator)
+        log_p = [_reference.log_density(values, mask, phi, side=name, **how) for values, mask, name in (over, under)]
+        return np.asarray(log_p[0] - log_p[1])
 
     gaussian: _reference.Kind = "pooled" if options.density == "pooled" else "gaussian"
     q_u = shadows.unlearned, shadows.forget, "forgotten (unlearned)"
@@ -312,32 +313,33 @@ def score(targets: Population, shadows: Population, options: Options) -> dict[tu
     q_r = shadows.unlearned, remained, "kept (unlearned)"
     q_i = shadows.original, shadows.train, "trained on (original)"
     q_R = shadows.original, shadows.heldout, "held out (original)"
-    forgot, out, unknown = targets.forget, targets.heldout, np.full(targets.forget.shape, np.nan)
-    result = {
-        ("ruli", "privacy"): Question(ratio(targets.unlearned, q_u, q_h), forgot, out),
-        ("ruli", "efficacy"): Question(unknown, forgot, out, "no retrained target models were given"),
-        ("ruli", "trained"): Question(ratio(targets.original, q_i, q_R), targets.train, out),
-        ("ruli", "remained"): Question(unknown, retain, out, "no audited sample was kept"),
-        ("u_lira", "privacy"): Question(ratio(targets.unlearned, q_u, q_R, gaussian), forgot, out),
-        ("population", "privacy"): Question(_pooled(targets, shadows, options), forgot, out),
+    forget, heldout, unknown = targets.forget, targets.heldout, np.full(targets.forget.shape, np.nan)
+    questions = {
+        ("ruli", "privacy"): Question(ratio(targets.unlearned, q_u, q_h), forget, heldout),
+        ("ruli", "efficacy"): Question(unknown, forget, heldout, "no retrained target models were given"),
+        ("ruli", "trained"): Question(ratio(targets.original, q_i, q_R), targets.train, heldout),
+        ("ruli", "remained"): Question(unknown, retain, heldout, "no audited sample was kept"),
+        ("u_lira", "privacy"): Question(ratio(targets.unlearned, q_u, q_R, gaussian), forget, heldout),
+        ("population", "privacy"): Question(_pooled(targets, shadows, options), forget, heldout),
     }
-    answer = targets.retrained if options.test_model == "retrained" else targets.original
-    if answer is not None:
-        score = ratio(np.where(forgot, targets.unlearned, answer), q_u, q_R)
-        result["ruli", "efficacy"] = Question(score, forgot, out)
+    for_heldout = targets.retrained if options.test_model == "retrained" else targets.original
+    if for_heldout is not None:
+        score = ratio(np.where(forget, targets.unlearned, for_heldout), q_u, q_R)
+        questions["ruli", "efficacy"] = Question(score, forget, heldout)
     if retain.any():
-        used = (retain | out).any(axis=0) & (remained.sum(axis=0) >= options.minimum)
+        # No protocol ensures that enough shadow models retain each sample; samples without them are left out.
+        used = (retain | heldout).any(axis=0) & (remained.sum(axis=0) >= options.minimum)
         score = unknown.copy()
         over, under = ((phi[:, used], mask[:, used], name) for phi, mask, name in (q_r, q_h))
         score[:, used] = ratio(targets.unlearned[:, used], over, under)
-        result["ruli", "remained"] = Question(score, retain & used, out & used)
-    return result
+        questions["ruli", "remained"] = Question(score, retain & used, heldout & used)
+    return questions
 
 
 def _pooled(targets: Population, shadows: Population, options: Options) -> np.ndarray:
-    """Return the log-odds of having forgotten each sample, float64 [targets, samples], by one logistic regression on
-    the phi of all samples and shadow models together."""
+    """Return the log-odds that each target forgot each sample rather than never saw it, float64 [targets, samples], by
+    one logistic regression on the phi of all samples and shadow models together."""
     phi = shadows.unlearned if options.population == "unlearned" else shadows.original
-    rows = shadows.forget | shadows.heldout
-    model = logistic.fit(phi[rows][:, None], shadows.forget[rows])
+    forgotten_or_heldout = shadows.forget | shadows.heldout
+    model = logistic.fit(phi[forgotten_or_heldout][:, None], shadows.forget[forgotten_or_heldout])
     return model.log_odds(targets.unlearned[..., None])

@@ -14,7 +14,7 @@ from unlearning_audit.stats import crossed, tail
 from unlearning_audit.stats.readings import tpr_at
 
 FPRS = (0.01, 0.001)
-Key = tuple[str, str]  # attack, form
+Key = tuple[str, str]  # attack, and its form: from which shadow models it learned ("trained" or "unlearned")
 
 
 def advantage_bound(*, epsilon: float, delta: float) -> float:
@@ -38,12 +38,16 @@ def lower_bound(*, epsilon: float, delta: float) -> float:
 
 
 def adv_bar(reading: crossed.Reading, *, n: int) -> list[stats.Estimate]:
-    """Return Adv̄ of each adversary, the absolute value of its signed advantage in ``reading``. The lower limit is 0
-    where the signed interval contains 0. ``n``: the number of samples."""
-    size, low, high = _magnitude(reading, crossed.half_widths(reading))
-    notes = [crossed.annotated(reading, f"signed {value:+.4f}") for value in reading.value]
-    limits = zip(size, low, high, notes, strict=True)
-    return [stats.Estimate(float(v), float(low), float(high), n, note) for v, low, high, note in limits]
+    """Return Adv̄ of each adversary: the absolute value of its advantage, whose sign the note gives.
+
+    ``reading``: the signed advantages, from `crossed.read`; ``n``: the number of samples. The lower limit is 0 where
+    the interval of the signed advantage contains 0.
+    """
+    limits = zip(*_magnitude(reading, crossed.half_widths(reading)), reading.value, strict=True)
+    return [
+        stats.Estimate(float(size), float(low), float(high), n, crossed.annotated(reading, f"signed {signed:+.4f}"))
+        for size, low, high, signed in limits
+    ]
 
 
 def quality(
@@ -51,8 +55,10 @@ def quality(
 ) -> stats.Estimate:
     """Return Q = 1 − max over adversaries of Adv̄, from the advantages of all of them (Definition 3.7).
 
-    The interval projects a band that holds for all adversaries at once, so that it also covers Q = 1. With ``names`` of
-    the adversaries, the note names the strongest.
+    ``reading``: the signed advantages, from `crossed.read`; ``n``: the number of samples; ``names`` of the adversaries:
+    with them, the note names the strongest; ``draws`` from ``rng`` give the intervals of the advantages, which hold for
+    all adversaries at once. The limits of Q are 1 minus the largest of their upper limits, and 1 minus the largest of
+    their lower ones.
     """
     size, low, high = _magnitude(reading, crossed.joint_half_widths(reading, rng=rng, draws=draws))
     note = crossed.annotated(reading, f"strongest: {names[int(size.argmax())]}" if names else "")
@@ -155,44 +161,44 @@ def read(
 
     Q is over the paper's adversaries, over the adaptive ones and over all but the random control. A set of which the
     study runs no adversary has no rows. A set of which an adversary failed has no Q, because that of the others would
-    be another number under the same name. Models that are not swapped pairs have no Q either. Without scores, only the
-    rows that say so are returned.
+    be another number under the same name. Models that are not swapped pairs have no Q either, and no rows of single
+    pairs. In place of a missing Q, a row gives the reason. Without scores, only such rows are returned.
     """
-    unpaired = evaluation.unpaired or (
-        "no attack could be asked" if evaluation.imported and not evaluation.scores else ""
-    )
-    sets, lost = ({}, [nothing("q", unpaired, attack="adaptive")]) if unpaired else adversaries(evaluation)
+    no_q = evaluation.unpaired or ("no attack could be asked" if evaluation.imported and not evaluation.scores else "")
+    sets, reasons = ({}, [nothing("q", no_q, attack="adaptive")]) if no_q else adversaries(evaluation)
     if not evaluation.scores:
-        return lost
+        return reasons
 
     def table() -> list[Row]:
         """Return the rows of all attacks and of all sets of attacks."""
         asked = {name: members for name, members in sets.items() if members}
         return evaluate(scores=evaluation.scores, target=target, sets=asked, rng=rng, fprs=fprs, draws=evaluation.draws)
 
-    return lost + [line for line in or_reason(evaluation, table, "advantage") if line.pair is None or not unpaired]
+    return reasons + [line for line in or_reason(evaluation, table, "advantage") if line.pair is None or not no_q]
 
 
 def adversaries(evaluation: Evaluation) -> tuple[dict[str, list[Key]], list[Row]]:
-    """Return the sets over which Q takes the maximum, name → (attack, form) of each member, and one row without a
-    number for each set of which an attack failed.
+    """Return the sets over which Q takes the maximum, name → (attack, form) of each member, and, for each set of which
+    an attack failed, a row with the reason in its place.
 
     In the form "trained" an attack learned from shadow models before unlearning, in "unlearned" from those after it.
     The attack "random" is a control.
     """
+    paper, adaptive, scores = evaluation.sets["paper"], evaluation.sets["adaptive"], evaluation.scores
     sets = {
-        "paper": [key for key in evaluation.scores if key[0] in evaluation.sets["paper"] and key[1] == "trained"],
-        "adaptive": [key for key in evaluation.scores if key[0] in evaluation.sets["adaptive"]],
-        "extended": [key for key in evaluation.scores if key[0] != "random"],
+        "paper": [key for key in scores if key[0] in paper and key[1] == "trained"],
+        "adaptive": [key for key in scores if key[0] in adaptive],
+        "extended": [key for key in scores if key[0] != "random"],
     }
-    failed = {name: why for name, why in evaluation.failed_attacks.items() if name != "random"}
-    names = {"paper": evaluation.sets["paper"], "adaptive": evaluation.sets["adaptive"], "extended": failed}
-    without = {name: [attack for attack in failed if attack in members] for name, members in names.items()}
-    lost = [
-        row(attack=name, metric="q", estimate=stats.empty(n=0, note=f"the attack {gaps[0]} failed: {failed[gaps[0]]}"))
-        for name, gaps in without.items() if gaps
-    ]  # fmt: skip
-    return {name: members for name, members in sets.items() if not without[name]}, lost
+    failed = {attack: why for attack, why in evaluation.failed_attacks.items() if attack != "random"}
+    attacks_of = {"paper": paper, "adaptive": adaptive, "extended": failed}
+    failed_in = {name: [attack for attack in failed if attack in attacks] for name, attacks in attacks_of.items()}
+    reasons = [
+        nothing("q", f"the attack {attacks[0]} failed: {failed[attacks[0]]}", attack=name)
+        for name, attacks in failed_in.items()
+        if attacks
+    ]
+    return {name: keys for name, keys in sets.items() if not failed_in[name]}, reasons
 
 
 #: Retraining leaves no advantage to any attack, because which of the drawn samples are forgotten is a random draw, of
@@ -216,17 +222,16 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     each target model. Those that no attack gives are left out.
 
     The advantage is above 0 where forgotten samples look familiar, and below 0 where they look less familiar than
-    samples that were never seen. For canaries, the one-run audit gives the first two instead; if a model has samples on
-    one side only, there are none.
+    samples that were never seen. Canaries have "update_auc" alone, because the one-run audit gives the others. {} if a
+    model has only forgotten or only held-out samples.
     """
     target = evaluation.membership[evaluation.target]
     if not _game.sided(target):
         return {}
-    both = _several({"update_auc": updates(evaluation, target)}, target)
+    of_updates = _several({"update_auc": updates(evaluation, target)}, target)
     if target.pair is not None:
-        return both
-    phi = evaluation.audited.phi()
-    return advantages(evaluation.scores, phi, target) | both
+        return of_updates
+    return advantages(evaluation.scores, evaluation.audited.phi(), target) | of_updates
 
 
 def advantages(
@@ -240,44 +245,43 @@ def advantages(
     leaves out attacks with scores that are NaN. {} without adversaries.
     """
     rules = _game.of_models(target)
-    sides, parts, tails = target.forget | target.heldout, {}, {}
+    sides, signed, tails = target.forget | target.heldout, {}, {}
     # Samples count equally in a tail: its threshold comes from scores of other samples with other weights.
     forget, heldout = (rules.forget > 0) * 1.0, (rules.heldout > 0) * 1.0
-    for key, (score, decision) in scores.items():
-        if key[0] != "random":
-            way = familiar(score=score, phi=phi, rows=sides) if key[1] == "unlearned" else 1
-            part = _game.advantage(rules, decision)
-            parts["/".join(key)] = crossed.PerModel(way * part.value, way * part.influence, way * part.imagined)
-            if not np.isnan(score[sides]).any():
-                tails["/".join(key)] = tail.advantage(
-                    score=way * score[:, rules.columns], forget=forget, heldout=heldout
-                )
-    return _several({"advantage": parts, "tail_advantage": tails}, target)
+    for (attack, form), (score, decision) in scores.items():
+        if attack == "random":
+            continue
+        direction = familiar(score=score, phi=phi, rows=sides) if form == "unlearned" else 1
+        signed[f"{attack}/{form}"] = _game.advantage(rules, decision).times(direction)
+        if not np.isnan(score[sides]).any():
+            towards_familiar = direction * score[:, rules.columns]
+            tails[f"{attack}/{form}"] = tail.advantage(score=towards_familiar, forget=forget, heldout=heldout)
+    return _several({"advantage": signed, "tail_advantage": tails}, target)
 
 
 def familiar(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
-    """Return the direction of an attack by ranks over all models: +1 if higher scores go with higher confidence in the
-    label, −1 if with lower. Attacks that learn from unlearned models may find either.
+    """Return the direction of an attack: −1 if the ranks of its scores fall as those of φ, the confidence in the label,
+    rise; else +1. Attacks that learn from unlearned models may find either.
 
-    ``score`` and ``phi`` float64, ``rows`` bool, all [models, samples]. Only the scores are used, never who was
-    forgotten. So if no difference exists, the direction of a chance difference stays a fair coin. +1 where neither
-    holds.
+    ``score`` and ``phi`` float64 [models, samples]; ``rows`` bool [models, samples]: which of them are ranked, all
+    models together. Only the scores are used, never who was forgotten. So if forgotten and held-out samples do not
+    differ, the sign of a chance difference stays a fair coin.
     """
     finite = rows & ~np.isnan(score)
     if not finite.any():
         return 1
     ranks, ranks_of_phi = (value[finite].argsort(kind="stable").argsort(kind="stable") for value in (score, phi))
     _, group = np.unique(score[finite], return_inverse=True)
-    tied = (np.bincount(group, ranks) / np.bincount(group))[group]
-    return -1 if (tied - tied.mean()) @ (ranks_of_phi - ranks_of_phi.mean()) < 0 else 1
+    mean_ranks = (np.bincount(group, ranks) / np.bincount(group))[group]  # equal scores share their mean rank
+    return -1 if (mean_ranks - mean_ranks.mean()) @ (ranks_of_phi - ranks_of_phi.mean()) < 0 else 1
 
 
 def updates(evaluation: Evaluation, target: Membership) -> dict[str, crossed.PerModel]:
-    """Return "attack/both" → AUC of each model, forgotten against held-out, of the attacks that have the models before
-    unlearning and after it.
+    """Return "attack/both" → the AUC of each model, forgotten against held-out samples, by every attack that compares
+    the models before unlearning with those after it.
 
-    {} if a model has samples on one side only. Attacks whose scores are not finite on all forgotten and held-out
-    samples are left out.
+    {} if a model has only forgotten or only held-out samples. Attacks with a score that is NaN on such a sample are
+    left out.
     """
     if not _game.sided(target):
         return {}
@@ -290,23 +294,24 @@ def updates(evaluation: Evaluation, target: Membership) -> dict[str, crossed.Per
 
 
 def update_rows(evaluation: Evaluation, target: Membership) -> list[Row]:
-    """Return the row "update_auc" of every attack that has both models."""
-    parts = updates(evaluation, target)
-    numbers = _game.estimates(_game.of_models(target), [*parts.values()]) if parts else []
+    """Return the row "update_auc", the mean over models, of every attack that compares models before unlearning with
+    those after it. ``target``: the memberships of the target models."""
+    aucs = updates(evaluation, target)
+    estimates = _game.estimates(_game.of_models(target), [*aucs.values()]) if aucs else []
     return [
-        row(attack=name, metric="update_auc", estimate=noted(number, after=NOT_AT_CHANCE))
-        for name, number in zip(parts, numbers, strict=True)
+        row(attack=name, metric="update_auc", estimate=noted(estimate, after=NOT_AT_CHANCE))
+        for name, estimate in zip(aucs, estimates, strict=True)
     ]
 
 
-def _several(parts: dict[str, dict[str, crossed.PerModel]], target: Membership) -> dict[str, Effect]:
-    """Return the effects of several numbers, metric → attack → number of each model; those without attacks are left
-    out. ``target``: the memberships of the models."""
+def _several(numbers: dict[str, dict[str, crossed.PerModel]], target: Membership) -> dict[str, Effect]:
+    """Return the effects of ``numbers``, metric → attack → number of each model. Metrics without attacks are left out.
+    ``target``: the memberships of the models."""
     places = {"unit": target.block, "split": target.split, "index": _game.of_models(target).columns}
     return {
-        metric: several([*numbers], [*numbers.values()], **places, rule=(DECIDES | UPDATES)[metric])
-        for metric, numbers in parts.items()
-        if numbers
+        metric: several([*of_attacks], [*of_attacks.values()], **places, rule=(DECIDES | UPDATES)[metric])
+        for metric, of_attacks in numbers.items()
+        if of_attacks
     }
 
 
@@ -334,6 +339,7 @@ def evaluate(
     advantages = crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
     pairs = np.unique(rules.block).tolist()
     whole = crossed.read(advantages, share=_game.share(rules), unit=rules.block)
+    # The signed advantages, and the number of samples, of all pairs together (None) and of each pair alone.
     readings: dict[int | None, tuple[crossed.Reading, int]] = {None: (whole, len(rules.columns))}
     for pair in pairs:
         readings[pair] = crossed.read(advantages, share=_game.share(rules, pair)), _game.samples(rules, pair)
@@ -343,16 +349,16 @@ def evaluate(
         for name, estimate in zip(names, adv_bar(reading, n=n), strict=True)
     ]
     for name, members in sets.items():
-        numbers = [keys.index(key) for key in members]
+        positions = [keys.index(key) for key in members]
         qualities = {
-            pair: quality(reading.only(numbers), n=n, rng=rng, names=[names[i] for i in numbers], draws=draws)
+            pair: quality(reading.only(positions), n=n, rng=rng, names=[names[i] for i in positions], draws=draws)
             for pair, (reading, n) in readings.items()
         }
         table += [row(attack=name, metric="q", pair=pair, estimate=q) for pair, q in qualities.items()]
         spread = stats.sd_interval(values=np.array([qualities[pair].value for pair in pairs]))
         table.append(row(attack=name, metric="q_sd", estimate=spread))
-        fair, _ = _crossfit.quality(rules, [decisions[i] for i in numbers], whole.only(numbers), rng=rng)
-        table.append(row(attack=name, metric="q_crossfit", estimate=fair))
+        unbiased, _ = _crossfit.quality(rules, [decisions[i] for i in positions], whole.only(positions), rng=rng)
+        table.append(row(attack=name, metric="q_crossfit", estimate=unbiased))
     for name, (score, _) in zip(names, scores.values(), strict=True):
         table += separate(rules, score[:, rules.columns], name, fprs)
     return table
@@ -362,13 +368,12 @@ def separate(rules: _game.Game, score: np.ndarray, name: str, fprs: Sequence[flo
     """Return the rows "auc", "mia_score" (1 − AUC) and "tpr_at_fpr" of the attack ``name`` by its ``score`` float64
     [models, columns of the game]: over all pairs, "mia_score" also for each pair of splits (field ``pair``). They have
     no numbers if a forgotten or held-out sample has the score NaN."""
-    n = len(rules.columns)
     if np.isnan(score[(rules.forget > 0) | (rules.heldout > 0)]).any():
-        nothing = stats.empty(n=n, note="the attack's score is NaN for some samples")
+        empty = stats.empty(n=len(rules.columns), note="the attack's score is NaN for some samples")
         keys = [("auc", None), ("mia_score", None), *(("tpr_at_fpr", fpr) for fpr in fprs)]
-        return [row(attack=name, metric=metric, rate=fpr, estimate=nothing) for metric, fpr in keys]
-    part = _game.auc(score, rules.forget, rules.heldout)
-    aucs = {pair: _game.estimates(rules, [part], pair)[0] for pair in (None, *np.unique(rules.block).tolist())}
+        return [row(attack=name, metric=metric, rate=fpr, estimate=empty) for metric, fpr in keys]
+    per_model = _game.auc(score, rules.forget, rules.heldout)
+    aucs = {pair: _game.estimates(rules, [per_model], pair)[0] for pair in (None, *np.unique(rules.block).tolist())}
     return [
         row(attack=name, metric="auc", estimate=aucs[None]),
         *(row(attack=name, metric="mia_score", pair=pair, estimate=one_minus(auc)) for pair, auc in aucs.items()),
@@ -377,15 +382,16 @@ def separate(rules: _game.Game, score: np.ndarray, name: str, fprs: Sequence[flo
 
 
 def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
-    """Return the mean over splits of the TPR at ``fpr``, as `stats.readings.tpr_at` computes it; ``score`` float64
-    [models, columns of the game]."""
-    n, rate = len(rules.columns), tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
-    if isinstance(rate, str):
-        return stats.empty(n=n, note=rate)
+    """Return the mean over splits of the TPR at ``fpr`` (`stats.readings.tpr_at`), without a number where there are too
+    few held-out samples for this rate; ``score`` float64 [models, columns of the game]."""
+    rate = tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
+    if isinstance(rate, str):  # the reason why there is none
+        return stats.empty(n=len(rules.columns), note=rate)
     return rate.estimate(_game.estimates(rules, [rate.part])[0])
 
 
-def _magnitude(reading: crossed.Reading, half: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the absolute values of signed advantages, and the limits of their intervals, in [0, 1]."""
+def _magnitude(reading: crossed.Reading, half_width: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the absolute value of each signed advantage, and the lower and upper limits of its interval, in [0, 1].
+    ``half_width`` float64 [adversaries]: of the intervals of the signed advantages."""
     size = np.abs(reading.value)
-    return size, np.maximum(size - half, 0.0), np.minimum(size + half, 1.0)
+    return size, np.maximum(size - half_width, 0.0), np.minimum(size + half_width, 1.0)

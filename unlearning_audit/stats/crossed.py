@@ -27,13 +27,20 @@ ONE_MODEL = "one model: the interval covers samples only"
 class PerModel:
     """A statistic of each model, and the influence of each sample on it.
 
-    ``value`` float64 [models], ``influence`` float64 [models, samples] and ``imagined`` float64 [models, k], the
-    influence of imaginary samples (see ``stats.mean_influence``).
+    ``value`` float64 [models]; ``influence`` float64 [models, samples]: to first order, how far the sample moves the
+    value from what other samples would give, so that Σ influence² is the variance of the value over samples;
+    ``imagined`` float64 [models, k]: the influence of imaginary samples, without which a rate of 0 or 1 would show no
+    variance (`stats.mean_influence`).
     """
 
     value: Float[np.ndarray, "models"]
     influence: Matrix
     imagined: Float[np.ndarray, "models k"]
+
+    def times(self, factor: float | Float[np.ndarray, "models"]) -> PerModel:
+        """Return the statistic multiplied by ``factor``, one number or float64 [models], with its influences."""
+        column = np.reshape(factor, (-1, 1))
+        return PerModel(factor * self.value, column * self.influence, column * self.imagined)
 
 
 @dataclass(frozen=True)
@@ -125,12 +132,8 @@ def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | fl
 
     ``slope`` is a number, or float64 [models]. The imaginary samples of b are appended to those of a.
     """
-    slope = np.broadcast_to(slope, a.value.shape)
-    return PerModel(
-        a.value - slope * b.value,
-        a.influence - slope[:, None] * b.influence,
-        np.concatenate([a.imagined, -slope[:, None] * b.imagined], axis=1),
-    )
+    b = b.times(slope)
+    return PerModel(a.value - b.value, a.influence - b.influence, np.concatenate([a.imagined, -b.imagined], axis=1))
 
 
 def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
