@@ -22,10 +22,14 @@ def overlap(evaluation: Evaluation, files: list[str]) -> np.ndarray:
 
 
 def of_files(files: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Read the generated answers of all models in these files: for each model, the samples int64 [rows], −1 for none,
+    """Return the generated answers of all models in these files: for each model, the samples int64 [rows], −1 for none,
     and the tokens of its answers int32 [rows, new]."""
-    parts = [Generations.read(path) for path in files]
-    return [pair for part in parts for pair in zip(part.index, part.tokens, strict=True)]
+    return [answers for path in files for answers in _by_model(Generations.read(path))]
+
+
+def _by_model(batch: Generations | Sampled) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the samples and the tokens of the answers of each model in one file's ``batch`` of models."""
+    return zip(batch.index, batch.tokens, strict=True)
 
 
 def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
@@ -36,18 +40,16 @@ def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
     """
 
     def compute() -> np.ndarray:
-        """Score the k-th answers of all samples for each k in turn, and keep their recall, which `overlap_of` gives
-        first.
+        """Return the recalls, from ROUGE-L of the k-th answers of all samples for each k in turn.
 
-        Every model has as many answers as are in the file with the fewest; files without models do not count.
+        Every model has as many answers as are in the file with the fewest.
         """
-        parts = [Sampled.read(path) for path in files]
-        of_models = [model for part in parts for model in zip(part.index, part.tokens, strict=True)]
-        answers = min((part.tokens.shape[2] for part in parts if len(part.index)), default=0)
+        of_models = [answers for path in files for answers in _by_model(Sampled.read(path))]
+        count = min((tokens.shape[1] for _, tokens in of_models), default=0)
         overlaps = [
-            overlap_of(evaluation.data, [(index, tokens[:, k]) for index, tokens in of_models]) for k in range(answers)
+            overlap_of(evaluation.data, [(index, tokens[:, k]) for index, tokens in of_models]) for k in range(count)
         ]
-        return np.stack([scores[..., 0] for scores in overlaps], axis=-1)
+        return np.stack([recall_first[..., 0] for recall_first in overlaps], axis=-1)
 
     return evaluation.once("recalls", files, compute)
 
@@ -74,11 +76,11 @@ def scored(
     tokenizer, scores = tokenizer_of(data), np.full((len(answers), len(data.y), numbers), np.nan)
     references: dict[int, str] = {}
     for model, (index, tokens) in enumerate(answers):
-        at = np.flatnonzero(index >= 0)
-        texts = tokenizer.decode_batch([row[row >= 0].tolist() for row in tokens[at]])
-        for sample, text in zip(index[at].tolist(), texts, strict=True):
+        queried = index >= 0
+        texts = tokenizer.decode_batch([row[row >= 0].tolist() for row in tokens[queried]])
+        for sample, text in zip(index[queried].tolist(), texts, strict=True):
             if sample not in references:
-                references[sample] = _text(tokenizer, data.x[sample, 1:])
+                references[sample] = _text(tokenizer, data.x[sample, 1:])  # the first token is never scored
             scores[model, sample] = score(references[sample], text)
     return scores
 

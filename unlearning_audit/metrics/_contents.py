@@ -52,32 +52,33 @@ def with_contents(
     lines: list[Line], data: Data, most: int, unseen: dict[tuple[int, int], Unseen] | None = None,
     surprise: Surprise = lambda place, sample: None,
 ) -> list[Line]:  # fmt: skip
-    """Add ``kind`` and ``content`` to the ``most`` recognised records with the least p-values, and add a never-seen
-    record beside each.
+    """Return the lines with ``kind`` and ``content`` added to the ``most`` recognised records with the least p-values,
+    then the line of a never-seen record to show beside each of these.
 
-    A record that several lists contain is shown once. ``unseen``: (pair, split) → the held-out samples of the list.
-    ``surprise``: returns −log p of the tokens of a record.
+    A record that several lists contain is shown once, and so is a never-seen record of one list. ``unseen``: (pair,
+    split) → the held-out samples of the list, None: there are none to show. ``surprise``: returns −log p of the tokens
+    of a record.
     """
     order = sorted((line for line in lines if line["recognised"]), key=lambda line: (line["p"], -line["score"]))
-    samples: set[int] = set()
+    shown: set[int] = set()
     used: dict[tuple[int, int], set[int]] = {}
     beside = []
     for line in order:
-        if len(samples) == most or line["sample"] in samples:
+        if len(shown) == most or line["sample"] in shown:
             continue
-        samples.add(line["sample"])
+        shown.add(line["sample"])
         place = line["pair"], line["split"]
         line["kind"], line["content"] = content(data, line["sample"], surprise(place, line["sample"]))
-        heldout, used_samples = (unseen or {}).get(place), used.setdefault(place, set())
-        at = None if heldout is None else heldout.likest(line["label"], data.y, used_samples)
-        if heldout is not None and at is not None:
-            sample = int(heldout.samples[at])
-            used_samples.add(sample)
+        heldout, used_here = (unseen or {}).get(place), used.setdefault(place, set())
+        position = None if heldout is None else heldout.likest(line["label"], data.y, used_here)
+        if heldout is not None and position is not None:
+            sample = int(heldout.samples[position])
+            used_here.add(sample)
             kind, text = content(data, sample, surprise(place, sample))
             common = {name: line[name] for name in ("pair", "split", "models", "attack", "rate", "yardstick")}
             beside.append({
                 **common, "sample": sample, "row": int(data.index[sample]), "label": int(data.y[sample]),
-                "score": float(heldout.score[at]), "recognised": 0, "kind": kind, "content": text,
+                "score": float(heldout.score[position]), "recognised": 0, "kind": kind, "content": text,
                 "beside": line["sample"],
             })  # fmt: skip
     return lines + beside
@@ -89,22 +90,21 @@ def surprise(evaluation: Evaluation) -> Surprise:
 
     The function returns None if no job computed the signal "tokens" of these models, or not for this sample.
     """
-    read = evaluation.outputs(evaluation.unlearned_files)
+    outputs, member = evaluation.outputs(evaluation.unlearned_files), evaluation.membership
 
-    def of(place: tuple[int, int], sample: int) -> np.ndarray | None:
+    def mean_surprise(place: tuple[int, int], sample: int) -> np.ndarray | None:
         """Return −log p of the scored tokens of ``sample``, as the mean over the models of the (pair, split) ``place``:
         float64 [scored tokens], or None if it is unknown."""
-        tokens = read.of_signal("tokens")
+        tokens = outputs.of_signal("tokens")
         if tokens is None or sample not in tokens.index:
             return None
-        member = evaluation.membership
         models = evaluation.target & (member.block == place[0]) & (member.split == place[1])
         signal = evaluation.signal("tokens", evaluation.unlearned_files, models, np.array([sample]))
-        values = -signal[:, 0, :, LOGP].mean(axis=0)
-        scored: np.ndarray = values[~np.isnan(values)]
+        nats = -signal[:, 0, :, LOGP].mean(axis=0)
+        scored: np.ndarray = nats[~np.isnan(nats)]
         return scored
 
-    return of
+    return mean_surprise
 
 
 def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tuple[str, str]:
@@ -117,7 +117,7 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
     x = data.x[sample]
     if x.dtype.kind == "i":
         x = x[~_text.padding(x)]
-        ids = np.where(x < 0, ~x, x).tolist()
+        ids = np.where(x < 0, ~x, x).tolist()  # ~id is a token that is read and not scored
         if data.tokenizer is None:
             return TEXT, " ".join(map(str, ids))[:LETTERS]
         tokenizer = _answers.tokenizer_of(data)
@@ -137,14 +137,14 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
 def _tokens(tokenizer: Any, ids: list[int], nats: np.ndarray) -> list[tuple[str, float | None]]:
     """Return the text of each token of ``ids`` with its surprise in ``nats`` float64 [tokens], None where that is NaN.
 
-    A character that consists of several tokens stands with the last of them.
+    A character that consists of several tokens stands with the last of them, because the first ones alone are decoded
+    as replacement characters.
     """
     whole = tokenizer.decode(ids)[:LETTERS]
     ends = [len(tokenizer.decode(ids[: i + 1]).rstrip("\N{REPLACEMENT CHARACTER}")) for i in range(len(ids) - 1)]
-    starts = [0, *ends]
     return [
         (whole[start:end], None if np.isnan(value) else round(float(value), 2))
-        for start, end, value in zip(starts, [*ends, len(whole)], nats, strict=True)
+        for start, end, value in zip([0, *ends], [*ends, len(whole)], nats, strict=True)
         if whole[start:end]
     ]
 

@@ -18,23 +18,22 @@ def quality(
     rng: np.random.Generator,
     halvings: int = 20,
 ) -> tuple[stats.Estimate, np.ndarray]:
-    """Choose the adversary and its sign on a random half of the forgotten and held-out samples and of each split's
-    models, and evaluate it on the rest.
+    """Return the cross-fitted Q, and the weight of each adversary in it, float64 [adversaries].
 
-    ``decisions``: bool [models, samples] per adversary; ``reading``: their advantages on all samples and models. A
-    sample lies in the same half in all models. Where a split has one model, only samples are halved. The result is the
-    average over ``halvings`` halvings, with four directions in each. The maximum in Q is chosen and evaluated on the
-    same samples; this estimate, 1 − Σ weight·advantage, is unbiased for the chosen adversaries.
-
-    The weights, float64 [adversaries], follow the estimate. A weight says how often the adversary was chosen, signed by
-    the direction chosen with it (the absolute values sum to at most 1).
+    The adversary and its sign are chosen on a random half of the forgotten and held-out samples and of each split's
+    models, and evaluated on the rest. ``decisions``: bool [models, samples] per adversary; ``reading``: their
+    advantages on all samples and models, from which the interval comes. A sample lies in the same half in all models.
+    Where a split has one model, only samples are halved. The result is the average over ``halvings`` halvings, with
+    four directions in each. The maximum in Q is chosen and evaluated on the same samples; this estimate, 1 − Σ
+    weight·advantage, is unbiased for the chosen adversaries. A weight says how often the adversary was chosen, signed
+    by the direction chosen with it (the absolute values sum to at most 1).
     """
     samples = len(rules.columns)
-    first = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2
-    models, opposite_models, whole = _model_halves(rules, rng=rng, halvings=halvings)
-    on_first, on_second = (np.stack([_on_halves(rules, d, half) for d in decisions]) for half in (first, ~first))
-    # four directions: chosen on a half of the samples and of the models, evaluated on the opposite of both
-    directions = [(on_first, models), (on_first, opposite_models), (on_second, models), (on_second, opposite_models)]
+    first_half = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2
+    models, other_models, whole = _model_halves(rules, rng=rng, halvings=halvings)
+    first, second = (np.stack([_on_halves(rules, d, half) for d in decisions]) for half in (first_half, ~first_half))
+    # Four directions: chosen on a half of the samples and of the models, evaluated on the opposite half of both.
+    directions = [(first, models), (first, other_models), (second, models), (second, other_models)]
     chosen_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in directions], axis=1)
     read_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in directions[::-1]], axis=1)
     usable = np.isfinite(chosen_on).all(axis=0) & np.isfinite(read_on).all(axis=0)
@@ -42,15 +41,14 @@ def quality(
         reason = "forget and heldout are too small to be halved"
         return stats.empty(n=samples, note=reason), np.zeros(len(decisions))
     chosen_on, read_on = chosen_on[:, usable], read_on[:, usable]
-    best = np.abs(chosen_on).argmax(axis=0)
-    columns = np.arange(len(best))
-    picked = np.zeros(chosen_on.shape)
-    picked[best, columns] = np.where(chosen_on[best, columns] < 0, -1.0, 1.0)
-    value = 1 - float((picked * read_on).sum() / len(best))
-    # Upper bound of the standard error: directions perfectly correlated.
-    half = float(np.sqrt(np.abs(picked).mean(axis=1) @ crossed.half_widths(reading) ** 2))
+    best, columns = np.abs(chosen_on).argmax(axis=0), np.arange(chosen_on.shape[1])
+    sign_if_chosen = np.zeros(chosen_on.shape)
+    sign_if_chosen[best, columns] = np.where(chosen_on[best, columns] < 0, -1.0, 1.0)
+    value = 1 - float((sign_if_chosen * read_on).sum() / len(best))
+    # An upper bound on the standard error, as if the directions were perfectly correlated.
+    half = float(np.sqrt(np.abs(sign_if_chosen).mean(axis=1) @ crossed.half_widths(reading) ** 2))
     note = crossed.annotated(reading, SHARED_MODELS if whole else NOTE)
-    return stats.Estimate(value, value - half, value + half, samples, note), picked.mean(axis=1)
+    return stats.Estimate(value, value - half, value + half, samples, note), sign_if_chosen.mean(axis=1)
 
 
 def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> np.ndarray:
@@ -68,21 +66,22 @@ def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> n
 
 
 def _model_halves(rules: _game.Game, *, rng: np.random.Generator, halvings: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the weights of the models in each half and in its opposite, float64 [halvings, models] each, and whether
-    both hold all models.
+    """Return the weights of the models in a random half and in its opposite, float64 [halvings, models] each, and
+    whether both hold all models.
 
     The weights average within splits and then over splits. Both halves hold all models if some split has only one.
     """
     count = np.bincount(rules.split)
-    even = _game.share(rules)[rules.split]
+    split_weight = _game.share(rules)[rules.split]
     if count.min() == 1:
-        whole = np.tile(even / count[rules.split], (halvings, 1))
+        whole = np.tile(split_weight / count[rules.split], (halvings, 1))
         return whole, whole, True
+    # Split by split, models are ranked at random: adding a number below 1 keeps the splits in order.
     place = np.argsort(np.argsort(rng.random((halvings, len(rules.split))) + rules.split, axis=1), axis=1)
-    rank = place - (np.cumsum(count) - count)[rules.split]
+    rank_in_split = place - (np.cumsum(count) - count)[rules.split]
     extra = rng.integers(0, 2, (halvings, len(count))) * (count % 2)  # an odd split's last model joins either half
-    first = rank < (count // 2 + extra)[:, rules.split]
+    first = rank_in_split < (count // 2 + extra)[:, rules.split]
     return *(
-        half * even / np.stack([np.bincount(rules.split, row) for row in half])[:, rules.split]
+        half * split_weight / np.stack([np.bincount(rules.split, row) for row in half])[:, rules.split]
         for half in (first, ~first)
     ), False

@@ -18,7 +18,8 @@ ROUNDING = 1e-9  # tolerance of the box, so that rounding excludes no interval o
 
 
 def strongest(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
-    """Return max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR), 0) for every pair of rates, which are broadcast."""
+    """Return ε of attacks by their error rates: max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR), 0), float64. ``fpr``
+    and ``fnr`` are broadcast against each other."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
     value: np.ndarray = np.fmax(ratio, 0.0)
@@ -27,10 +28,11 @@ def strongest(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
-    """Tabulate equation (1) for every pair of counts: float64 [(positives + 1) · (negatives + 1)], read-only.
+    """Return ε by equation (1) for every attack on so many ``positives`` and ``negatives``: float64 [(positives + 1) ·
+    (negatives + 1)], read-only.
 
-    Entry ``tp · (negatives + 1) + fp`` belongs to a rule that calls ``tp`` of the positives and ``fp`` of the negatives
-    positive. It is inf for perfect separation, −inf (discarded) if exactly one error rate is zero, and otherwise at
+    Entry ``tp · (negatives + 1) + fp`` belongs to an attack that accepts ``tp`` of the positives and ``fp`` of the
+    negatives. It is inf for perfect separation, −inf (discarded) if exactly one error rate is zero, and otherwise at
     least 0.
     """
     fnr = (positives - np.arange(positives + 1)[:, None]) / positives
@@ -57,25 +59,26 @@ def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exac
     Raises ValueError for fewer than two models on a side, or phi that is not finite.
     """
     check_phi(unlearned, retrained)
-    u, r = (np.asarray(x, np.float64).T for x in (unlearned, retrained))
-    spread_u, spread_r = np.ptp(u, axis=1), np.ptp(r, axis=1)
-    narrow, wide = np.minimum(spread_u, spread_r), np.maximum(spread_u, spread_r)
+    u, r = (np.asarray(phi, np.float64).T for phi in (unlearned, retrained))
+    range_u, range_r = np.ptp(u, axis=1), np.ptp(r, axis=1)
+    narrow, wide = np.minimum(range_u, range_r), np.maximum(range_u, range_r)
     result = np.where(np.ptp(np.hstack([u, r]), axis=1) == 0, 0.0, CAP)
     searched = (wide > 0) & (narrow >= SPREAD_RATIO * wide)
-    above = np.median(u, axis=1) >= np.median(r, axis=1)
-    inside = np.where(above, spread_u < spread_r, spread_u <= spread_r)  # whether u is the population of smaller range
-    for inner, outer, rows in ((u, r, searched & inside), (r, u, searched & ~inside)):
-        sides = inner[rows], outer[rows], above[rows] == inside[rows]
+    u_higher = np.median(u, axis=1) >= np.median(r, axis=1)
+    u_inner = np.where(u_higher, range_u < range_r, range_u <= range_r)  # whether u is the population of smaller range
+    for inner, outer, samples in ((u, r, searched & u_inner), (r, u, searched & ~u_inner)):
+        sides = inner[samples], outer[samples], u_higher[samples] == u_inner[samples]
         if rule == "exact":
             epsilon = _exact(*sides, delta)
         else:
             epsilon = np.array([_grid(*sample, delta) for sample in zip(*sides, strict=True)])
-        result[rows] = np.minimum(epsilon, CAP)
+        result[samples] = np.minimum(epsilon, CAP)
     return result
 
 
 def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
-    """Raise ValueError unless both are finite, float [models ≥ 2, samples ≥ 1]."""
+    """Raise ValueError unless φ of both populations [models, samples] is finite and of two models and one sample at
+    least."""
     if min(len(unlearned), len(retrained)) < 2 or not unlearned.shape[1]:
         raise ValueError("ε needs at least two unlearned and two retrained models and one forget sample")
     if not (np.isfinite(unlearned).all() and np.isfinite(retrained).all()):
@@ -85,42 +88,46 @@ def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
 def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: float) -> np.ndarray:
     """Return ε of each sample, float64 [samples], over all sets of scores that the thresholds of the box can select.
 
-    ``inner`` and ``outer`` float64 [samples, models]: phi of the population of smaller range and of the other;
-    ``higher`` bool [samples]: whether the former has the larger median. A double threshold (l, r) selects exactly the
-    consecutive scores t_i … t_j if l lies in (t_{i−1}, t_i] and r in [max(t_j, top − b), min(t_{j+1}, top + b)]
-    with b = `BUFFER`. Over this rectangle r − l takes every value between its two ends, so only the ends have to meet
-    [width − b, width + b].
+    ``inner`` and ``outer`` float64 [samples, models]: phi of the population of smaller range, which is to be accepted,
+    and of the other; ``higher`` bool [samples]: whether the former has the larger median. Let t be the scores of both
+    in rising order, top and width the maximum and the range of ``inner``, and b = `BUFFER`. A double threshold (l, r)
+    accepts exactly the scores t_i … t_j if l lies in (t_{i−1}, t_i] and r in [max(t_j, top − b), min(t_{j+1}, top +
+    b)]. Over this rectangle r − l takes every value between its two ends, so only the ends have to meet [width − b,
+    width + b].
     """
     both = np.hstack([inner, outer])
     order = np.argsort(both, axis=1, kind="stable")
     t = np.take_along_axis(both, order, 1)
-    # how many scores of both populations lie below each score and below the end, read by the table as (tp, fp)
-    step = np.where(order < inner.shape[1], outer.shape[1] + 1, 1)
-    code = np.hstack([np.zeros((len(t), 1), np.int64), np.cumsum(step, axis=1)])
     table = epsilon_table(inner.shape[1], outer.shape[1], delta)
+    # The entry of ``table`` for an attack that accepts all scores below t_i, and in the last column one that accepts
+    # all: each score of ``inner`` adds one to tp, each of ``outer`` one to fp. Differences are entries of t_i … t_j.
+    step = np.where(order < inner.shape[1], outer.shape[1] + 1, 1)
+    below = np.hstack([np.zeros((len(t), 1), np.int64), np.cumsum(step, axis=1)])
     rises, edge = t[:, 1:] > t[:, :-1], np.ones((len(t), 1), bool)
-    starts, ends = np.hstack([edge, rises]), np.hstack([rises, edge])  # of runs of equal scores
-    above = np.where(higher[:, None], code[:, -1:] - code[:, :-1], code[:, :-1])
-    best: np.ndarray = np.where(starts, table[above], 0.0).max(1)  # of single thresholds
+    starts, ends = np.hstack([edge, rises]), np.hstack([rises, edge])  # equal scores are accepted together
+    of_single = np.where(higher[:, None], below[:, -1:] - below[:, :-1], below[:, :-1])
+    best: np.ndarray = np.where(starts, table[of_single], 0.0).max(1)
     top, width = inner.max(1, keepdims=True), np.ptp(inner, axis=1)[:, None]
     slack = ROUNDING * np.abs(t).max(1, keepdims=True)
     before, after = np.hstack([-np.inf * edge, t[:, :-1]]), np.hstack([t[:, 1:], np.inf * edge])
-    least, most = np.maximum(t, top - BUFFER), np.minimum(after, top + BUFFER)
-    ends &= least <= most + slack
+    least_r, most_r = np.maximum(t, top - BUFFER), np.minimum(after, top + BUFFER)
+    ends &= least_r <= most_r + slack
+    # The least and the largest r that the box allows for an l in (t_{i−1}, t_i].
     low, high = before + width - BUFFER - slack, t + width + BUFFER + slack
-    last = np.flatnonzero(ends.any(axis=0))  # of large populations, few scores may end a set
-    ends, least, most, beyond = ends[:, last], least[:, last], most[:, last], code[:, last + 1]
+    last = np.flatnonzero(ends.any(axis=0))  # in large populations, few scores may end a set
+    ends, least_r, most_r, up_to = ends[:, last], least_r[:, last], most_r[:, last], below[:, last + 1]
     for i in range(last.max(initial=-1) + 1):
-        j = slice(np.searchsorted(last, i), None)
-        allowed = starts[:, [i]] & ends[:, j] & (most[:, j] >= low[:, [i]]) & (least[:, j] <= high[:, [i]])
-        best = np.maximum(best, np.where(allowed, table[beyond[:, j] - code[:, [i]]], 0.0).max(1))
+        j = slice(np.searchsorted(last, i), None)  # all ends at i or above
+        allowed = starts[:, [i]] & ends[:, j] & (most_r[:, j] >= low[:, [i]]) & (least_r[:, j] <= high[:, [i]])
+        best = np.maximum(best, np.where(allowed, table[up_to[:, j] - below[:, [i]]], 0.0).max(1))
     return best
 
 
 def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> float:
     """Return ε of one sample over the published grid of thresholds, `PER_UNIT` of them per unit of phi.
 
-    ``inner`` and ``outer`` float64 [models]; the arguments are those of `_exact`.
+    ``inner`` and ``outer`` float64 [models]: phi of the population of smaller range, which is to be accepted, and of
+    the other; ``higher``: whether the former has the larger median.
     """
     table = epsilon_table(len(inner), len(outer), delta)
 
@@ -129,16 +136,19 @@ def _grid(inner: np.ndarray, outer: np.ndarray, higher: bool, delta: float) -> f
         return np.linspace(low, high, int(np.ceil((high - low) * PER_UNIT)))
 
     def largest(count: Callable[[np.ndarray], np.ndarray]) -> float:
-        """Return the largest ε of attacks; ``count`` of sorted scores returns how many each attack accepts."""
+        """Return the largest ε of some attacks; ``count``, given sorted scores, returns how many each attack
+        accepts."""
         tp, fp = (count(np.sort(side)) for side in (inner, outer))
         return float(table[tp * (len(outer) + 1) + fp].max())
 
     t = grid(min(inner.min(), outer.min()), max(inner.max(), outer.max()))
-    single = largest(lambda x: len(x) - np.searchsorted(x, t) if higher else np.searchsorted(x, t))
+    single = largest(lambda scores: len(scores) - np.searchsorted(scores, t) if higher else np.searchsorted(scores, t))
     width = np.ptp(inner)
     right = grid(inner.min() + width - BUFFER, inner.max() + BUFFER)[:, None]
     left = right - width + grid(-BUFFER, BUFFER)
-    double = largest(lambda x: np.maximum(np.searchsorted(x, right, "right") - np.searchsorted(x, left), 0))
+    double = largest(
+        lambda scores: np.maximum(np.searchsorted(scores, right, "right") - np.searchsorted(scores, left), 0)
+    )
     return max(single, double, 0.0)
 
 
@@ -148,10 +158,9 @@ def points(epsilon: np.ndarray, *, models: int, width: float = 0.5) -> np.ndarra
     Bins of ``width`` exist while their upper end is at most ⌈ln(models − 1)⌉; beyond them H is 0. (The document prints
     13 bins for 512 models where this gives 14; no finite ε reaches the 14th.)
     """
-    epsilon = np.asarray(epsilon, np.float64)
     bins = np.floor(np.ceil(np.log(models - 1)) / width)
-    n = np.floor(epsilon / width)
-    return np.where(n < bins, 2.0**-n, 0.0)
+    bin_from_0 = np.floor(np.asarray(epsilon, np.float64) / width)  # n − 1
+    return np.where(bin_from_0 < bins, 2.0**-bin_from_0, 0.0)
 
 
 # ---------------------------------------------------------------- lower bounds (competition document, equation 2)
@@ -159,12 +168,13 @@ def points(epsilon: np.ndarray, *, models: int, width: float = 0.5) -> np.ndarra
 
 @lru_cache(maxsize=16)
 def bound_table(positives: int, negatives: int, delta: float, confidence: float) -> np.ndarray:
-    """Tabulate the lower bound on ε for every pair of counts: float64 [positives + 1, negatives + 1], read-only, at
-    least 0.
+    """Return the lower bound on ε that each attack shows: float64 [positives + 1, negatives + 1], read-only, at least
+    0.
 
-    Entry [tp, fp]: ε ≥ max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR)) decreases in both rates. So both are set to
-    their Clopper–Pearson upper limits, each at half of 1 − ``confidence``; then both bounds hold together. (The printed
-    equation puts a lower limit in the denominator, which would bound nothing.)
+    Entry [tp, fp] is of an attack that accepts tp of the positives and fp of the negatives. The bound max(ln((1 − δ −
+    FPR)/FNR), ln((1 − δ − FNR)/FPR)) decreases in both rates. So both are set to their Clopper–Pearson upper limits,
+    each at half of 1 − ``confidence``; then both limits hold together. (The printed equation puts a lower limit in the
+    denominator, which would bound nothing.)
     """
     fnr, fpr = (
         np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
@@ -192,34 +202,36 @@ def epsilon_bounds(
 def _bound(
     u: np.ndarray, u_test: np.ndarray, r: np.ndarray, r_test: np.ndarray, delta: float, confidence: float
 ) -> float:
-    """Return the lower bound on ε of one sample; the arrays are phi [models] of the choosing and testing halves."""
-    value, low, high, *test = max(
+    """Return the lower bound on ε of one sample. ``u`` and ``r`` float64 [models]: phi of the unlearned and retrained
+    models by which the rule is chosen; ``u_test`` and ``r_test``: of those on which its rates are bounded."""
+    # A rule accepts an interval of phi; the population that it is to accept is the first of each pair.
+    value, low, high, *tested = max(
         (*_best_interval(u, r, delta, confidence), u_test, r_test),
         (*_best_interval(r, u, delta, confidence), r_test, u_test),
         key=lambda rule: rule[0],
     )
     if not value:
         return 0.0
-    tp, fp = (int(((low <= side) & (side <= high)).sum()) for side in test)
-    return float(bound_table(*map(len, test), delta, confidence)[tp, fp])
+    tp, fp = (int(((low <= phi) & (phi <= high)).sum()) for phi in tested)
+    return float(bound_table(*map(len, tested), delta, confidence)[tp, fp])
 
 
 def _best_interval(
     positive: np.ndarray, negative: np.ndarray, delta: float, confidence: float
 ) -> tuple[float, float, float]:
-    """Return the largest lower bound on ε over all rules "phi lies in an interval", and the ends of the best interval,
-    midway between scores.
+    """Return the largest lower bound on ε over all rules "phi lies in an interval", and the lower and upper end of the
+    best interval, midway between scores.
 
     ``positive`` and ``negative`` float [models]: phi of the models that the rule should and should not accept. An
     interval may be open on a side, so single thresholds are included. An interval that begins and ends at positives is
     never worse than the same interval widened to negatives, so only those are compared.
     """
-    t = np.unique(np.concatenate([positive, negative]))
-    edges = np.concatenate([[-np.inf], (t[:-1] + t[1:]) / 2, [np.inf]])
-    below_p, below_n = (np.searchsorted(np.sort(side), edges) for side in (positive, negative))
-    ends = np.flatnonzero(np.diff(below_p))
-    tp = below_p[ends + 1] - below_p[ends, None]
-    fp = below_n[ends + 1] - below_n[ends, None]
+    scores = np.unique(np.concatenate([positive, negative]))
+    edges = np.concatenate([[-np.inf], (scores[:-1] + scores[1:]) / 2, [np.inf]])
+    positives_below, negatives_below = (np.searchsorted(np.sort(phi), edges) for phi in (positive, negative))
+    ends = np.flatnonzero(np.diff(positives_below))  # the scores of positives; one lies between edges[k] and edges[k+1]
+    # [first score, last score] of an interval; below 0 where the last comes before the first
+    tp, fp = (below[ends + 1] - below[ends, None] for below in (positives_below, negatives_below))
     table = bound_table(len(positive), len(negative), delta, confidence)
     value = table[np.maximum(tp, 0), np.maximum(fp, 0)]  # 0 without a positive
     i, j = np.unravel_index(value.argmax(), value.shape)

@@ -11,7 +11,8 @@ from unlearning_audit.stats import Estimate, crossed, separation
 
 @dataclass(frozen=True)
 class Game:
-    """The forgotten and held-out samples of each model, with the weights by which the oracle of the game draws them.
+    """The forgotten and held-out samples of each model, with the weights by which the game draws one of them, so that
+    an adversary may guess from which set it came.
 
     ``forget`` and ``heldout`` float64 [models, samples]: the sensitivity distribution over forgotten and over held-out
     samples, 0 elsewhere. Their samples are those that some model forgot or held out; ``columns`` int [samples] are
@@ -27,7 +28,7 @@ class Game:
 
 
 def of_models(target: Membership) -> Game:
-    """Set up the oracle from the memberships of the target models.
+    """Return the game of the target models from their memberships.
 
     A split is one value of ``split`` and ``block`` together; ``weight`` is the sensitivity distribution up to a factor,
     None for uniform. Raises ValueError where a model has no forgotten or no held-out sample to draw.
@@ -68,20 +69,21 @@ def advantage(rules: Game, decision: np.ndarray) -> crossed.PerModel:
 
 
 def share(rules: Game, block: int | None = None) -> np.ndarray:
-    """Return the weight of each split, float64 [splits]: equal over all of them, or over those of one ``block``."""
-    models = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
-    weight: np.ndarray = models / models.sum()
+    """Return the weight of each split, float64 [splits]: equal over all of them, or over those of one ``block`` (pair
+    of splits) and 0 elsewhere."""
+    counted = np.ones(len(rules.block), dtype=bool) if block is None else rules.block == block
+    weight: np.ndarray = counted / counted.sum()
     return weight
 
 
 def estimates(rules: Game, parts: Sequence[crossed.PerModel], block: int | None = None) -> list[Estimate]:
-    """Return the means of rates over all splits, with intervals that hold for other pairs; or over the splits of one
-    ``block``."""
+    """Return the mean over all splits of each of ``parts``, rates of every model, with intervals that hold for other
+    pairs too; or the mean over the splits of one ``block`` (pair), with intervals for this pair alone."""
     unit, n = (rules.block, len(rules.columns)) if block is None else (None, samples(rules, block))
     return crossed.estimates(crossed.mean(parts, split=rules.split, share=share(rules, block), unit=unit), n=n)
 
 
 def samples(rules: Game, block: int) -> int:
-    """Count the samples that some model of the block forgot or held out."""
+    """Return how many samples some model of the ``block`` (pair of splits) forgot or held out."""
     models = rules.block[rules.split] == block
     return int(((rules.forget > 0) | (rules.heldout > 0))[models].any(axis=0).sum())

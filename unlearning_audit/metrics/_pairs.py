@@ -29,24 +29,24 @@ class Group:
 
 def groups(member: Membership) -> list[Group]:
     """Return every split of every pair of target models. Raises ValueError for models that are not swapped pairs."""
-    group_list = []
+    found = []
     for block in np.unique(member.block[~member.shadow]).tolist():
         models = np.flatnonzero(~member.shadow & (member.block == block))
-        sides = [models[member.split[models] == number] for number in np.unique(member.split[models])]
-        if len(sides) != 2 or len(sides[0]) != len(sides[1]):
+        splits = [models[member.split[models] == number] for number in np.unique(member.split[models])]
+        if len(splits) != 2 or len(splits[0]) != len(splits[1]):
             raise ValueError(f"pair {block} has not equally many models of two splits, as only the protocol swap draws")
-        for side, twin_side in (sides, sides[::-1]):
-            same = (member.forget[side] == member.forget[side[0]]).all()
-            if not same or not np.array_equal(member.forget[side], member.heldout[twin_side]):
+        for split, twins in (splits, splits[::-1]):
+            same = (member.forget[split] == member.forget[split[0]]).all()
+            if not same or not np.array_equal(member.forget[split], member.heldout[twins]):
                 raise ValueError(f"pair {block} does not swap what is forgotten and what is held out")
-            group_list.append(Group(block, side, twin_side, np.flatnonzero(member.forget[side[0]])))
-    return group_list
+            found.append(Group(block, split, twins, np.flatnonzero(member.forget[split[0]])))
+    return found
 
 
 def by_pair(all_groups: list[Group], rows: Callable[[list[Group]], list[Row]]) -> list[Row]:
-    """Return the rows of all groups, then those of each pair by itself if there are several, with the pair's number in
-    the field ``pair``."""
-    table, blocks = rows(all_groups), sorted({group.block for group in all_groups})
-    for block in blocks if len(blocks) > 1 else ():
-        table += [replace(row, pair=block) for row in rows([group for group in all_groups if group.block == block])]
+    """Return the rows of all groups together, then those of each pair by itself if there are several, with the pair's
+    number in the field ``pair``. ``rows`` computes the rows of some groups together."""
+    table, pairs = rows(all_groups), sorted({group.block for group in all_groups})
+    for pair in pairs if len(pairs) > 1 else ():
+        table += [replace(row, pair=pair) for row in rows([group for group in all_groups if group.block == pair])]
     return table

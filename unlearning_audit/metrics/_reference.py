@@ -16,27 +16,22 @@ CHUNK = 2_000_000  # kernels at a time: 16 MB of float64
 
 
 def log_density(
-    phi: np.ndarray,
-    mask: np.ndarray,
-    at: np.ndarray,
-    *,
-    side: str,
-    kind: Kind = "kde",
-    bandwidth: Bandwidth = "silverman",
-    minimum: int = 3,
-    audited: np.ndarray | None = None,
-) -> np.ndarray:
+    phi: np.ndarray, mask: np.ndarray, at: np.ndarray, *, side: str, kind: Kind = "kde",
+    bandwidth: Bandwidth = "silverman", minimum: int = 3, audited: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
     """Return log p(at | the phi of the models in ``mask``), sample by sample: float64 [evaluated models, samples].
 
-    ``phi`` float64 and ``mask`` bool [reference models, samples]; ``at`` float64 [evaluated models, samples]. ``kind``
-    "kde": Gaussian kernels of ``bandwidth``, a number in units of phi or Silverman's rule (1986, eq. 3.28) on each
-    sample's own spread; "gaussian": mean and standard deviation (divisor n); "pooled": mean, and a standard deviation
-    around the means of all samples (for few models). If the evaluated models are reference models themselves,
-    ``audited`` int [evaluated models] says which: each is left out of its own density and bandwidth.
+    ``phi`` float64 and ``mask`` bool [reference models, samples]; ``at`` float64 [evaluated models, samples]: where the
+    density is evaluated. ``kind`` "kde": Gaussian kernels of ``bandwidth``, a number in units of phi or Silverman's
+    rule (1986, eq. 3.28) on each sample's own spread; "gaussian": mean and standard deviation (divisor n); "pooled":
+    mean, and a standard deviation around the means of all samples (for few models). If the evaluated models are
+    reference models themselves, ``audited`` int [evaluated models] says which: each is left out of its own density and
+    bandwidth.
 
     Finite everywhere. Raises ValueError when a sample has fewer than ``minimum`` models in ``mask``; the message names
     the ``side``.
     """
+    # With ``leave_out``, arrays of `per_sample` have a row for each reference model, without itself; else one row.
     leave_out, rows = audited is not None, slice(None) if audited is None else audited
     per_sample.require(mask, minimum=minimum, side=side, leave_out=leave_out)
     if kind in SPREADS:
@@ -48,18 +43,19 @@ def log_density(
         width = np.maximum((4 / (3 * count)) ** 0.2 * np.sqrt(squares / (count - 1)), density.SMALLEST_SPREAD)
     else:
         width = np.full(count.shape, bandwidth)
-    count, width = (np.broadcast_to(of[rows], at.shape) for of in (count, width))
+    count, width = (np.broadcast_to(array[rows], at.shape) for array in (count, width))
     points, result, columns = np.where(mask, phi, np.inf), np.empty(at.shape), max(1, CHUNK // len(phi))
     for start in range(0, at.shape[1], columns):
         block = slice(start, start + columns)
-        for k in range(len(at)):
-            others = points[:, block] if audited is None else np.delete(points[:, block], audited[k], axis=0)
-            result[k, block] = _kernels(others, at[k, block], width[k, block], count[k, block])
+        for model in range(len(at)):
+            others = points[:, block] if audited is None else np.delete(points[:, block], audited[model], axis=0)
+            result[model, block] = _kernels(others, at[model, block], width[model, block], count[model, block])
     return result
 
 
 def _kernels(points: np.ndarray, at: np.ndarray, width: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return the log of the mean Gaussian kernel of ``points`` [models, samples] (inf: absent) at ``at`` [samples]."""
+    """Return the log of the mean Gaussian kernel of ``points`` [models, samples] (inf: absent) at ``at`` [samples]:
+    float64 [samples]. ``width`` and ``count`` [samples]: the bandwidth, and how many points are not absent."""
     exponent = -0.5 * ((at - points) / width) ** 2
     largest = exponent.max(axis=0)
     total = np.log(np.exp(exponent - largest).sum(axis=0))
@@ -75,7 +71,7 @@ def clip(phi: np.ndarray, probability: float | None) -> np.ndarray:
     if probability is None:
         return phi
     # log of the clipped p_y minus log of Σ_{c≠y} p_c, which is cut from below only
-    log_own = np.clip(-np.logaddexp(0, -phi), np.log(probability), np.log1p(-probability))
+    log_label = np.clip(-np.logaddexp(0, -phi), np.log(probability), np.log1p(-probability))
     log_rest = np.maximum(-np.logaddexp(0, phi), np.log(probability))
-    ratio: np.ndarray = log_own - log_rest
+    ratio: np.ndarray = log_label - log_rest
     return ratio

@@ -18,16 +18,18 @@ FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
 
 
 def by_role(first: int, group: str) -> tuple[Column, ...]:
-    """Declare a column of each role of samples, from the place ``first`` on, without intervals."""
+    """Declare a column of a table for each role of samples, without intervals. ``first``: the place of the first of
+    them among the columns; ``group``: the head above all of them."""
     roles = enumerate(("forget", "heldout", "retain", "test"), first)
     return tuple(Column(place, role, role=role, group=group, interval=False) for place, role in roles)
 
 
 def above_retraining(name: str, label: str, of: str = "", comparison: str = "", order: int = 0) -> Quantity:
-    """Declare the difference of a number in the text from that of retrained models.
+    """Declare ``name``, the difference between a number and that of retrained models.
 
-    ``label``: of the number itself; ``of``: how the explanation calls it, "" without one; ``comparison`` and ``order``:
-    its name and its place among the numbers that methods are compared by, if it is one of these.
+    ``label``: that of the number itself; ``of``: what the explanation calls the number, "" for no explanation;
+    ``comparison`` and ``order``: the name of the difference and its place among the numbers by which methods are
+    compared, if it is one of these.
     """
     compared = Comparison(comparison, order, ideal=0.0, two_sided=True, role="forget", retrained=True)
     reading = f"{of} minus that of retrained models: 0 = as if retrained." * bool(of)
@@ -45,16 +47,16 @@ def by_pair(evaluation: Evaluation, rows: Callable[[np.ndarray, Membership], lis
     """
     target = evaluation.membership[evaluation.target]
 
-    def of_blocks(blocks: Collection[int]) -> list[Row]:
-        """Return the rows of the target models of some pairs."""
-        models = np.isin(target.block, list(blocks))
+    def of_groups(groups: list[_pairs.Group]) -> list[Row]:
+        """Return the rows of the target models of the pairs of some ``groups``."""
+        models = np.isin(target.block, [group.block for group in groups])
         return rows(models, target[models])
 
     try:
-        pairs = _pairs.groups(target)
-    except ValueError:
-        return of_blocks(set(target.block.tolist()))
-    return _pairs.by_pair(pairs, lambda some: of_blocks({group.block for group in some}))
+        groups = _pairs.groups(target)
+    except ValueError:  # the models are not swapped pairs
+        return rows(np.ones(len(target.block), bool), target)
+    return _pairs.by_pair(groups, of_groups)
 
 
 def units(target: Membership) -> dict[str, np.ndarray]:
@@ -102,15 +104,16 @@ def compared_files(evaluation: Evaluation) -> list[str] | None:
     return evaluation.compared_files if or_none(evaluation.outputs, evaluation.compared_files) else None
 
 
-#: Value of each sample, float64 [target models, samples], by metric and ``rule``.
+#: (metric, field ``rule`` of its rows, such as "8 answers" or "") → the value of each sample, float64 [target models,
+#: samples].
 Shares = Mapping[tuple[str, str], np.ndarray]
 
 
 def of_tokens(evaluation: Evaluation, read: Callable[[np.ndarray], Shares]) -> list[Row]:
-    """Return rows of the means of numbers that ``read`` computes from the tokens of forgotten and held-out samples.
+    """Return rows of the means of numbers in [0, 1] that ``read`` computes from the tokens of forgotten and held-out
+    samples. If there are retrained models, rows of the difference from them follow.
 
-    ``read``: the signal "tokens" [models, samples, tokens, 4] → (metric, rule) → values [models, samples] in [0, 1]. If
-    there are retrained models, rows of the difference from them follow.
+    ``read`` takes the signal "tokens" of some models, float64 [models, samples, tokens, 4], and returns `Shares`.
     """
     samples, files = forgotten_or_heldout(evaluation), compared_files(evaluation)
     audited = read(evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples))
@@ -119,10 +122,10 @@ def of_tokens(evaluation: Evaluation, read: Callable[[np.ndarray], Shares]) -> l
 
 
 def padding(x: np.ndarray) -> np.ndarray:
-    """Return which positions in rows of tokens int [..., length] come after the last token: bool, of the shape of
-    ``x``.
+    """Return which positions in rows of tokens ``x`` int [..., length] come after the last token: bool, of their shape.
 
-    Padding is −1. So is a token 0 that is read and not scored, which some vocabularies use for text.
+    Padding is −1. A token that is read and not scored is ~token, so a token 0 is −1 too. Some vocabularies use it for
+    text, so only the run of −1 at the end of a row is padding.
     """
     return np.logical_and.accumulate((x == -1)[..., ::-1], axis=-1)[..., ::-1]
 
@@ -147,26 +150,26 @@ def shares(
     pair of splits.
 
     With ``retrained``, rows of the differences from the means of retrained models follow. ``audited`` and ``retrained``
-    are NaN where a model was not queried. ``gaps``: metric → name of its difference, by default "…_gap"; ``only``: the
-    roles; ``samples``: which samples the values are of, int64 (None: all). A role has no rows if some model has no
-    sample of it.
+    are NaN where a model was not queried. ``gaps``: metric → name of its difference, by default "…_gap"; metrics that
+    it lacks have no difference. ``only``: the roles; ``samples``: which samples the values are of, int64 (None: all). A
+    role has no rows if some model was queried on no sample of it.
     """
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows of some ``models`` bool [target models]."""
+        """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
         over, table = groups(member), []
         for role, mask in roles(evaluation.data.part == 1, member).items():
             for (name, rule), value in audited.items() if role in only else ():
-                asked = (mask if samples is None else mask[:, samples]) & ~np.isnan(value[models])
-                if not asked.any(1).all():
+                queried = (mask if samples is None else mask[:, samples]) & ~np.isnan(value[models])
+                if not queried.any(1).all():
                     continue
                 place = {"role": role, "rule": rule}
-                n, share = int(asked.any(0).sum()), mean(value[models], asked)
+                n, share = int(queried.any(0).sum()), mean(value[models], queried)
                 table.append(row(metric=name, **place, estimate=levels.of(share, **over, n=n, bounds=(0, 1))))
                 gap = f"{name}_gap" if gaps is None else gaps.get(name)
                 if retrained is not None and gap:
-                    apart = crossed.difference(share, mean(retrained[name, rule][models], asked))
-                    table.append(row(metric=gap, **place, estimate=levels.of(apart, **over, n=n, bounds=(-1, 1))))
+                    distance = crossed.difference(share, mean(retrained[name, rule][models], queried))
+                    table.append(row(metric=gap, **place, estimate=levels.of(distance, **over, n=n, bounds=(-1, 1))))
         return table
 
     return by_pair(evaluation, of_models)
@@ -175,43 +178,48 @@ def shares(
 def of_forgotten(
     evaluation: Evaluation, decides: Mapping[str, DecisionRule], value: np.ndarray, samples: np.ndarray | None = None
 ) -> dict[str, Effect]:
-    """Return the mean of ``value`` in [0, 1], float64 [target models, samples], over each target model's forgotten
-    samples; NaN is left out.
+    """Return the name in ``decides`` → the mean of ``value`` over each target model's forgotten samples, as an effect.
 
-    ``decides``: the name of the number → how it decides; ``samples``: which samples the values are of, int64 (None:
-    all). {} where a model has no such sample.
+    ``decides``: the name of one number → how it decides; ``value`` float64 [target models, samples] in [0, 1], NaN is
+    left out; ``samples``: which samples the values are of, int64 (None: all). {} where a model has no such sample.
     """
-    ((name, rule),), target = decides.items(), evaluation.membership[evaluation.target]
-    samples = np.arange(value.shape[1]) if samples is None else samples
+    target, samples = (
+        evaluation.membership[evaluation.target],
+        np.arange(value.shape[1]) if samples is None else samples,
+    )
     rows = target.forget[:, samples] & ~np.isnan(value)
     if not rows.any(axis=1).all():
         return {}
     columns = np.flatnonzero(rows.any(axis=0))
-    part = mean(value[:, columns], rows[:, columns])
-    return {name: single(**vars(part), **units(target), index=samples[columns], rule=rule)}
+    places = units(target) | {"index": samples[columns]}
+    means = vars(mean(value[:, columns], rows[:, columns]))
+    return {name: single(**means, **places, rule=rule) for name, rule in decides.items()}
 
 
 def utilities(evaluation: Evaluation, forgotten: bool = False) -> dict[str, Effect]:
-    """Return the mean negative log-likelihood per token of each target model on retained and test samples, as
-    effects to utility.
+    """Return "nll_retain" and "nll_test" → the mean negative log-likelihood per token of each target model on retained
+    and on test samples, as effects to utility.
 
-    Held-out samples replace an empty test part. With ``forgotten``, forgotten samples are added. {} for models that are
-    not language models. The latent values are log-odds of a token, because a loss cannot fall below 0 and log-odds can.
+    "nll_heldout" replaces "nll_test" where the test part is empty. With ``forgotten``, "nll_forget" follows. A role of
+    which some model has fewer than two samples is left out. {} for models that are not language models. The field
+    ``latent`` is the mean of −φ, the log-odds against a token, because a loss cannot fall below 0 and log-odds can.
     """
     logits = evaluation.unlearned[evaluation.target]
     if logits.shape[-1] != 2:
         return {}
-    value, target = nll(logits), evaluation.membership[evaluation.target]
-    losses, test = {}, evaluation.data.part == 1
-    # A destroyed model has a high loss on samples that no model saw.
-    unseen = {"test": np.broadcast_to(test, value.shape)} if test.any() else {"heldout": target.heldout}
-    forget = {"forget": target.forget} if forgotten else {}
-    for role, rows in {"retain": target.retain, **unseen, **forget}.items():
-        columns = np.flatnonzero(rows.any(axis=0))
+    target, loss, log_odds = evaluation.membership[evaluation.target], nll(logits), logits[..., 1] - logits[..., 0]
+    of_role = roles(evaluation.data.part == 1, target)
+    unseen = "test" if of_role["test"].any() else "heldout"  # a destroyed model has a high loss on what no model saw
+    losses = {}
+    for role in ("retain", unseen, "forget") if forgotten else ("retain", unseen):
+        rows = of_role[role]
         if (rows.sum(axis=1) > 1).all():
-            part = levels.per_model(value=value[:, columns], weight=rows[:, columns] * 1.0)
-            log_odds = (logits[..., 1] - logits[..., 0]).astype(np.float64)
-            latent = np.array([of_model[of].mean() for of_model, of in zip(log_odds, rows, strict=True)])
+            columns = np.flatnonzero(rows.any(axis=0))
+            means = vars(levels.per_model(value=loss[:, columns], weight=rows[:, columns] * 1.0))
+            latent = np.array(
+                [of_model[mask].mean(dtype=np.float64) for of_model, mask in zip(log_odds, rows, strict=True)]
+            )
+            places = units(target) | {"index": columns}
             rule = FORGOTTEN if role == "forget" else UTILITY
-            losses[f"nll_{role}"] = single(**vars(part), **units(target), index=columns, rule=rule, latent=latent)
+            losses[f"nll_{role}"] = single(**means, **places, rule=rule, latent=latent)
     return losses
