@@ -20,14 +20,9 @@ STEPS = 100
 
 
 def score(
-    logits: np.ndarray,
-    y: np.ndarray,
-    shadow: Shadow,
-    options: Options,
-    rng: np.random.Generator,
-    before: np.ndarray,
+    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator, before: np.ndarray,
     reference_logp: np.ndarray,
-) -> Score:
+) -> Score:  # fmt: skip
     """Return 1 − `share_kept` as the score: the higher it is, the more a model lost of what it knew of the sample. The
     decision is whether it reaches the threshold of the class, learned on the shadow models.
 

@@ -11,14 +11,9 @@ NEEDS = ("tokens", "compressed")
 
 
 def score(
-    logits: np.ndarray,
-    y: np.ndarray,
-    shadow: Shadow,
-    options: Options,
-    rng: np.random.Generator,
-    tokens: np.ndarray,
+    logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator, tokens: np.ndarray,
     compressed: np.ndarray,
-) -> Score:
+) -> Score:  # fmt: skip
     """Return as the score the sum of log p over the scored tokens, divided by the bytes of the text after zlib. The
     decision is whether it reaches the threshold learned on the shadow models.
 

@@ -11,13 +11,9 @@ SHARED_MODELS = "unbiased over samples only (a split has one model), may exceed 
 
 
 def quality(
-    rules: _game.Game,
-    decisions: Sequence[np.ndarray],
-    reading: crossed.Reading,
-    *,
-    rng: np.random.Generator,
+    rules: _game.Game, decisions: Sequence[np.ndarray], reading: crossed.Reading, *, rng: np.random.Generator,
     halvings: int = 20,
-) -> tuple[stats.Estimate, np.ndarray]:
+) -> tuple[stats.Estimate, np.ndarray]:  # fmt: skip
     """Return the cross-fitted Q, and the weight of each adversary in it, float64 [adversaries].
 
     The adversary and its sign are chosen on a random half of the forgotten and held-out samples and of each split's

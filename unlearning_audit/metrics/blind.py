@@ -116,13 +116,9 @@ def _mean(same: list[Estimate]) -> Estimate:
 
 
 def evaluate(
-    y: np.ndarray,
-    forget: np.ndarray,
-    heldout: np.ndarray,
-    features: np.ndarray | None,
-    options: Options,
+    y: np.ndarray, forget: np.ndarray, heldout: np.ndarray, features: np.ndarray | None, options: Options,
     rng: np.random.Generator,
-) -> dict[str, Estimate]:
+) -> dict[str, Estimate]:  # fmt: skip
     """Return the numbers of table 11 for one target model, by name: label overlap, its chance level (the overlap of
     random divisions of the same samples), and accuracy and AUC of a linear classifier.
 

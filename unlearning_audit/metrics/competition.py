@@ -170,13 +170,9 @@ def population(models: Group) -> Models:
 
 
 def evaluate(
-    *,
-    unlearned: Models,
-    retrained: Models,
-    independent: Models | None = None,
-    options: Options,
+    *, unlearned: Models, retrained: Models, independent: Models | None = None, options: Options,
     rng: np.random.Generator,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Return rows of ε, its lower bounds, F, the null F₀, F/F₀, KLOM, accuracy ratios and the final score.
 
     F is the mean over forgotten samples of the points that their ε gives. ``independent`` is a second population of

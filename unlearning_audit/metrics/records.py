@@ -141,14 +141,9 @@ def against_heldout(
 
 
 def against_retrained(
-    evaluation: Evaluation,
-    member: Membership,
-    phi: np.ndarray,
-    *,
-    retrained: np.ndarray,
-    training: np.ndarray,
+    evaluation: Evaluation, member: Membership, phi: np.ndarray, *, retrained: np.ndarray, training: np.ndarray,
     rate: float,
-) -> list[Line]:
+) -> list[Line]:  # fmt: skip
     """Return a line for each forgotten record, whose φ is compared with that of retrained models. This is for forgotten
     samples that are not a random draw.
 

@@ -316,14 +316,9 @@ def _several(numbers: dict[str, dict[str, crossed.PerModel]], target: Membership
 
 
 def evaluate(
-    *,
-    scores: dict[Key, tuple[np.ndarray, np.ndarray]],
-    target: Membership,
-    sets: dict[str, list[Key]],
-    rng: np.random.Generator,
-    fprs: Sequence[float] = FPRS,
-    draws: int = crossed.DRAWS,
-) -> list[Row]:
+    *, scores: dict[Key, tuple[np.ndarray, np.ndarray]], target: Membership, sets: dict[str, list[Key]],
+    rng: np.random.Generator, fprs: Sequence[float] = FPRS, draws: int = crossed.DRAWS,
+) -> list[Row]:  # fmt: skip
     """Return all rows of the SWAP test for one method: advantage, auc, mia_score, tpr_at_fpr, q, q_crossfit, q_sd.
 
     ``scores``: (attack, form) → score float [models, samples] and decision bool [models, samples] of target models.

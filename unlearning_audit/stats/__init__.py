@@ -20,24 +20,7 @@ from unlearning_audit.stats.ranks import kendall, spearman
 from unlearning_audit.stats.roc import auc, best_threshold, cut_at_fpr, placements, unresolved
 
 __all__ = [
-    "LEVEL",
-    "Estimate",
-    "auc",
-    "best_threshold",
-    "clopper_pearson",
-    "cut_at_fpr",
-    "empty",
-    "kendall",
-    "mean_influence",
-    "mean_interval",
-    "normal_probability",
-    "normal_quantile",
-    "phi",
-    "placements",
-    "quantile_interval",
-    "sd_interval",
-    "spearman",
-    "squares_dof",
-    "t_quantile",
-    "unresolved",
-]
+    "LEVEL", "Estimate", "auc", "best_threshold", "clopper_pearson", "cut_at_fpr", "empty", "kendall", "mean_influence",
+    "mean_interval", "normal_probability", "normal_quantile", "phi", "placements", "quantile_interval", "sd_interval",
+    "spearman", "squares_dof", "t_quantile", "unresolved",
+]  # fmt: skip

@@ -26,13 +26,8 @@ EVERY = "every"
 CONTROLS = 0.1
 
 DISTINGUISHABLE, EQUIVALENT, OVER_UNLEARNED, BROKEN, INCONCLUSIVE, FAILED = VERDICTS = (
-    "distinguishable",
-    "equivalent",
-    "over_unlearned",
-    "broken",
-    "inconclusive",
-    "failed",
-)
+    "distinguishable", "equivalent", "over_unlearned", "broken", "inconclusive", "failed",
+)  # fmt: skip
 #: States of a whole scenario, given in place of a class of each method.
 NOTHING_TO_FIND, NO_YARDSTICK, YARDSTICKS_DISAGREE = STATES = ("nothing_to_find", "no_yardstick", "yardsticks_disagree")
 #: Smaller p-values are not trusted as probabilities.

@@ -29,14 +29,10 @@ def jackknife_variance(replicates: Float[np.ndarray, "groups ..."]) -> Float[np.
 
 
 def estimate(
-    *,
-    per_sample: Float[np.ndarray, "folds K samples"],
-    combine: Combine,
-    per_model: Float[np.ndarray, "folds L"] | None = None,
-    n: int,
-    note: str = "",
+    *, per_sample: Float[np.ndarray, "folds K samples"], combine: Combine,
+    per_model: Float[np.ndarray, "folds L"] | None = None, n: int, note: str = "",
     bounds: tuple[float, float] = (-np.inf, np.inf),
-) -> Estimate:
+) -> Estimate:  # fmt: skip
     """Return a statistic of sample means with a 95 % interval over samples and over models.
 
     The variance is that over samples (delete one) plus that over models (delete a group), minus what both count: the

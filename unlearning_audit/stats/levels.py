@@ -56,15 +56,9 @@ def level(*, value: Matrix, rows: Mask, split: OfModels, block: OfModels, low: f
 
 
 def of(
-    statistic: crossed.PerModel,
-    *,
-    split: OfModels,
-    block: OfModels,
-    n: int,
-    note: str = "",
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-    units: bool = False,
-) -> Estimate:
+    statistic: crossed.PerModel, *, split: OfModels, block: OfModels, n: int, note: str = "",
+    bounds: tuple[float, float] = (-math.inf, math.inf), units: bool = False,
+) -> Estimate:  # fmt: skip
     """Return the mean over models of a statistic of each model, with its interval, cut at the ``bounds`` of possible
     means.
 

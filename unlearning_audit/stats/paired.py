@@ -221,13 +221,9 @@ class Distances:
 
 
 def distances(
-    *,
-    value: Float[np.ndarray, "K models"],
-    influence: Float[np.ndarray, "K models samples"],
-    unit: OfModels,
-    split: OfModels | None = None,
-    imagined: Float[np.ndarray, "K models k"] | None = None,
-) -> Distances:
+    *, value: Float[np.ndarray, "K models"], influence: Float[np.ndarray, "K models samples"], unit: OfModels,
+    split: OfModels | None = None, imagined: Float[np.ndarray, "K models k"] | None = None,
+) -> Distances:  # fmt: skip
     """Average K numbers per model over units, and return the means with their joint error.
 
     Units count equally, within a unit its splits, within a split its models. Models of different methods at one index
