@@ -96,7 +96,7 @@ def test_arrays_are_read_as_they_were_saved(load):
         ({"y": np.array([], int)}, "y is int64 \\(0,\\)"),
         ({"part": np.array([0, 0, 1, 256])}, "part must hold 0"),
         ({"part": np.array([0.0, 0, 1, 1])}, "part must hold 0"),
-        ({"y": np.array([0, 1, 0])}, "part is int64 \\(4,\\), and y is int64 \\(3,\\); both must have the rows"),
+        ({"y": np.array([0, 1, 0])}, "y is int64 \\(3,\\); it must be int64 \\(4,\\)"),
         (
             {"y": np.eye(2)[[0, 1, 0, 1]]},
             "y is float64 \\(4, 2\\); it must hold whole numbers, one for each row of x; s",

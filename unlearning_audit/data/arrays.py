@@ -63,7 +63,7 @@ def _source(options: Options, root: Path, x_of: Callable[[np.lib.npyio.NpzFile],
 
 def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Read ``y`` [n], ``part`` [n] and ``subject`` [n] or None, as `load` describes them and in the types in which they
-    were saved. Raises ValueError for a wrong type, or for a shape of y or part; `Source` checks that of subject."""
+    were saved. Raises ValueError for a wrong type; `Source` checks the shapes."""
     missing = [name for name in ("x", "y", "part") if name not in archive]
     if missing:
         raise ValueError(f"it lacks {' and '.join(missing)} (it has {', '.join(archive)})")
@@ -72,10 +72,6 @@ def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.n
         raise ValueError(f"y is {y.dtype} {y.shape}; it must hold whole numbers, one for each row of x")
     if part.dtype.kind not in "iub" or not np.isin(part, (0, 1)).all():
         raise ValueError("part must hold 0 (train) or 1 (test) for each row of x")
-    if part.shape != y.shape:
-        raise ValueError(
-            f"part is {part.dtype} {part.shape}, and y is {y.dtype} {y.shape}; both must have the rows of x"
-        )
     if subject is not None and subject.dtype.kind not in "iu":
         raise ValueError(f"subject is {subject.dtype} {subject.shape}; it must hold whole numbers")
     return y, part, subject

@@ -1,12 +1,10 @@
 """Helpers for methods that change samples instead of weights."""
 
-from unlearning_audit.training.lazy import ModelStack, State, Tensor
+from unlearning_audit.training.lazy import ModelStack, State, Tensor, nn, torch
 
 
 def real(stack: ModelStack, method: str) -> None:
     """Raise ValueError, naming the ``method``, if samples are tokens, which cannot be changed by small steps."""
-    import torch
-
     if not (stack.x.is_floating_point() or stack.x.dtype == torch.uint8):
         raise ValueError(
             f"{method} moves samples along a gradient, but tokens cannot be moved; leave it out of studies of text"
@@ -18,12 +16,9 @@ def gradient(stack: ModelStack, weights: tuple[State, State], x: Tensor, labels:
 
     ``x`` [rows, …]: samples as the model reads them; ``labels`` int64 [rows].
     """
-    import torch
-    from torch.nn import functional
-
     from unlearning_audit.training.engine import forward_one
 
     stack.model.eval()
     leaf = x.detach().clone().requires_grad_()
-    loss = functional.cross_entropy(forward_one(stack.model, *weights, leaf), labels, reduction="sum")
+    loss = nn.functional.cross_entropy(forward_one(stack.model, *weights, leaf), labels, reduction="sum")
     return torch.autograd.grad(loss, leaf)[0]

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unlearning_audit.methods import Batch, ModelStack, Tensor, cross_entropy
+from unlearning_audit.methods import Batch, ModelStack, Tensor, cross_entropy, torch
 from unlearning_audit.randomness.keyed import generator
 
 
@@ -44,7 +44,5 @@ class RandomLabels:
 
     def _draws(self, models: list[int], epoch: int, classes: int) -> Tensor:
         """Draw the number by which the label of each sample is shifted, int64 [n, samples]."""
-        import torch
-
         draws = (generator(self.stack.seeds[model], "random labels", epoch) for model in models)
         return torch.from_numpy(np.stack([rng.integers(self.least, classes, len(self.stack.x)) for rng in draws]))

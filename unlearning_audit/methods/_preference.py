@@ -4,7 +4,7 @@ forgotten."""
 import dataclasses
 from collections.abc import Callable
 
-from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _tokens, cross_entropy
+from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _tokens, cross_entropy, nn
 
 #: A batch and the original's logits for it → the NLL of another label under the batch's logits, [n, b].
 Relabelled = Callable[[Batch, Tensor], Tensor]
@@ -27,9 +27,7 @@ def preferred(difference: Tensor, beta: float) -> Tensor:
 
     ``difference``: how much more the other answer's log p has risen than the answer's.
     """
-    from torch.nn.functional import logsigmoid
-
-    return -2 / beta * logsigmoid(beta * difference)
+    return -2 / beta * nn.functional.logsigmoid(beta * difference)
 
 
 def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tuple[Stream, ...]:

@@ -5,12 +5,15 @@ its scored tokens. Any other model gives the logits of its classes, and its labe
 """
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from unlearning_audit.methods import Batch, Kind, ModelStack, Optimiser, Passes, Rate, Rows, Stream, Tensor
 from unlearning_audit.training.losses import cross_entropy, distillation
+
+#: What may be tuned of a method for language models, and within which values.
+TUNE: dict[str, Any] = {"lr": {"low": 1e-06, "high": 0.001, "log": True}, "epochs": {"low": 1, "high": 10}}
 
 
 class TextOptimiser(Optimiser):
@@ -84,9 +87,3 @@ def descend(stack: ModelStack, step: tuple[Stream, ...], retain: Rows, options: 
     if options.alpha:
         step += (hold(stack, retain, options.retain_loss, options.alpha),)
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
-
-
-def refine(stack: ModelStack, retain: Rows, optimiser: Optimiser, epochs: int) -> None:
-    """Train on retain for ``epochs`` after unlearning, with a fresh ``optimiser``; do nothing for 0 epochs."""
-    if epochs:
-        stack.fit(Stream(retain), optimiser=optimiser, epochs=epochs, purpose="unlearn/refine")

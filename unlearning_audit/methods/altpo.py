@@ -2,16 +2,11 @@
 
 from pydantic import Field
 
-from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens, cross_entropy
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens, cross_entropy, torch
 from unlearning_audit.methods._preference import over_label, over_view, views
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-06, "high": 0.001, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "beta": [0.05, 0.1, 0.5],
-    "alpha": [1.0, 2.0, 5.0],
-}
+TUNE = _tokens.TUNE | {"beta": [0.05, 0.1, 0.5], "alpha": [1.0, 2.0, 5.0]}
 
 
 class Options(_tokens.Held):
@@ -48,8 +43,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 def likeliest_other(batch: Batch, reference: Tensor) -> Tensor:
     """Return the NLL, [n, b], of the label that is most probable under the logits ``reference`` [n, b, classes], except
     the sample's own label."""
-    import torch
-
     other_logits = reference.scatter(-1, batch.labels.unsqueeze(-1), -torch.inf)
     return cross_entropy(batch.logits, other_logits.argmax(-1))
 
@@ -60,8 +53,6 @@ def repeated(table: Tensor) -> Tensor:
 
     A sample with fewer views than most has its views repeated in turn.
     """
-    import torch
-
     counts = (table >= 0).sum(1, keepdim=True).clamp(min=1)
     columns = torch.arange(table.shape[1], device=table.device) % counts
     return table.gather(1, columns)

@@ -26,5 +26,4 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
             "in training; set recipe.record_updates to true and train again"
         )
     stack.edit(lambda name, value: value - updates[name])
-    if options.repair_epochs:
-        stack.fit(Stream(retain), optimiser=options, epochs=options.repair_epochs, purpose="unlearn")
+    stack.fit(Stream(retain), optimiser=options, epochs=options.repair_epochs, purpose="unlearn")

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from unlearning_audit.methods import Batch, Kind, ModelStack, Optimiser, Passes, Rate, Rows, Stream, Tensor, _tokens
+from unlearning_audit.training.lazy import torch
 from unlearning_audit.training.losses import distillation
 
 #: What may be tuned, and within which values.
@@ -29,16 +30,13 @@ class Options(Optimiser):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train the models to imitate an untrained model on forget, and the original model on a share of retain."""
-    import torch
-
     competent = stack.frozen()
     untrained = stack.copy()
     untrained.reset("bad_teacher")
     incompetent = untrained.frozen()
     part = retain.sample(max(1, round(options.retain_share * len(retain))), stack.seeds, "bad_teacher")
     forgotten = torch.zeros(len(stack), len(stack.x), dtype=torch.bool)
-    forgotten.scatter_(1, torch.from_numpy(forget.index), True)
-    forgotten = forgotten.to(stack.device)
+    forgotten = forgotten.scatter(1, torch.from_numpy(forget.index), True).to(stack.device)
 
     def loss(batch: Batch) -> Tensor:
         lose = forgotten[batch.at.squeeze(1)].gather(1, batch.rows)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from unlearning_audit.methods import Batch, ModelStack, Module, Momentum, Passes, Rate, Rows, Stream, Tensor
+from unlearning_audit.methods import Batch, ModelStack, Module, Momentum, Passes, Rate, Rows, Stream, Tensor, nn, torch
 from unlearning_audit.training.losses import cross_entropy
 
 #: What may be tuned, and within which values.
@@ -26,8 +26,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     Raises ValueError for a model whose final layer shares its weights with the token vectors, or is not linear.
     """
-    import torch
-
     wide = expanded(stack)
 
     def elsewhere(batch: Batch) -> Tensor:
@@ -44,9 +42,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 def expanded(stack: ModelStack) -> ModelStack:
     """Return a copy of the models with one more class in the last layer. Its weights are drawn by each model's seed;
     all others are kept."""
-    import torch
-
-    from unlearning_audit.training.engine import Serial, Stacked
     from unlearning_audit.training.stack import ModelStack
 
     narrow = stack.head
@@ -54,8 +49,7 @@ def expanded(stack: ModelStack) -> ModelStack:
     wide = stack.copy()
     wide.build = _with_another_class(stack.build, stack.final_layer)
     wide.model = wide.build().to(stack.device, stack.dtype)
-    engine = stack.engine
-    wide.engine = Stacked(wide.model, engine.width) if isinstance(engine, Stacked) else Serial(wide.model)
+    wide.engine = stack.engine.of(wide.model)
     fresh = ModelStack.create(wide.build, stack.x[:1].cpu().numpy(), torch.zeros(1, dtype=torch.int64).numpy(),
                               stack.seeds, dtype=stack.dtype)  # fmt: skip
     for name in narrow:
@@ -69,7 +63,6 @@ def _with_another_class(build: Callable[[], Module], head: str) -> Callable[[], 
 
     That function raises ValueError if the layer is not linear.
     """
-    from torch import nn
 
     def wider() -> Module:
         model = build()

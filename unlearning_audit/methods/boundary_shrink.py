@@ -3,7 +3,7 @@
 import numpy as np
 from pydantic import Field
 
-from unlearning_audit.methods import Batch, ModelStack, Momentum, Passes, Rate, Rows, Stream, Tensor, _inputs
+from unlearning_audit.methods import Batch, ModelStack, Momentum, Passes, Rate, Rows, Stream, Tensor, _inputs, torch
 from unlearning_audit.training.losses import cross_entropy
 
 #: What may be tuned, and within which values.
@@ -30,8 +30,6 @@ class Options(Momentum):
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Train the forget samples towards the class on the other side of their nearest decision boundary. Raises
     ValueError for samples that are tokens."""
-    import torch
-
     _inputs.real(stack, "boundary_shrink")
     nearest = torch.zeros(len(stack), len(stack.x), dtype=torch.int64, device=stack.device)
     for model, index in enumerate(forget.index):
@@ -50,8 +48,6 @@ def nearest_class(stack: ModelStack, model: int, index: np.ndarray, bound: float
     This is the most probable class, except the true one, after a step of size ``bound`` along the sign of the loss's
     gradient.
     """
-    import torch
-
     from unlearning_audit.training.engine import forward_one
 
     at = torch.from_numpy(index).to(stack.device)

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _tokens
+from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _tokens, nn, torch
 
 #: What may be tuned, and within which values.
-TUNE = {"lr": {"low": 1e-06, "high": 0.001, "log": True}, "epochs": {"low": 1, "high": 10}, "alpha": [0.0, 1.0, 2.0]}
+TUNE = _tokens.TUNE | {"alpha": [0.0, 1.0, 2.0]}
 
 
 class Options(_tokens.Held):
@@ -26,16 +26,14 @@ class Options(_tokens.Held):
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
     over forget."""
-    from torch import inf
-    from torch.nn.functional import log_softmax, one_hot
 
     def without(batch: Batch) -> Tensor:
         """Return each sample's cross-entropy to the model's own prediction from which the observed token is removed:
         the mean over the scored tokens, [n, b]."""
         z = batch.logits
-        observed = one_hot(_tokens.labels(batch), z.shape[-1]).bool()
-        target = z.detach().masked_fill(observed, -inf).softmax(-1)
-        values = -(target * log_softmax(z, -1)).sum(-1)
+        observed = nn.functional.one_hot(_tokens.labels(batch), z.shape[-1]).bool()
+        target = z.detach().masked_fill(observed, -torch.inf).softmax(-1)
+        values = -(target * z.log_softmax(-1)).sum(-1)
         if not options.skip_first or batch.reading is None:
             return _tokens.averaged(values, batch)
         scored = batch.x >= 0

@@ -53,8 +53,6 @@ class Options(Settings):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Flatten predictions on forget, then alternate between contrasting forget with retain and training on retain."""
-    from torch.nn.functional import log_softmax
-
     from unlearning_audit.training.engine import StackedChain
 
     def towards_uniform(batch: Batch) -> Tensor:
@@ -62,10 +60,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     def contrast(batch: Batch) -> Tensor:
         assert batch.first is not None
-        similarity = (
-            StackedChain.apply(batch.first.logits, ("linear",), batch.logits.detach(), None) / options.temperature
-        )
-        return -log_softmax(similarity, -1).mean(-1)
+        products: Tensor = StackedChain.apply(batch.first.logits, ("linear",), batch.logits.detach(), None)
+        return -(products / options.temperature).log_softmax(-1).mean(-1)
 
     contrast.whole = True  # type: ignore[attr-defined]
     stack.fit(Stream(forget, loss=towards_uniform), optimiser=options.flatten, epochs=1, purpose="unlearn/flatten")

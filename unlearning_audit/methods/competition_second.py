@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream, Tensor
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream, Tensor, nn, torch
 
 #: What may be tuned, and within which values.
 TUNE = {"lr": {"low": 0.0001, "high": 0.1, "log": True}, "epochs": {"low": 1, "high": 10}, "restart": [0.1, 0.3, 0.5]}
@@ -42,8 +42,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     Raises ValueError for a network without weights to choose among.
     """
-    import torch
-
     cold = coldest(stack, forget, retain, options.restart)
     noise = stack.noise("competition_second")
 
@@ -65,8 +63,6 @@ def coldest(stack: ModelStack, forget: Rows, retain: Rows, share: float) -> dict
 
     The gradient is that of CE(as many retain samples) − CE(forget).
     """
-    import torch
-
     part = stack.gradient(retain.sample(len(forget), stack.seeds, "competition_second"))
     lost = stack.gradient(forget)
     cold = {}
@@ -84,8 +80,6 @@ def layers(stack: ModelStack) -> list[str]:
 
     Raises ValueError for a network without such weights, for instance one with trained adapters only.
     """
-    from torch import nn
-
     modules = dict(stack.model.named_modules())
     convolutions = [f"{name}.weight" for name, module in modules.items() if isinstance(module, nn.Conv2d)]
     linear = {f"{name}.weight" for name, module in modules.items() if isinstance(module, nn.Linear)} | stack.turned

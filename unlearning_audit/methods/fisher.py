@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.methods import ModelStack, Rows, Settings, Tensor
+from unlearning_audit.methods import ModelStack, Rows, Settings, Tensor, torch
 
 #: What may be tuned, and within which values.
 TUNE = {"alpha": {"low": 1e-08, "high": 0.001, "log": True}}
@@ -61,8 +61,6 @@ def whole_classes(stack: ModelStack, forget: Rows, retain: Rows) -> dict[int, in
 def spread(stack: ModelStack, retain: Rows, options: Options) -> dict[str, Tensor]:
     """Return the standard deviation of the noise for each weight, name → [models, …], by the published code that
     ``options.variant`` names."""
-    import torch
-
     last = head(stack)
     if options.variant == "golatkar":
         fisher = stack.squared_gradients(retain, labels="model")

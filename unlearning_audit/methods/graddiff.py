@@ -5,7 +5,7 @@ from pydantic import Field
 from unlearning_audit.methods import ModelStack, Passes, Rows, Stream, _tokens
 
 #: What may be tuned, and within which values.
-TUNE = {"lr": {"low": 1e-06, "high": 0.001, "log": True}, "epochs": {"low": 1, "high": 10}, "alpha": [1.0, 2.0, 5.0]}
+TUNE = _tokens.TUNE | {"alpha": [1.0, 2.0, 5.0]}
 
 
 class Options(_tokens.Held):
@@ -26,4 +26,4 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     for ``refine_epochs``."""
     step = (Stream(forget, weight=-options.gamma), _tokens.hold(stack, retain, options.retain_loss, options.alpha))
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
-    _tokens.refine(stack, retain, options, options.refine_epochs)
+    stack.fit(Stream(retain), optimiser=options, epochs=options.refine_epochs, purpose="unlearn/refine")

@@ -7,12 +7,7 @@ from unlearning_audit.methods._labels import RandomLabels
 from unlearning_audit.methods._preference import over_label, over_view, views
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-06, "high": 0.001, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "beta": [0.05, 0.1, 0.5],
-    "alpha": [1.0, 2.0, 5.0],
-}
+TUNE = _tokens.TUNE | {"beta": [0.05, 0.1, 0.5], "alpha": [1.0, 2.0, 5.0]}
 
 
 class Options(_tokens.Held):

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, State, Stream, Tensor
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, State, Stream, Tensor, torch
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -41,7 +41,6 @@ class Options(Momentum):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise cross-entropy on retain plus the ℓ1 penalty, after pruning if ``prune`` is above 0."""
-    import torch
 
     def penalty(parameters: dict[str, Tensor], epoch: int | Tensor) -> Tensor:
         lengths = (value.flatten(1).abs().sum(1) for value in parameters.values())
@@ -54,8 +53,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 def pruned(stack: ModelStack, share: float) -> State:
     """Set the ``share`` of each model's weights with the smallest size to 0, all matrices and kernels ranked together.
     Return a mask of the other weights, name → bool [models, …]."""
-    import torch
-
     matrices = {name: value.flatten(1).abs() for name, value in stack.parameters.items() if value.ndim > 2}
     sizes = torch.cat([*matrices.values()], 1)
     count = int(share * sizes.shape[1])

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from unlearning_audit.methods import ModelStack, Module, Rows, Settings, State, Tensor
+from unlearning_audit.methods import ModelStack, Module, Rows, Settings, State, Tensor, torch
 from unlearning_audit.methods._dampening import forget_by
 
 #: What may be tuned, and within which values.
@@ -23,8 +23,6 @@ class Options(Settings):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Dampen the weights whose importance for forget is much larger than for all data, without a training step."""
-    import torch
-
     from unlearning_audit.training.engine import forward_one
 
     def moved(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:

@@ -5,7 +5,7 @@ import logging
 
 from pydantic import Field
 
-from unlearning_audit.methods import ModelStack, Rows, Settings, Tensor, _certified, dtype
+from unlearning_audit.methods import ModelStack, Rows, Settings, Tensor, _certified, dtype, nn, torch
 
 #: What may be tuned, and within which values.
 TUNE = {"l2": {"low": 1e-05, "high": 0.1, "log": True}, "steps": {"low": 1, "high": 5}}
@@ -34,8 +34,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     Raises ValueError for a model without a final layer of its own, or with one that is not linear or predicts every
     token.
     """
-    import torch
-
     noise = stack.noise("newton") if options.epsilon else None
     for model in range(len(stack)):
         index = torch.from_numpy(retain.index[model]).to(stack.device)
@@ -59,8 +57,6 @@ def features(stack: ModelStack, model: int, index: Tensor) -> Tensor:
     A column of 1 is added if the layer has a bias. Raises ValueError if the layer is not linear, or runs for every
     token.
     """
-    import torch
-
     from unlearning_audit.training.engine import forward_one
 
     names = stack.head
@@ -86,10 +82,7 @@ def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
     ``w`` [classes, width], ``inputs`` [rows, width], ``labels`` int64 [rows]; ``l2``: the strength of the
     regularisation.
     """
-    import torch
-    from torch.nn import functional
-
-    wrong = functional.softmax(inputs @ w.T, -1)
+    wrong = nn.functional.softmax(inputs @ w.T, -1)
     wrong[torch.arange(len(labels), device=labels.device), labels] -= 1
     return wrong.T @ inputs / len(inputs) + l2 * w
 
@@ -100,10 +93,7 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
     It is the mean over rows of (diag p − ppᵀ) ⊗ hhᵀ, plus ``l2`` on the diagonal, with inputs h and predictions p.
     ``w`` [classes, width]: the weights; ``inputs`` [rows, width]: the inputs of the last layer.
     """
-    import torch
-    from torch.nn import functional
-
-    p = functional.softmax(inputs @ w.T, -1)
+    p = nn.functional.softmax(inputs @ w.T, -1)
     classes, width = w.shape
     blocks = inputs.new_zeros(classes, width, classes, width)
     for i in range(classes):
@@ -116,8 +106,6 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
 def read(stack: ModelStack, model: int, kind: dtype) -> Tensor:
     """Return the last layer's weights and bias of one model side by side, [classes, width], as numbers of the dtype
     ``kind``."""
-    import torch
-
     parts = [stack.parameters[name][model] for name in stack.head]
     return torch.cat([part if part.ndim == 2 else part[:, None] for part in parts], 1).to(kind)
 

@@ -5,7 +5,7 @@ import logging
 
 from pydantic import Field
 
-from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Settings, Stream, Tensor, _certified
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Settings, Stream, _certified, torch
 from unlearning_audit.training.lazy import State
 
 #: What may be tuned, and within which values.
@@ -79,12 +79,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 def cut(state: State, length: float) -> State:
     """Return each model's tensors, name → [models, …], scaled so that as one vector they have at most the norm
     ``length``."""
-    import torch
-
     norms = torch.stack([value.flatten(1).square().sum(1) for value in state.values()]).sum(0).sqrt()
     factor = (length / norms.clamp(min=1e-30)).clamp(max=1)
-
-    def shorter(value: Tensor) -> Tensor:
-        return value * factor.reshape(-1, *[1] * (value.ndim - 1))
-
-    return {name: shorter(value) for name, value in state.items()}
+    return {name: value * factor.reshape(-1, *[1] * (value.ndim - 1)) for name, value in state.items()}

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.methods import Batch, ModelStack, Optimiser, Passes, Rate, Rows, Stream, Tensor, _tokens
+from unlearning_audit.methods import Batch, ModelStack, Optimiser, Passes, Rate, Rows, Stream, Tensor, _tokens, nn
 from unlearning_audit.training.losses import cross_entropy
 
 #: What may be tuned, and within which values.
@@ -35,18 +35,16 @@ class Options(Optimiser):
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options`, with one batch of each set per step; an epoch is one pass over forget. Then train
     on retain for ``refine_epochs``."""
-    from torch.nn.functional import logsigmoid
-
     original = stack.frozen()
 
     def preference(batch: Batch) -> Tensor:
         rise = cross_entropy(batch.logits, batch.labels) - cross_entropy(original(batch), batch.labels)
         if options.over == "sum":
             rise = rise * _tokens.count(stack, batch)
-        return -2 / options.beta * logsigmoid(options.beta * rise)
+        return -2 / options.beta * nn.functional.logsigmoid(options.beta * rise)
 
     step: tuple[Stream, ...] = (Stream(forget, loss=preference),)
     if options.retain_weight:
         step += (_tokens.hold(stack, retain, options.retain_loss, options.retain_weight),)
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
-    _tokens.refine(stack, retain, options, options.refine_epochs)
+    stack.fit(Stream(retain), optimiser=options, epochs=options.refine_epochs, purpose="unlearn/refine")

@@ -2,15 +2,10 @@
 
 from pydantic import Field
 
-from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens, torch
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-06, "high": 0.001, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "retain_limit": [0.01, 0.1, 0.3, 1.0],
-    "dual_step": [0.1, 1.0, 5.0],
-}
+TUNE = _tokens.TUNE | {"retain_limit": [0.01, 0.1, 0.3, 1.0], "dual_step": [0.1, 1.0, 5.0]}
 
 
 class Options(_tokens.TextOptimiser):
@@ -33,7 +28,6 @@ class Options(_tokens.TextOptimiser):
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain. Each model has a multiplier λ, which rises while its loss on
     retain exceeds the limit and falls while it does not. An epoch is one pass over forget."""
-    import torch
 
     def flat(batch: Batch) -> Tensor:
         z = batch.logits

@@ -4,16 +4,11 @@ from typing import Any
 
 from pydantic import Field
 
-from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens, torch
 from unlearning_audit.randomness.keyed import seed_of
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-06, "high": 0.001, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "steering": [1.0, 2.0, 10.0, 100.0],
-    "alpha": [1.0, 2.0, 5.0],
-}
+TUNE = _tokens.TUNE | {"steering": [1.0, 2.0, 10.0, 100.0], "alpha": [1.0, 2.0, 5.0]}
 
 
 class Options(_tokens.TextOptimiser):
@@ -39,8 +34,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     Raises ValueError for a layer that the model does not have.
     """
-    import torch
-
     reading = _hidden(stack, options.layer)
     original = stack.frozen()
     directions: dict[int, Tensor] = {}

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream, Tensor
+from unlearning_audit.methods import ModelStack, Momentum, Passes, Rate, Rows, Stream, Tensor, torch
 from unlearning_audit.methods._labels import RandomLabels
 
 #: What may be tuned, and within which values.
@@ -42,8 +42,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 def salient(stack: ModelStack, forget: Rows, keep: float) -> dict[str, Tensor]:
     """Return a mask of the ``keep`` share of weights with the largest |∂ CE(forget)/∂θ|, all layers ranked together:
     name → bool [models, …]."""
-    import torch
-
     gradient = stack.gradient(forget)
     flat = torch.cat([g.flatten(1) for g in gradient.values()], 1).abs()
     # Stable sort: ties (weights of dead units have gradient 0) are broken by position.

@@ -2,15 +2,10 @@
 
 from pydantic import Field
 
-from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens, cross_entropy
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rows, Stream, Tensor, _tokens, cross_entropy, nn
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-06, "high": 0.001, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "beta": [2.5, 3.5, 4.5],
-    "gamma": [0.125, 0.25, 1.0],
-}
+TUNE = _tokens.TUNE | {"beta": [2.5, 3.5, 4.5], "gamma": [0.125, 0.25, 1.0]}
 
 
 class Options(_tokens.Held):
@@ -31,11 +26,10 @@ class Options(_tokens.Held):
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
     over forget."""
-    from torch.nn.functional import logsigmoid
 
     def preference(batch: Batch) -> Tensor:
         above = cross_entropy(batch.logits, batch.labels) - options.delta
-        return -2 / options.beta * logsigmoid(options.beta * above)
+        return -2 / options.beta * nn.functional.logsigmoid(options.beta * above)
 
     lose = Stream(forget, loss=preference, weight=options.gamma)
     _tokens.descend(stack, (lose,), retain, options)

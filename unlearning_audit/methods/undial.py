@@ -2,15 +2,10 @@
 
 from pydantic import Field
 
-from unlearning_audit.methods import Batch, ModelStack, Passes, Rate, Rows, Stream, Tensor, _tokens
+from unlearning_audit.methods import Batch, ModelStack, Passes, Rate, Rows, Stream, Tensor, _tokens, nn
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-06, "high": 0.001, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "beta": [3.0, 10.0, 30.0],
-    "alpha": [0.0, 1.0, 2.0],
-}
+TUNE = _tokens.TUNE | {"beta": [3.0, 10.0, 30.0], "alpha": [0.0, 1.0, 2.0]}
 
 
 class Options(_tokens.Held):
@@ -31,14 +26,12 @@ class Options(_tokens.Held):
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Minimise the loss of `Options` on forget and retain, with one batch of each set per step. An epoch is one pass
     over forget."""
-    from torch.nn.functional import log_softmax, one_hot
-
     original = stack.frozen()
 
     def lowered(batch: Batch) -> Tensor:
         z = original(batch)
-        target = (z - options.beta * one_hot(_tokens.labels(batch), z.shape[-1])).softmax(-1)
-        return _tokens.averaged(-(target * log_softmax(batch.logits, -1)).sum(-1), batch)
+        target = (z - options.beta * nn.functional.one_hot(_tokens.labels(batch), z.shape[-1])).softmax(-1)
+        return _tokens.averaged(-(target * batch.logits.log_softmax(-1)).sum(-1), batch)
 
     lose = Stream(forget, loss=lowered, reading=_tokens.reading(stack))
     _tokens.descend(stack, (lose,), retain, options)

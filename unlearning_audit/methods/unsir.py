@@ -5,6 +5,7 @@ from pydantic import Field
 
 from unlearning_audit.methods import Kind, ModelStack, Optimiser, Passes, Rate, Rows, Settings, Stream, Tensor, _inputs
 from unlearning_audit.randomness.keyed import seed_of
+from unlearning_audit.training.lazy import torch
 
 #: What may be tuned, and within which values.
 TUNE = {
@@ -69,8 +70,6 @@ def with_noise(stack: ModelStack, noise_rows: Rows, options: Options) -> tuple[M
 
     The noise has the labels of the samples ``noise_rows``, one noise sample for each.
     """
-    import torch
-
     noisy, count = stack.copy(), len(noise_rows)
     noises, labels = [], []
     for model, index in enumerate(noise_rows.index):
@@ -90,8 +89,6 @@ def error_maximising(stack: ModelStack, model: int, labels: Tensor, options: Opt
 
     The noise has the shape and scale of samples as models read them.
     """
-    import torch
-
     draws = torch.Generator().manual_seed(seed_of(stack.seeds[model], "unsir/noise"))
     shape = (len(labels), *stack.x.shape[1:])
     noise = torch.randn(shape, generator=draws, dtype=stack.dtype).to(stack.device)

@@ -5,12 +5,7 @@ from pydantic import Field
 from unlearning_audit.methods import Batch, ModelStack, Rows, Stream, Tensor, _tokens
 
 #: What may be tuned, and within which values.
-TUNE = {
-    "lr": {"low": 1e-06, "high": 0.001, "log": True},
-    "epochs": {"low": 1, "high": 10},
-    "beta": [0.1, 1.0, 5.0],
-    "alpha": [1.0, 2.0, 5.0],
-}
+TUNE = _tokens.TUNE | {"beta": [0.1, 1.0, 5.0], "alpha": [1.0, 2.0, 5.0]}
 
 
 class Options(_tokens.Held):

@@ -3,16 +3,16 @@
 ``shape`` is the shape of one sample, such as (64,) or (3, 32, 32). A model maps float [n, *shape] to logits [n,
 classes]. Images are in [0, 1], and every image model standardises them itself. ``model.head`` is the dotted name of its
 final linear layer. A built model draws no random numbers (it has no dropout), so that it runs under ``torch.func``.
-torch is imported inside ``build``, so that options can be checked without it. What the files are written with is
-imported from here.
+Options can be checked without torch: ``nn``, its layers, is imported when it is first used. What the files are written
+with is imported from here.
 """
 
 from pydantic import model_validator
 
 from unlearning_audit.plugins.settings import Settings
-from unlearning_audit.training.lazy import Module, Tensor
+from unlearning_audit.training.lazy import Module, Tensor, nn
 
-__all__ = ["CIFAR10_MEAN", "CIFAR10_STD", "ImageOptions", "Module", "Settings", "Tensor"]
+__all__ = ["CIFAR10_MEAN", "CIFAR10_STD", "ImageOptions", "Module", "Settings", "Tensor", "nn"]
 
 CIFAR10_MEAN, CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 

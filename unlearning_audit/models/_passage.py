@@ -99,7 +99,7 @@ def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) ->
     if options.weights is not None and (Path(options.weights) / ADAPTER).is_file():
         model = _merged(Path(options.weights))
     elif options.weights is not None:
-        model = _pretrained(options.weights, Path(options.weights).resolve())
+        model = pretrained(AutoModelForCausalLM, options.weights, Path(options.weights).resolve(), "sdpa")
         model = model if options.adapter else copy.deepcopy(model)
     else:
         model = AutoModelForCausalLM.from_config(undropped(config), attn_implementation="sdpa")
@@ -120,19 +120,12 @@ def undropped(config: PretrainedConfig) -> PretrainedConfig:
 
 
 @functools.lru_cache(maxsize=1)  # the last alone: checkpoints after one another need not lie in memory together
-def _pretrained(weights: str, place: Path) -> Any:
-    """Return the language model that ``weights`` names, read once even if many models start from it.
-
-    ``place`` distinguishes folders with the same relative name. Raises ValueError if it cannot be read.
-    """
-    return loaded(AutoModelForCausalLM, weights, "sdpa")
-
-
-def loaded(kind: Any, weights: str, attention: str) -> Any:
+def pretrained(kind: Any, weights: str, place: Path, attention: str) -> Any:
     """Return the model that ``weights`` names, a folder or a model of the hub, without dropout and in single precision.
+    It is read once even if many models start from it.
 
-    ``kind``: the class of transformers that reads it; ``attention``: how it computes attention. Raises ValueError if it
-    cannot be read.
+    ``kind``: the class of transformers that reads it; ``place``: the path, which distinguishes folders with the same
+    relative name; ``attention``: how the model computes attention. Raises ValueError if it cannot be read.
     """
     try:
         config = undropped(AutoConfig.from_pretrained(weights))
@@ -159,7 +152,7 @@ def _merged(folder: Path) -> Any:
         raise ValueError(f"{folder / ADAPTER_WEIGHTS}: this file is missing; save the adapter as safetensors")
     places = (path for path in (Path(base), folder / base) if (path / "config.json").is_file())
     place = next(places, Path(base))
-    model = copy.deepcopy(_pretrained(str(place), place.resolve()))
+    model = copy.deepcopy(pretrained(AutoModelForCausalLM, str(place), place.resolve(), "sdpa"))
     try:
         return PeftModel.from_pretrained(model, folder).merge_and_unload()
     except Exception as error:  # files of all kinds end in errors of all kinds in peft and safetensors

@@ -1,7 +1,7 @@
 """Classifiers of sentences: they map rows of tokens to one logit per class and ignore padding."""
 
 import copy
-import functools
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import AutoModel, PretrainedConfig
 
 from unlearning_audit.models._bag import mean
-from unlearning_audit.models._passage import loaded, undropped
+from unlearning_audit.models._passage import pretrained, undropped
 
 
 class Encoder(nn.Module):
@@ -43,15 +43,8 @@ def encoder(config: PretrainedConfig, shape: tuple[int, ...], classes: int, weig
     if weights is None:
         trunk = AutoModel.from_config(undropped(config), attn_implementation="eager")
     else:
-        trunk = copy.deepcopy(_pretrained(weights))
+        trunk = copy.deepcopy(pretrained(AutoModel, weights, Path(weights).resolve(), "eager"))
     positions = trunk.config.max_position_embeddings
     if shape[0] > positions:
         raise ValueError(f"sentences have {shape[0]} tokens, but the model {positions} positions; shorten data.length")
     return Encoder(trunk.float(), classes)
-
-
-@functools.cache
-def _pretrained(weights: str) -> Any:
-    """Return the encoder that ``weights`` names, read once even if many models start from it. Raises ValueError if it
-    cannot be read."""
-    return loaded(AutoModel, weights, "eager")

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.models import ImageOptions, Module
+from unlearning_audit.models import ImageOptions, Module, nn
 
 
 class Options(ImageOptions):
@@ -25,8 +25,6 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
 
     Raises ValueError for samples that are not images, and for images too small to be halved once per block.
     """
-    from torch import nn
-
     from unlearning_audit.models._layers import GlobalMaxPool, PatchWhitening, headed, normalisation, standardise
 
     whitening = PatchWhitening(shape[0])

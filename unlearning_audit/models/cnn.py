@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from unlearning_audit.models import ImageOptions, Module
+from unlearning_audit.models import ImageOptions, Module, nn
 
 
 class Options(ImageOptions):
@@ -20,8 +20,6 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
 
     Raises ValueError for samples that are not images.
     """
-    from torch import nn
-
     from unlearning_audit.models._layers import headed, normalisation, standardise
 
     layers: list[nn.Module] = [standardise(options, shape)]

@@ -2,7 +2,7 @@
 
 import math
 
-from unlearning_audit.models import Module, Settings
+from unlearning_audit.models import Module, Settings, nn
 
 #: `workflow.forecast.rates` predicts the time of jobs with such models.
 SMALL = True
@@ -14,8 +14,6 @@ class Options(Settings):
 
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return one Linear layer, preceded by a Flatten if samples have several axes."""
-    from torch import nn
-
     from unlearning_audit.models._layers import headed
 
     return headed(*[nn.Flatten()] * (len(shape) > 1), nn.Linear(math.prod(shape), classes))

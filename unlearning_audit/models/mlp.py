@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from unlearning_audit.models import Module, Settings
+from unlearning_audit.models import Module, Settings, nn
 
 #: `workflow.forecast.rates` predicts the time of jobs with such models.
 SMALL = True
@@ -21,8 +21,6 @@ class Options(Settings):
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the network as a sequence of Linear and activation layers, preceded by a Flatten if samples have several
     axes."""
-    from torch import nn
-
     from unlearning_audit.models._layers import headed
 
     layers: list[nn.Module] = [nn.Flatten()] * (len(shape) > 1)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from unlearning_audit.models import ImageOptions, Module
+from unlearning_audit.models import ImageOptions, Module, nn
 
 #: The name that reports print.
 PRINTED = "resnet{depth}"
@@ -29,8 +29,6 @@ class Options(ImageOptions):
 def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return the network. Weights of convolutions and of the head are drawn from the normal distribution of He et al.
     (2015)."""
-    from torch import nn
-
     from unlearning_audit.models._resnet import ResNet
 
     blocks = ((options.depth - 2) // 6,) * 3

@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from pydantic import Field, PositiveInt
 
-from unlearning_audit.models import ImageOptions, Module, Tensor
+from unlearning_audit.models import ImageOptions, Module, Tensor, nn
 
 #: The name that reports print.
 PRINTED = "swin_small"
@@ -33,7 +33,6 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     Raises ValueError for samples that are not images of three channels, and if the weights cannot be read or do not
     fit.
     """
-    from torch import nn
     from torchvision.models import SwinTransformer
 
     from unlearning_audit.models._layers import Layers, standardise

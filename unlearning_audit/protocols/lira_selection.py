@@ -10,13 +10,9 @@ from pydantic import Field
 from unlearning_audit.protocols import Data, Membership, Protocol, Settings, generator, members, seed_of
 
 PROTOCOL = Protocol(
-    offers=("selection", "weights"),
-    counts=("pairs",),
-    forgets=False,
-    selects="vulnerability",
-    system="ruli",
+    offers=("selection", "weights"), counts=("pairs",), forgets=False, selects="vulnerability", system="ruli",
     shadows=("pairs", 2),
-)
+)  # fmt: skip
 
 
 class Options(Settings):

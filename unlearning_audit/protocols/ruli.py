@@ -13,11 +13,8 @@ from pydantic import Field, model_validator
 from unlearning_audit.protocols import Data, Membership, Protocol, Selection, Settings, generator, members, seed_of
 
 PROTOCOL = Protocol(
-    offers=("target_samples", "forgotten", "weights", "fair_draw"),
-    references=("retrain", "retrain_control"),
-    counts=("target_blocks", "shadow_blocks"),
-    targets="target_set",
-    shadows=("shadow_blocks", 3),
+    offers=("target_samples", "forgotten", "weights", "fair_draw"), references=("retrain", "retrain_control"),
+    counts=("target_blocks", "shadow_blocks"), targets="target_set", shadows=("shadow_blocks", 3),
 )  # fmt: skip
 
 #: The roles of a target sample; the roles that it has in the models of a block; and those of canaries, by quarter.

@@ -14,9 +14,7 @@ from unlearning_audit.protocols import Data, Membership, Protocol, Selection, _c
 
 PROTOCOL = Protocol(
     offers=("game", "forgotten", "weights", "fair_draw", "swapped_pairs", "coins"),
-    attacked=True,
-    counts=("pairs",),
-    figures=("quality", "pairs", "roc"),
+    attacked=True, counts=("pairs",), figures=("quality", "pairs", "roc"),
 )  # fmt: skip
 
 

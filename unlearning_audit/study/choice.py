@@ -159,8 +159,8 @@ def declared_space(method: Plugin) -> dict[str, Any]:
     An option of a user's function is named as in a study: "options.lr".
     """
     function = "function" in method.options
-    path = Path(method.options["file"]) if function else registry.source_file("methods", method.name, method.file)
-    space: Any = syntax.constant(path, "TUNE") or {}
+    of_function: Any = syntax.constant(Path(method.options["file"]), "TUNE") if function else None
+    space = of_function or registry.constant("methods", method.name, method.file, "TUNE") or {}
     form = registry.options("methods", method.name, method.file)
     bare = {name for name in space if function and name not in form.model_fields and not name.startswith(OF_FUNCTION)}
     return {f"{OF_FUNCTION}{name}" if name in bare else name: axis for name, axis in space.items()}

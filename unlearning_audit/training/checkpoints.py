@@ -20,12 +20,6 @@ INTERVAL = 600.0
 NAME = "checkpoint"
 
 
-def seconds() -> float:
-    """Return the interval between checkpoints in seconds: UNLEARNING_CHECKPOINT_SECONDS, or `INTERVAL` if it is not
-    set. Raises ValueError if the variable is not a number."""
-    return float(os.environ.get("UNLEARNING_CHECKPOINT_SECONDS") or INTERVAL)
-
-
 class Checkpoints:
     """The checkpoints of a job's models in its ``folder``. ``numbers``: for each model of the stack, its number among
     the job's models; ``interval``: seconds between checkpoints (None: `seconds`).
@@ -36,7 +30,8 @@ class Checkpoints:
 
     def __init__(self, folder: str | Path, numbers: Iterable[int], interval: float | None = None) -> None:
         self.folder, self.numbers = Path(folder), [int(number) for number in numbers]
-        self.interval = seconds() if interval is None else interval
+        seconds = os.environ.get("UNLEARNING_CHECKPOINT_SECONDS") or INTERVAL
+        self.interval = float(seconds) if interval is None else interval
         self._moments: dict[tuple[int, ...], float] = {}
         self._start = time.monotonic()
 

@@ -54,9 +54,13 @@ def squares(
     ``per_sample`` False, the gradients of means over batches of ``batch_size`` with the observed labels are squared
     instead.
     """
-    if not per_sample:
-        return _batch_squares(model, parameters, buffers, x, y, batch_size)
     total = {name: torch.zeros_like(value) for name, value in parameters.items()}
+    if not per_sample:
+        batches = list(zip(x.split(batch_size), y.split(batch_size), strict=True))
+        for part, label in batches:
+            for name, g in mean_gradient(model, parameters, buffers, part, label).items():
+                total[name] += g * g
+        return {name: value / len(batches) for name, value in total.items()}
     for inputs, values, logits, observed in _graphs(model, parameters, buffers, x, y):
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
@@ -134,13 +138,3 @@ def _graphs(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: T
     for part, label in zip(x.split(rows), y.split(rows), strict=True):
         leaves = {k: v.detach().expand(len(part), *v.shape).requires_grad_() for k, v in parameters.items()}
         yield {}, leaves, run(leaves, part), label
-
-
-def _batch_squares(model: nn.Module, parameters: State, buffers: State, x: Tensor, y: Tensor, batch_size: int) -> State:
-    """Return the mean over batches of the squared gradient of each batch's mean loss, by name."""
-    parts = list(zip(x.split(batch_size), y.split(batch_size), strict=True))
-    total = {name: torch.zeros_like(value) for name, value in parameters.items()}
-    for part, label in parts:
-        for name, g in mean_gradient(model, parameters, buffers, part, label).items():
-            total[name] += g * g
-    return {name: value / len(parts) for name, value in total.items()}

@@ -207,6 +207,10 @@ class Stacked:
     def __init__(self, model: nn.Module, width: int = 16) -> None:
         self.model, self.width, self.layers = model, width, linear_layers(model)
 
+    def of(self, model: nn.Module) -> "Stacked":
+        """Return an engine of this kind for ``model``."""
+        return Stacked(model, self.width)
+
     def groups(self, models: int) -> list[list[int]]:
         """Return the numbers of the models that are trained together, one list per group.
 
@@ -244,19 +248,15 @@ class Serial:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.model = model
+        self.model, self.places = model, places(model)
         self._stacked: State | None = None
         self._views: State = {}
         self._pairs: list[tuple[Tensor, Tensor]] = []
         self.fusion: tuple[int, Callable[..., Tensor]] | None = None
 
-    @property
-    def model(self) -> nn.Module:
-        return self._model
-
-    @model.setter
-    def model(self, model: nn.Module) -> None:
-        self._model, self.places = model, places(model)
+    def of(self, model: nn.Module) -> "Serial":
+        """Return an engine of this kind for ``model``."""
+        return Serial(model)
 
     def groups(self, models: int) -> list[list[int]]:
         """Return one group for each model."""

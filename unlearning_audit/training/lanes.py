@@ -9,7 +9,6 @@ then as many more start as the remaining memory holds.
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 
@@ -168,6 +167,8 @@ class Lane:
         self.recorder: Recorder | None = None
         self.state: tuple[State, State] = {}, {}
         self.course: Iterator[None] | None = None
+        if queue is not None:
+            queue.wait_stream(torch.cuda.current_stream())
 
     @property
     def settled(self) -> bool:
@@ -177,7 +178,7 @@ class Lane:
     def advanced(self) -> BaseException | None:
         """Take one step. Return the error if memory was exhausted, else None; raise all other errors."""
         try:
-            with self._queued():
+            with torch.cuda.stream(self.queue):
                 if self.course is None:
                     self.start()
                 self.advance()
@@ -212,14 +213,3 @@ class Lane:
         if self.recorder is not None:
             self.recorder.forget()
         self.course, self.state, self.recorder = None, ({}, {}), None
-
-    @contextmanager
-    def _queued(self) -> Iterator[None]:
-        """Within the context, work is queued on the lane's CUDA stream."""
-        if self.queue is None:
-            yield
-            return
-        if self.course is None:
-            self.queue.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.queue):
-            yield

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from unlearning_audit.plugins.settings import Rate, Settings
+from unlearning_audit.training.lazy import torch
 
 Kind = Literal["sgd", "adam", "adamw", "rmsprop"]
 Schedule = Literal["constant", "cosine", "multistep", "one_cycle"]
@@ -54,8 +55,6 @@ class Optimiser(Settings):
 
     def recorded_rate(self, device: str) -> Any:
         """Return a tensor [] on ``device``, 0 at first, that will hold the learning rate of recorded steps."""
-        import torch
-
         # The GPU's kernel for SGD takes a float32 rate only.
         single = torch.device(device).type == "cuda" and self.optimiser == "sgd"
         return torch.zeros((), device=device, dtype=torch.float32 if single else torch.float64)

@@ -2,8 +2,8 @@
 
 import copy
 import json
-from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from unlearning_audit.randomness.keyed import seed_of
-from unlearning_audit.store.files import (
-    ArtifactError,
-    FailedError,
-    NotFiniteError,
-    checked,
-    node_of,
-    replacing,
-    same_node,
-)
+from unlearning_audit.store import files
 from unlearning_audit.training import lanes
 from unlearning_audit.training.checkpoints import Checkpoints
 from unlearning_audit.training.engine import State, aliases
@@ -254,8 +246,8 @@ class ModelStack(Models):
 
         tensors = {k: v.detach().cpu().contiguous() for k, v in self.stored().items()}
         # One metadata key only: with several, the file's bytes depend on hash order.
-        with replacing(path) as part:
-            save_file(tensors, part, metadata={"node": node_of(path)})
+        with files.replacing(path) as part:
+            save_file(tensors, part, metadata={"node": files.node_of(path)})
 
     def stored(self) -> State:
         """Return the tensors that `write` stores, by name: parameters, buffers and, with the prefix `UPDATE`, recorded
@@ -278,11 +270,11 @@ class ModelStack(Models):
             expected |= {UPDATE + k: v for k, v in self.parameters.items()}
         problem = mismatch(stored, expected)
         if problem:
-            raise ArtifactError(f"{path}: {problem} (models first); delete the file and run again")
+            raise files.ArtifactError(f"{path}: {problem} (models first); delete the file and run again")
         for name, value in stored.items():
             wrong = int((~value.isfinite()).sum()) if finite else 0
             if wrong:
-                raise NotFiniteError(
+                raise files.NotFiniteError(
                     f"{path}: tensor {name!r} has {wrong} values that are NaN or infinite; training diverged, or the "
                     "file is damaged: choose a smaller lr, or delete the file and run again"
                 )
@@ -292,63 +284,63 @@ class ModelStack(Models):
                         if UPDATE + k in stored} or None  # fmt: skip
 
 
-class Shelf:
-    """A file ``models.safetensors`` of ``count`` models that is written in portions, so that they need not be in memory
-    together. It is complete when the context ends, with the same bytes as one `ModelStack.write` of all models."""
+@contextmanager
+def shelf(path: str | Path, count: int) -> Iterator[Callable[[np.ndarray, ModelStack], None]]:
+    """Within the context, write ``count`` models to the file ``path``, a ``models.safetensors``, in portions, so that
+    they need not be in memory together. It is complete when the context ends, with the same bytes as one
+    `ModelStack.write` of all models.
 
-    def __init__(self, path: str | Path, count: int) -> None:
-        self.path, self.count = path, count
-        self._places: dict[str, np.memmap] = {}
-        self._stack = ExitStack()
+    Yields a function that writes the models of a stack to their places in the file. It takes their numbers in the file,
+    int64 [models of the stack], and the stack.
+    """
+    places: dict[str, np.memmap] = {}
+    with ExitStack() as contexts:
 
-    def __enter__(self) -> "Shelf":
-        return self
+        def write(models: np.ndarray, stack: ModelStack) -> None:
+            if np.array_equal(models, np.arange(count)):
+                stack.write(path)
+                return
+            stored = stack.stored()
+            if not places:
+                places.update(
+                    _layout(contexts.enter_context(files.replacing(path)), files.node_of(path), count, stored)
+                )
+            for name, value in stored.items():
+                numbers = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
+                places[name][models] = numbers.numpy()
 
-    def __exit__(self, *error: Any) -> None:
-        for place in self._places.values():
+        yield write
+        for place in places.values():
             place.flush()
-        self._places = {}
-        self._stack.__exit__(*error)
 
-    def write(self, models: np.ndarray, stack: ModelStack) -> None:
-        """Write the models of ``stack`` to their places in the file: ``models`` int64 [models of the stack] are their
-        numbers in it."""
-        if np.array_equal(models, np.arange(self.count)):
-            stack.write(self.path)
-            return
-        stored = stack.stored()
-        self._places = self._places or self._layout(stored)
-        for name, value in stored.items():
-            numbers = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
-            self._places[name][models] = numbers.numpy()
 
-    def _layout(self, stored: State) -> dict[str, np.memmap]:
-        """Create the file with its header and room for all models; return name → memory-mapped bytes [models, bytes of
-        one].
+def _layout(path: Path, node: str, count: int, stored: State) -> dict[str, np.memmap]:
+    """Create the file ``path`` with its header and room for ``count`` models; return name → memory-mapped bytes
+    [models, bytes of one].
 
-        ``stored``: the tensors of some models, [models, …] each, which give names, types and shapes. The header has the
-        order and form that safetensors itself writes: it is taken from a file of the same tensors without models.
-        """
-        from safetensors.torch import save
+    ``node``: the node of the plan to which the file belongs, for its header; ``stored``: the tensors of some models,
+    [models, …] each, which give names, types and shapes. The header has the order and form that safetensors itself
+    writes: it is taken from a file of the same tensors without models.
+    """
+    from safetensors.torch import save
 
-        empty = save({name: value[:0].cpu() for name, value in stored.items()}, {"node": node_of(self.path)})
-        head = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")])
-        places, end = {}, 0
-        for name, entry in head.items():
-            if name != "__metadata__":
-                size = stored[name][0].nbytes
-                entry |= {"shape": [self.count, *entry["shape"][1:]], "data_offsets": [end, end + self.count * size]}
-                places[name], end = (end, size), end + self.count * size
-        text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
-        text += b" " * (-len(text) % 8)
-        start, part = 8 + len(text), self._stack.enter_context(replacing(self.path))
-        with part.open("wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
-            file.truncate(start + end)
-        return {
-            name: np.memmap(part, np.uint8, "r+", start + offset, (self.count, size))
-            for name, (offset, size) in places.items()
-        }
+    empty = save({name: value[:0].cpu() for name, value in stored.items()}, {"node": node})
+    head = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")])
+    places, end = {}, 0
+    for name, entry in head.items():
+        if name != "__metadata__":
+            size = stored[name][0].nbytes
+            entry |= {"shape": [count, *entry["shape"][1:]], "data_offsets": [end, end + count * size]}
+            places[name], end = (end, size), end + count * size
+    text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    start = 8 + len(text)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        file.truncate(start + end)
+    return {
+        name: np.memmap(path, np.uint8, "r+", start + offset, (count, size)) for name, (offset, size) in places.items()
+    }
 
 
 def read_models(path: str | Path) -> State:
@@ -361,12 +353,12 @@ def read_models(path: str | Path) -> State:
 
     def read() -> State:
         with safe_open(path, "pt") as file:
-            same_node(path, (file.metadata() or {}).get("node"))
+            files.same_node(path, (file.metadata() or {}).get("node"))
             if set(file.keys()) == FAILURE:
-                raise FailedError(*(bytes(file.get_tensor(name).tolist()).decode() for name in ("part", "why")))
+                raise files.FailedError(*(bytes(file.get_tensor(name).tolist()).decode() for name in ("part", "why")))
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
-    return checked(path, read)
+    return files.checked(path, read)
 
 
 def write_failure(path: str | Path, part: str, why: str) -> None:
@@ -378,8 +370,8 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
 
     tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in
                (("part", part), ("why", why))}  # fmt: skip
-    with replacing(path) as part_file:
-        save_file(tensors, part_file, metadata={"node": node_of(path)})
+    with files.replacing(path) as part_file:
+        save_file(tensors, part_file, metadata={"node": files.node_of(path)})
 
 
 def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = torch.float32) -> nn.Module:
@@ -395,10 +387,9 @@ class Teacher:
     def __init__(self, stack: ModelStack) -> None:
         self.parameters = {k: v.detach().clone() for k, v in stack.parameters.items()}
         self.buffers = {k: v.detach().clone() for k, v in stack.buffers.items()}
-        self.engine = copy.copy(stack.engine)
         # The copied module shares the tensors of the original, because the frozen weights replace them in every call.
         memo = {id(tensor): tensor for tensor in (*stack.model.parameters(), *stack.model.buffers())}
-        self.engine.model = copy.deepcopy(stack.model, memo).eval()
+        self.engine = stack.engine.of(copy.deepcopy(stack.model, memo).eval())
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.randomness.keyed import generator
-from unlearning_audit.training.lazy import Tensor
+from unlearning_audit.training.lazy import Tensor, torch
 from unlearning_audit.training.losses import cross_entropy
 
 
@@ -96,8 +96,6 @@ def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
     ``labels`` int64 [samples], or [models, samples] if models have labels of their own. n_c is the number of samples of
     class c among the ``rows`` of a model. The mean over a batch equals the weighted mean of torch's cross_entropy.
     """
-    import torch
-
     index = torch.from_numpy(rows.index).to(labels.device)
     classes = labels.expand(len(index), -1).gather(1, index) if labels.ndim == 1 else labels.gather(1, index)
     counts = torch.zeros(len(index), int(labels.max()) + 1, dtype=torch.float64, device=labels.device)
@@ -160,8 +158,6 @@ class Order:
 
         Shifts are vertical and horizontal, 0–8, and flip, 0–1. Raises ValueError if there are no rows.
         """
-        import torch
-
         k = len(self.rows)
         if not k:
             raise ValueError("a stream has no rows to read; give every model at least one such sample")
@@ -186,8 +182,6 @@ def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     ``x`` [n, b, c, h, w]; ``jitter`` uint8 [n, b, 3]: vertical and horizontal shift 0–8 (4 is none), flip 0–1. Raises
     ValueError for samples that are not images.
     """
-    import torch
-
     if x.ndim != 5:
         raise ValueError(f"augment: crop_flip is for images, and a sample here is {tuple(x.shape[2:])}; set it to none")
     flat = torch.nn.functional.pad(x.flatten(0, 1), (4, 4, 4, 4))

@@ -16,7 +16,7 @@ from unlearning_audit.store.files import FailedError, Json
 from unlearning_audit.training import card
 from unlearning_audit.training.engine import forward_one
 from unlearning_audit.training.recipe import Recipe
-from unlearning_audit.training.stack import ModelStack, Shelf, read_models
+from unlearning_audit.training.stack import ModelStack, read_models, shelf
 
 # One thread per process: more would change the last bits of sums and slow small models down.
 torch.set_num_threads(1)
@@ -213,15 +213,15 @@ def dump(
     """
     facts: dict[str, Any] = {"models": len(copies)}
     answers = np.empty(0)
-    with Shelf(models, len(copies)) if models is not None else nullcontext() as shelf:
+    with shelf(models, len(copies)) if models is not None else nullcontext() as write:
         for part, _, stack in stacks:
             with guarded():
                 answered = stack.logits()
             members = np.flatnonzero(np.isin(copies, part))
             places = np.searchsorted(part, copies[members])
-            if shelf is not None:
+            if write is not None:
                 same = np.array_equal(places, np.arange(len(stack)))
-                shelf.write(members, stack if same else stack.take(places))
+                write(members, stack if same else stack.take(places))
             if not answers.size:
                 answers = np.empty((len(copies), *answered.shape[1:]), answered.dtype)
             answers[members] = answered[places]
