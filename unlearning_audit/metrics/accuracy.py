@@ -53,18 +53,18 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
     """
     if np.ptp(evaluation.labels) == 0:
         return []
-    over = groups(evaluation.membership[models])
-    guess = evaluation.outputs(evaluation.unlearned_files).predicted(models)
-    roles, retrained = sides(evaluation, models), or_none(evaluation.outputs, evaluation.compared_files)
+    over, roles = groups(evaluation.membership[models]), sides(evaluation, models)
+    predicted = evaluation.outputs(evaluation.unlearned_files).predicted(models)
     table = [
-        row(metric="accuracy", role=role, estimate=rates.rate(hit=guess == labels, rows=rows, **over))
+        row(metric="accuracy", role=role, estimate=rates.rate(hit=predicted == labels, rows=rows, **over))
         for role, (rows, labels) in roles.items()
     ]
     table.append(row(metric="majority_share", role="retain", estimate=_majority(*roles["retain"])))
+    retrained = or_none(evaluation.outputs, evaluation.compared_files)
     if retrained is not None:
-        theirs = retrained.predicted(models)
+        of_retrained = retrained.predicted(models)
         for role, (rows, labels) in roles.items():
-            gap = rates.rate(hit=theirs == labels, less=guess == labels, rows=rows, **over)
+            gap = rates.rate(hit=of_retrained == labels, less=predicted == labels, rows=rows, **over)
             table.append(row(metric="accuracy_gap", role=role, estimate=gap))
     return [line for line in table if line.n]
 
@@ -76,11 +76,12 @@ def sides(evaluation: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndar
     These are the labels that the models were trained with, and for the test part the clean ones.
     """
     member = evaluation.membership[models]
-    taught = np.broadcast_to(evaluation.labels_of(models), member.forget.shape)
-    test = np.broadcast_to(evaluation.data.part == 1, member.forget.shape)
-    clean = np.broadcast_to(evaluation.data.y_clean, member.forget.shape)
-    masks = {"retain": member.retain, "forget": member.forget, "heldout": member.heldout}
-    return {role: (rows, taught) for role, rows in masks.items()} | {"test": (test, clean)}
+    trained_with, clean = (
+        np.broadcast_to(labels, member.forget.shape)
+        for labels in (evaluation.labels_of(models), evaluation.data.y_clean)
+    )
+    roles = _text.roles(evaluation.data.part == 1, member)
+    return {role: (rows, clean if role == "test" else trained_with) for role, rows in roles.items()}
 
 
 #: Accuracy as utility, compared with that of retrained models.
@@ -101,19 +102,19 @@ def effects(evaluation: Evaluation, options: Options, forgotten: bool = False) -
     """
     if np.ptp(evaluation.labels) == 0:
         return _text.utilities(evaluation, forgotten)
-    places = _text.units(evaluation.membership[evaluation.target])
-    answers, every_role = evaluation.outputs(evaluation.unlearned_files), sides(evaluation, evaluation.target)
-    unseen = "test" if every_role["test"][0].any() else "heldout"  # a destroyed model shows on what nobody saw
-    roles = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
-    of_role = {role: every_role[role] for role in roles if every_role[role][0].any(axis=1).all()}
-    guess, latent = answers.predicted(evaluation.target), _latent(answers.by_model(evaluation.target), of_role)
-    parts = {}
-    for role, (rows, labels) in of_role.items():
+    units = _text.units(evaluation.membership[evaluation.target])
+    outputs, every_role = evaluation.outputs(evaluation.unlearned_files), sides(evaluation, evaluation.target)
+    unseen = "test" if every_role["test"][0].any() else "heldout"  # a destroyed model is wrong on what no model saw
+    names = ("retain", unseen, "forget") if forgotten else ("retain", unseen)
+    roles = {role: every_role[role] for role in names if every_role[role][0].any(axis=1).all()}
+    predicted, latent = outputs.predicted(evaluation.target), _latent(outputs.by_model(evaluation.target), roles)
+    accuracies = {}
+    for role, (rows, labels) in roles.items():
         columns = np.flatnonzero(rows.any(axis=0))
-        part = _text.mean((guess == labels)[:, columns], rows[:, columns])
+        share = _text.mean((predicted == labels)[:, columns], rows[:, columns])
         rule = FORGOTTEN if role == "forget" else UTILITY
-        parts[f"accuracy_{role}"] = single(**vars(part), **places, index=columns, rule=rule, latent=latent[role])
-    return parts
+        accuracies[f"accuracy_{role}"] = single(**vars(share), **units, index=columns, rule=rule, latent=latent[role])
+    return accuracies
 
 
 def accuracies_by_role(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
@@ -124,15 +125,15 @@ def accuracies_by_role(evaluation: Evaluation, options: Options) -> dict[str, Ef
     return effects(evaluation, options, forgotten=True)
 
 
-def _latent(answers: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return the mean lead of each model over the standard deviation of its leads, for each role: float64 [models].
+def _latent(by_model: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return role → the mean lead of each model divided by the standard deviation of its leads: float64 [models].
 
     A sample's lead is the logit of its label minus the largest other logit. If leads were normal, the result would be
-    the probit of the accuracy. It also distinguishes models that all have an accuracy of 1. ``answers``: the logits of
+    the probit of the accuracy. It also distinguishes models that all have an accuracy of 1. ``by_model``: the logits of
     each model, [samples, classes]; ``roles``: from `sides`.
     """
     latent: dict[str, list[float]] = {role: [] for role in roles}
-    for model, logits in enumerate(answers):
+    for model, logits in enumerate(by_model):
         for role, (rows, labels) in roles.items():
             leads = lead(logits=logits[rows[model]], y=labels[model, rows[model]])
             mean, spread = float(leads.mean()), float(leads.std())
@@ -141,8 +142,11 @@ def _latent(answers: Iterable[np.ndarray], roles: dict[str, tuple[np.ndarray, np
 
 
 def _majority(rows: np.ndarray, y: np.ndarray) -> Estimate:
-    """Return the mean over models of the share of the most frequent label among their rows; it is counted, so it has no
-    interval."""
-    share = [np.bincount(labels[mask]).max() / mask.sum() for labels, mask in zip(y, rows, strict=True) if mask.any()]
-    value = float(np.mean(share)) if share else np.nan
+    """Return the mean over models of the share of the most frequent label among their ``rows``, with limits that equal
+    it, because it is counted.
+
+    ``rows`` bool and ``y`` int [models, samples]: which samples count, and the labels. NaN if no model has any.
+    """
+    shares = [np.bincount(labels[mask]).max() / mask.sum() for labels, mask in zip(y, rows, strict=True) if mask.any()]
+    value = float(np.mean(shares)) if shares else np.nan
     return Estimate(value, value, value, int(rows.any(axis=0).sum()))

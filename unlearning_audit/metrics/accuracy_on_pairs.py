@@ -15,10 +15,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
     The gap is how much more often retrained models are right. [] if there is only one pair.
     """
-    groups = _pairs.groups(evaluation.membership)
 
-    def read(groups: list[_pairs.Group]) -> list[Row]:
+    def gaps(groups: list[_pairs.Group]) -> list[Row]:
+        """Return the rows of the models of some ``groups``: of all pairs, or of one pair."""
         models = np.isin(np.arange(len(evaluation.target)), np.concatenate([group.models for group in groups]))
         return [row for row in accuracy.of_models(evaluation, models) if row.metric == "accuracy_gap"]
 
-    return [row for row in _pairs.by_pair(groups, read) if row.pair is not None]
+    return [row for row in _pairs.by_pair(_pairs.groups(evaluation.membership), gaps) if row.pair is not None]

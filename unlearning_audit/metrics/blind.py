@@ -14,6 +14,7 @@ from unlearning_audit.stats.readings import balanced_accuracy
 #: The folds of the cross-validation.
 FOLDS = 5
 
+#: The note of a label overlap by which forgotten and held-out samples can be distinguished.
 LEAKY = "below the range of random divisions: labels tell the sides apart"
 
 
@@ -80,7 +81,7 @@ def _rows(evaluation: Evaluation, options: Options) -> list[Row]:
 
 
 def bags(x: np.ndarray) -> np.ndarray:
-    """Count how often each token occurs in each row of ``x`` int [samples, length]: float64 [samples, tokens].
+    """Return how often each token occurs in each row of ``x`` int [samples, length]: float64 [samples, tokens].
 
     A negative entry ~id counts as the token id; padding (−1) does not count. Tokens that occur in one row only are left
     out.
@@ -98,21 +99,21 @@ def principal(x: np.ndarray, components: int) -> np.ndarray:
     They are computed without knowing which samples are forgotten, so that nothing leaks.
     """
     x = np.asarray(x, np.float64)
-    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
+    standardised: np.ndarray = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-12)
     if x.shape[1] <= components:
-        return x
-    left, scale, _ = np.linalg.svd(x, full_matrices=False)
+        return standardised
+    left, scale, _ = np.linalg.svd(standardised, full_matrices=False)
     scores: np.ndarray = left[:, :components] * scale[:components]
     return scores
 
 
-def _mean(same: list[Estimate]) -> Estimate:
-    """Return the mean over several models of the same number."""
-    if len(same) == 1:
-        return same[0]
-    notes = dict.fromkeys(of.note for of in same if of.note)
-    value, low, high = np.mean([[of.value, of.low, of.high] for of in same], axis=0).tolist()
-    return Estimate(value, low, high, same[0].n, "; ".join([f"mean of {len(same)} models", *notes]))
+def _mean(of_models: list[Estimate]) -> Estimate:
+    """Return the mean over models of one number and of its limits, with the notes of all models."""
+    if len(of_models) == 1:
+        return of_models[0]
+    notes = dict.fromkeys(estimate.note for estimate in of_models if estimate.note)
+    value, low, high = np.mean([[number.value, number.low, number.high] for number in of_models], axis=0).tolist()
+    return Estimate(value, low, high, of_models[0].n, "; ".join([f"mean of {len(of_models)} models", *notes]))
 
 
 def evaluate(
@@ -130,13 +131,13 @@ def evaluate(
     if min(sizes) < FOLDS:
         raise ValueError(f"the blind check needs at least {FOLDS} samples on each side, not {sizes}")
     either, n = forget | heldout, sum(sizes)
-    divisions = (rng.permutation(y[either]) for _ in range(options.shuffles))
-    chance = np.array([label_overlap(labels[: sizes[0]], labels[sizes[0] :]) for labels in divisions])
-    low, high = np.quantile(chance, [0.025, 0.975]).tolist()
+    shuffled = (rng.permutation(y[either]) for _ in range(options.shuffles))
+    of_divisions = np.array([label_overlap(labels[: sizes[0]], labels[sizes[0] :]) for labels in shuffled])
+    low, high = np.quantile(of_divisions, [0.025, 0.975]).tolist()
     overlap, how = label_overlap(y[forget], y[heldout]), f"range of {options.shuffles} random divisions"
     estimates = {
         "label_overlap": Estimate(overlap, overlap, overlap, n),
-        "label_overlap_random": Estimate(float(chance.mean()), low, high, n, how),
+        "label_overlap_random": Estimate(float(of_divisions.mean()), low, high, n, how),
     }
     return estimates if features is None else estimates | _classifier(features[either], forget[either], rng)
 
@@ -153,8 +154,11 @@ def label_overlap(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -> dict[str, Estimate]:
-    """Return accuracy and AUC of a ridge logistic regression on each fold, after learning on the others, as means over
-    folds. ``x`` float64 [samples, features]; ``positive`` bool [samples]: the side to recognise."""
+    """Return "blind_accuracy" and "blind_auc", the accuracy and the AUC of a ridge logistic regression on each fold,
+    after learning on the others, as means over folds.
+
+    ``x`` float64 [samples, features]; ``positive`` bool [samples]: the side to recognise, here the forgotten samples.
+    """
     fold = np.empty(len(positive), np.int64)
     for side in (positive, ~positive):
         fold[side] = rng.permutation(np.arange(side.sum()) % FOLDS)
@@ -162,11 +166,11 @@ def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -
     score = np.zeros(tested.shape)
     for k, test in enumerate(tested):
         score[k, test] = logistic.fit(x[~test], positive[~test]).log_odds(x[test])
-    first_side, second_side = (tested & positive).astype(np.float64), (tested & ~positive).astype(np.float64)
-    parts = [
-        balanced_accuracy(score > 0, first_side, second_side),
-        separation.auc(score=score, positive=first_side, negative=second_side),
+    sides = (tested & positive) * 1.0, (tested & ~positive) * 1.0
+    of_folds = [
+        balanced_accuracy(score > 0, *sides),
+        separation.auc(score=score, positive=sides[0], negative=sides[1]),
     ]
-    # Folds take the role of models in the interval, all of one split.
-    estimates = crossed.estimates(crossed.mean(parts, split=np.zeros(FOLDS, np.int64)), n=len(positive))
+    # Folds take the place of models in the interval, all of one split.
+    estimates = crossed.estimates(crossed.mean(of_folds, split=np.zeros(FOLDS, np.int64)), n=len(positive))
     return dict(zip(("blind_accuracy", "blind_auc"), estimates, strict=True))

@@ -19,12 +19,12 @@ NEEDS = ("swapped_pairs",)
 
 QUANTITIES = competition.QUANTITIES
 
-#: How each number follows from F, F₀ and RA · TA.
+#: How each number follows from F, F₀ and RA · TA, the retain and test accuracy over those of retrained models.
 NUMBERS: dict[str, jackknife.Combine] = {
-    "forgetting_quality": lambda f, f0, worth: f,
-    "forgetting_quality_null": lambda f, f0, worth: f0,
-    "forgetting_quality_over_null": lambda f, f0, worth: f / f0,
-    "score": lambda f, f0, worth: f * worth,
+    "forgetting_quality": lambda f, f0, ra_ta: f,
+    "forgetting_quality_null": lambda f, f0, ra_ta: f0,
+    "forgetting_quality_over_null": lambda f, f0, ra_ta: f / f0,
+    "score": lambda f, f0, ra_ta: f * ra_ta,
 }
 
 #: ε compares at least two unlearned models with two retrained ones.
@@ -42,8 +42,8 @@ class Split:
     """The points and accuracies of one split of the pair ``block``.
 
     ``h`` and ``null`` float64 [forget samples]: points of its models against retrained ones, and of retrained against
-    retrained (NaN: unknown); ``retain`` and ``test``: the accuracy of its models and of retrained ones (NaN: no test
-    part).
+    retrained (NaN: unknown); ``retain`` and ``test``: the accuracy of its models, then that of retrained ones, on
+    retained and on test samples (NaN: no test part).
     """
 
     block: int
@@ -63,19 +63,19 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     groups = _pairs.groups(evaluation.membership)
     # A split is known by its pair and the first sample that it forgets.
-    splits = {(g.block, g.forget[0]): read_split(evaluation, g, options.rule) for g in groups}
+    splits = {(group.block, group.forget[0]): read_split(evaluation, group, options.rule) for group in groups}
 
-    def read(some: list[_pairs.Group]) -> list[Row]:
+    def of_groups(some: list[_pairs.Group]) -> list[Row]:
         """Return the rows for ``some`` splits, which are those of all pairs or of one pair."""
         note = f"{len(some[0].models)} against {len(some[0].models)} models for each of {len(some)} forget sets"
-        numbers = estimates([splits[g.block, g.forget[0]] for g in some])
+        numbers = estimates([splits[group.block, group.forget[0]] for group in some])
         return table({name: noted(number, note) for name, number in numbers.items()})
 
-    return _pairs.by_pair(groups, read)
+    return _pairs.by_pair(groups, of_groups)
 
 
 def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
-    """Compute the competition's points of one split's models against retrained ones, those of retrained against
+    """Return the competition's points of one split's models against retrained ones, those of retrained against
     retrained, and the accuracies of audited and retrained models.
 
     ``group``: the split with its models; ``rule``: how thresholds of ε are chosen. Retraining itself is compared with
@@ -83,24 +83,25 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
     """
     assert evaluation.retrained_files is not None  # else no group has twins
     numbers = np.arange(len(evaluation.membership.seed))
-    same, other = np.isin(numbers, group.models), np.isin(numbers, group.twins)
-    audited = Group(evaluation, evaluation.unlearned_files, same)
-    twins = Group(evaluation, evaluation.retrained_files, other)
-    reference = Group(evaluation, evaluation.retrained_files, same)
+    this_split, other_split = np.isin(numbers, group.models), np.isin(numbers, group.twins)
+    audited = Group(evaluation, evaluation.unlearned_files, this_split)
+    twins = Group(evaluation, evaluation.retrained_files, other_split)
+    reference = Group(evaluation, evaluation.retrained_files, this_split)
     independent: Group | None = twins
     if evaluation.unlearned_files == evaluation.retrained_files:
-        reference = Group(evaluation, evaluation.control_files, same) if evaluation.control_files else twins
+        reference = Group(evaluation, evaluation.control_files, this_split) if evaluation.control_files else twins
         independent = twins if evaluation.control_files else None
 
-    def compared(one: Group, another: Group) -> np.ndarray:
-        """Return the points of ε between two populations, float64 [forget samples]."""
-        phi, retrained_phi = one.phi(group.forget), another.phi(group.forget)
-        return points(epsilons(unlearned=phi, retrained=retrained_phi, rule=rule), models=len(group.models))
+    def compared(unlearned: Group, retrained: Group) -> np.ndarray:
+        """Return the points of ε between two groups of models, float64 [forget samples]."""
+        epsilon = epsilons(unlearned=unlearned.phi(group.forget), retrained=retrained.phi(group.forget), rule=rule)
+        return points(epsilon, models=len(group.models))
 
     def accuracies(rows: np.ndarray, truth: np.ndarray) -> list[float]:
-        """Return the accuracy of the audited and of the retrained models on ``rows``; NaN without rows."""
-        guesses = [models.outputs.predicted(models.models)[:, rows] for models in (audited, reference)]
-        return [float((guess == truth[rows]).mean()) if rows.any() else math.nan for guess in guesses]
+        """Return the accuracy of the audited and of the retrained models on ``rows`` bool [samples], whose right labels
+        are ``truth`` int [samples]; NaN without rows."""
+        predicted = [models.outputs.predicted(models.models)[:, rows] for models in (audited, reference)]
+        return [float((labels == truth[rows]).mean()) if rows.any() else math.nan for labels in predicted]
 
     h = compared(audited, reference)
     null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
@@ -115,12 +116,14 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     fewer pairs, it covers samples only, and the note says so. A jackknife over a split's models would compare ε of
     different numbers of models.
     """
-    h, null = np.concatenate([p.h for p in splits]), np.concatenate([p.null for p in splits])
-    blocks = sorted({p.block for p in splits})
-    without = [[p for p in splits if p.block != block] for block in blocks if len(blocks) >= PAIRS]
+    h, null = (np.concatenate([getattr(split, name) for split in splits]) for name in ("h", "null"))
+    pairs = sorted({split.block for split in splits})
+    without = [[split for split in splits if split.block != pair] for pair in pairs if len(pairs) >= PAIRS]
     means = np.array([_means(some) for some in (splits, *without)])
-    # of pairs, only their means are left out; else samples are
-    points = np.zeros((len(means), 0, 1)) if without else np.nan_to_num(np.stack([h, null])[None])
+    # The jackknife leaves out pairs, given the means of the rest, or else samples, given the points of all.
+    per_sample, per_model = np.zeros((len(means), 0, 1)), means
+    if not without:
+        per_sample, per_model = np.nan_to_num(np.stack([h, null])[None]), means[:, 2:]
     numbers = {}
     for name, combine in NUMBERS.items():
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -133,25 +136,24 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
         elif name == "forgetting_quality_over_null" and not without and not competition.stands(null[None]):
             numbers[name] = Estimate(float(values[0]), math.nan, math.nan, len(h), competition.NO_INTERVAL)
         else:
-            others = means if without else means[:, 2:]
             bounds = (0.0, 1.0 if name in ("forgetting_quality", "forgetting_quality_null") else math.inf)
             numbers[name] = jackknife.estimate(
-                per_sample=points, per_model=others, combine=combine, n=len(h), bounds=bounds
+                per_sample=per_sample, per_model=per_model, combine=combine, n=len(h), bounds=bounds
             )
     return numbers
 
 
 def _means(splits: list[Split]) -> tuple[float, float, float]:
     """Return F, F₀ and RA · TA of some splits: the ratios of the mean retain and test accuracies to those of retrained
-    models, multiplied."""
-    ratios = [np.mean([getattr(p, role) for p in splits], axis=0) for role in ("retain", "test")]
-    worth = math.prod(audited / retrained if retrained else math.nan for audited, retrained in ratios)
-    f, f0 = (np.concatenate(points).mean() for points in ([p.h for p in splits], [p.null for p in splits]))
-    return float(f), float(f0), float(worth)
+    models, multiplied; NaN where the latter are 0 or unknown."""
+    accuracies = [np.mean([getattr(split, role) for split in splits], axis=0) for role in ("retain", "test")]
+    ra_ta = math.prod(audited / retrained if retrained else math.nan for audited, retrained in accuracies)
+    f, f0 = (np.concatenate([getattr(split, name) for split in splits]).mean() for name in ("h", "null"))
+    return float(f), float(f0), float(ra_ta)
 
 
 def _why(name: str, null: np.ndarray) -> str:
-    """Return why the number ``name`` cannot be given."""
+    """Return why the number ``name`` cannot be given. ``null``: points of retrained against retrained models."""
     if name == "score":
         return "the final score needs the accuracy of retrained models on a test part, above 0"
     return NO_NULL if np.isnan(null).any() else "F₀ is 0"

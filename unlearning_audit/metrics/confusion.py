@@ -33,18 +33,18 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     over models. Predictions of third classes do not count, because they show no memory of the confusion. The interval
     covers samples and models. Raises ValueError for confused samples that were trained with their true label.
     """
-    target, hit = _remembered(evaluation)
+    target, confused = _confused(evaluation)
     if (target.forget & (evaluation.labels_of(evaluation.target) == evaluation.data.y)).any():
         raise ValueError("forget holds samples trained with their true label: they were not confused with any class")
-    error = rates.rate(hit=hit, rows=target.forget, **groups(target))
+    error = rates.rate(hit=confused, rows=target.forget, **groups(target))
     return table({"ic_error": error, "ic_score": one_minus(error)})
 
 
-def _remembered(evaluation: Evaluation) -> tuple[Membership, np.ndarray]:
-    """Return the memberships of the target models, and which samples each predicts as the class that it was taught,
-    bool [models, samples]."""
-    guess = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target)
-    return evaluation.membership[evaluation.target], guess == evaluation.labels_of(evaluation.target)
+def _confused(evaluation: Evaluation) -> tuple[Membership, np.ndarray]:
+    """Return the memberships of the target models, and which samples each predicts as the class with which it was
+    trained, bool [models, samples]; for forgotten samples, this is the class that they were confused with."""
+    predicted = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target)
+    return evaluation.membership[evaluation.target], predicted == evaluation.labels_of(evaluation.target)
 
 
 #: How often the classes are confused by chance, and how models differ in this, is known from retrained models only.
@@ -54,8 +54,8 @@ DECIDES = {"ic_score": DecisionRule(-1, "ic_score", chance=OF_RETRAINED, lowest=
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "ic_score" → the share of each target model's confused samples that it does not predict as the confused
     class, and the influence of each sample on it."""
-    target, hit = _remembered(evaluation)
+    target, confused = _confused(evaluation)
     columns = np.flatnonzero(target.forget.any(axis=0))
-    part = _text.mean(~hit[:, columns], target.forget[:, columns])
+    score = _text.mean(~confused[:, columns], target.forget[:, columns])
     places = {"unit": target.block, "split": target.split, "index": columns}
-    return {"ic_score": single(**vars(part), **places, rule=DECIDES["ic_score"])}
+    return {"ic_score": single(**vars(score), **places, rule=DECIDES["ic_score"])}

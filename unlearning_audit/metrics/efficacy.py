@@ -91,16 +91,16 @@ DECIDES = {"efficacy": DecisionRule(1, "efficacy", scale="log", units="models")}
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return the logarithm of every model's efficacy; {} where one is infinite.
+    """Return "efficacy" → the logarithm of every model's efficacy; {} where one is infinite.
 
     Differences between methods are then mean logarithms of ratios, seed by seed. They equal those of medians if the
     logarithms are distributed symmetrically.
     """
     with np.errstate(divide="ignore"):
-        values = np.log(efficacy(information(evaluation.gradients[0])))
-    if not np.isfinite(values).all():
+        logarithms = np.log(efficacy(information(evaluation.gradients[0])))
+    if not np.isfinite(logarithms).all():
         return {}
-    return {"efficacy": single(value=values, unit=np.arange(len(values)), rule=DECIDES["efficacy"])}
+    return {"efficacy": single(value=logarithms, unit=np.arange(len(logarithms)), rule=DECIDES["efficacy"])}
 
 
 def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
@@ -156,12 +156,12 @@ def _accuracy_spread(evaluation: Evaluation) -> list[Row]:
     """Return rows "accuracy_sd": the standard deviation over models of each model's accuracy, for the roles retain,
     forget and test. Test samples are judged by their clean labels. A role is left out if a model has no sample of
     it."""
-    guess = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target)
+    predicted = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target)
     sides = accuracy.sides(evaluation, evaluation.target)
     lines = []
     for role in ("retain", "forget", "test"):
-        mask, labels = sides[role]
-        if mask.any(axis=1).all():
-            share = ((guess == labels) & mask).sum(axis=1) / mask.sum(axis=1)
-            lines += table({"accuracy_sd": stats.sd_interval(values=share)}, role=role)
+        rows, labels = sides[role]
+        if rows.any(axis=1).all():
+            accuracies = ((predicted == labels) & rows).sum(axis=1) / rows.sum(axis=1)
+            lines += table({"accuracy_sd": stats.sd_interval(values=accuracies)}, role=role)
     return lines

@@ -22,13 +22,13 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
     def of_split(group: _pairs.Group) -> dict[str, float]:
         """Return the medians over the models of one split: name of the row → value."""
-        values = efficacy.evaluate(squared_norms[group.models], mean_squared_norm[group.models])
-        return {row.metric: row.value for row in values if row.metric.endswith("_median")}
+        rows = efficacy.evaluate(squared_norms[group.models], mean_squared_norm[group.models])
+        return {row.metric: row.value for row in rows if row.metric.endswith("_median")}
 
-    def read(pairs: list[_pairs.Group]) -> list[Row]:
-        """Return the rows for some splits, which are those of all ``pairs`` or of one pair."""
-        splits = [of_split(group) for group in pairs]
-        values = {name.removesuffix("_median"): np.array([split[name] for split in splits]) for name in splits[0]}
-        return [row for row in efficacy.tidy(values) if row.model is None]
+    def of_groups(groups: list[_pairs.Group]) -> list[Row]:
+        """Return the rows for some splits, which are those of all pairs or of one pair."""
+        medians = [of_split(group) for group in groups]
+        by_name = {name.removesuffix("_median"): np.array([split[name] for split in medians]) for name in medians[0]}
+        return [row for row in efficacy.tidy(by_name) if row.model is None]
 
-    return _pairs.by_pair(_pairs.groups(evaluation.membership), read)
+    return _pairs.by_pair(_pairs.groups(evaluation.membership), of_groups)

@@ -51,29 +51,30 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     known = frozenset(word for text in _answers.texts(evaluation.data) for word in words(text))
 
-    def of(files: list[str]) -> np.ndarray:
+    def judged_answers(files: list[str]) -> np.ndarray:
         """Return whether each answer is gibberish, and its entropy: float64 [models, samples, 2], NaN where a model was
         not queried."""
         answers = _answers.of_files(files)
         return _answers.scored(
-            evaluation.data, answers, lambda _, answer: judged(words(answer), known, options.share), 2
+            evaluation.data, answers, lambda _, answer: judged(words(answer), known, options.share), numbers=2
         )
 
-    audited, retrained = of(evaluation.generated_files), or_none(of, evaluation.compared_generated_files)
-    broken, entropy = {("gibberish", ""): audited[..., 0]}, audited[..., 1]
-    theirs = None if retrained is None else {("gibberish", ""): retrained[..., 0]}
+    audited = judged_answers(evaluation.generated_files)
+    retrained = or_none(judged_answers, evaluation.compared_generated_files)
+    gibberish = {("gibberish", ""): audited[..., 0]}
+    of_retrained = None if retrained is None else {("gibberish", ""): retrained[..., 0]}
 
     def of_entropy(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows "fluency" of some ``models`` bool [target models]."""
-        value, lines = entropy[models], []
+        """Return the rows "fluency" of some ``models`` bool [target models], whose memberships are ``member``."""
+        entropy, lines = audited[models][..., 1], []
         for role, mask in _text.roles(evaluation.data.part == 1, member).items():
-            asked = mask & ~np.isnan(value)
-            if asked.any(1).all():
-                level = levels.level(value=np.nan_to_num(value), rows=asked, **groups(member), low=0.0)
-                lines.append(row(metric="fluency", role=role, estimate=level))
+            queried = mask & ~np.isnan(entropy)
+            if queried.any(1).all():
+                mean = levels.level(value=np.nan_to_num(entropy), rows=queried, **groups(member), low=0.0)
+                lines.append(row(metric="fluency", role=role, estimate=mean))
         return lines
 
-    return _text.shares(evaluation, broken, theirs) + _text.by_pair(evaluation, of_entropy)
+    return _text.shares(evaluation, gibberish, of_retrained) + _text.by_pair(evaluation, of_entropy)
 
 
 def words(text: str) -> list[str]:
@@ -84,8 +85,9 @@ def words(text: str) -> list[str]:
 def judged(said: list[str], known: Container[str], share: float) -> tuple[float, float]:
     """Return whether the words ``said`` are gibberish, 0 or 1, and their entropy in bits.
 
-    The entropy is (2/3 H₂ + 4/3 H₃)/2 of pairs and triples (Meng et al. 2022, as in RWKU). An answer without a word is
-    not gibberish. ``known``: the words of the data; ``share``: the limit from `Options`.
+    They are gibberish if more than ``share`` of their triples repeat earlier ones, or if more than ``share`` of them
+    are not among the ``known`` words, those of the data. The entropy is (2/3 H₂ + 4/3 H₃)/2 of pairs and triples (Meng
+    et al. 2022, as in RWKU). An answer without a word is not gibberish.
 
     Examples
     --------

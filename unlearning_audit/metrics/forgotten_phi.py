@@ -30,9 +30,9 @@ DECIDES = {"forgotten_phi": DecisionRule(1, "0.2", units="models")}
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the row "forgotten_phi": the mean of φ over target models and their forgotten samples, with an interval
     over both."""
-    member, part = evaluation.membership[evaluation.target], _read(evaluation)
+    member = evaluation.membership[evaluation.target]
     n = int(member.forget.any(axis=0).sum())
-    return table({"forgotten_phi": levels.of(part, **groups(member), n=n)})
+    return table({"forgotten_phi": levels.of(_means(evaluation), **groups(member), n=n)})
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
@@ -45,11 +45,12 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
         return {}
     member = evaluation.membership[evaluation.target]
 
-    def mean() -> dict[str, Effect]:
+    def of_means() -> dict[str, Effect]:
+        """Return the effect. Raises ValueError for a model with fewer than two forgotten samples."""
         places = {"unit": member.block, "split": member.split}
-        return {"forgotten_phi": single(**vars(_read(evaluation)), **places, rule=DECIDES["forgotten_phi"])}
+        return {"forgotten_phi": single(**vars(_means(evaluation)), **places, rule=DECIDES["forgotten_phi"])}
 
-    return or_nothing(evaluation, mean)
+    return or_nothing(evaluation, of_means)
 
 
 def decides(evaluation: Evaluation) -> bool:
@@ -66,8 +67,8 @@ def decides(evaluation: Evaluation) -> bool:
     )
 
 
-def _read(evaluation: Evaluation) -> crossed.PerModel:
-    """Compute the mean of φ over forgotten samples for every target model. Raises ValueError for a model with fewer
+def _means(evaluation: Evaluation) -> crossed.PerModel:
+    """Return the mean of φ over the forgotten samples of every target model. Raises ValueError for a model with fewer
     than two."""
     member = evaluation.membership[evaluation.target]
     if (member.forget.sum(axis=1) < 2).any():

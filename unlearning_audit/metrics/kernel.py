@@ -5,6 +5,8 @@ test compares joint distributions, not one sample after the other. Gretton et al
 et al. (2016), for unlearning Ribero, Schrab and Gretton (2026).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from pydantic import Field
 from scipy import special
@@ -56,6 +58,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     y = evaluation.data.y[forget]
     populations = evaluation.unlearned_files, retrained, evaluation.originals
     phi = [evaluation.outputs(files).phi(y, rows=forget) for files in populations]
+    # A model of each original, and the number of each model's original among these.
     first, stems = evaluation.membership.originals()
     if not 1 < len(first) < len(stems):  # no copies, or a single original, which cannot be left out
         return evaluate(phi, options, rng)
@@ -74,7 +77,7 @@ def evaluate(
     original of each, where several have the same one. They are left out with their original, because they are not
     independent models.
     """
-    counts = [len(part) for part in populations]
+    counts = [len(phi) for phi in populations]
     n = min(counts)
     if n < LEAST:
         note = f"{n} models are too few: {LEAST} of each kind are needed"
@@ -84,9 +87,9 @@ def evaluate(
     groups = [jackknife.groups_of(count, groups=n) for count in counts]
     if stems is not None:
         groups[0] = groups[2][stems]
-    near, chance = _nearer(_gram(*populations), (u, r, o), groups)
-    chances = Estimate(p, np.nan, np.nan, n), Estimate(chance, np.nan, np.nan, n, near.note)
-    return table({"kernel_p": chances[0], "kernel_nearer": near, "kernel_nearer_p": chances[1]})
+    nearer, p_nearer = _nearer(_gram(*populations), (u, r, o), groups)
+    p_values = Estimate(p, np.nan, np.nan, n), Estimate(p_nearer, np.nan, np.nan, n, nearer.note)
+    return table({"kernel_p": p_values[0], "kernel_nearer": nearer, "kernel_nearer_p": p_values[1]})
 
 
 def _gram(*populations: np.ndarray) -> np.ndarray:
@@ -104,15 +107,20 @@ def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.nda
     """Return how much nearer unlearned models are to retrained than to original ones, with its interval, and the
     p-value that it is 0 or less.
 
-    ``sides``: the numbers of the models of each population; ``groups``: the jackknife group of each model.
+    ``gram`` float64 [models, models]: the kernel of all models; ``sides``: the numbers of the unlearned, of the
+    retrained and of the original models in it; ``groups``: the jackknife group of each model of these three.
     """
-    n = 1 + max(int(group.max()) for group in groups)
-    value = kernel.nearer(kernel=gram, **dict(zip("uro", sides, strict=True)))
+
+    def nearer(sides: Sequence[np.ndarray]) -> float:
+        """Return how much nearer the unlearned models among ``sides`` are to the retrained than to the original."""
+        u, r, o = sides
+        return kernel.nearer(kernel=gram, u=u, r=r, o=o)
+
+    n, value = 1 + max(int(group.max()) for group in groups), nearer(sides)
     if np.isnan(value):
         return stats.empty(n=n, note="models before unlearning answer as retrained ones do"), np.nan
-    remaining = [[side[group != i] for side, group in zip(sides, groups, strict=True)] for i in range(n)]
-    without = np.array([kernel.nearer(kernel=gram, **dict(zip("uro", left, strict=True))) for left in remaining])
-    error = float(np.sqrt(jackknife.jackknife_variance(without)))
+    remaining = [[side[group != left_out] for side, group in zip(sides, groups, strict=True)] for left_out in range(n)]
+    error = float(np.sqrt(jackknife.jackknife_variance(np.array([nearer(left) for left in remaining]))))
     if not error > 0:
         return Estimate(value, np.nan, np.nan, n, "without one model nothing differs: no interval"), np.nan
     half = stats.t_quantile(p=(1 + stats.LEVEL) / 2, dof=n - 1) * error
