@@ -148,7 +148,7 @@ def test_every_model_counts_alike_and_blocks_keep_splits_apart():
     assert phi_area(gap, split=[0, 0, 0, 1], mask=mask).value == pytest.approx((3 * 2 + 6) / 4)
     right = np.zeros((4, 3, 6), bool)
     right[2:] = True
-    where = {"steps": STEPS, "weighed": np.ones((4, 6), bool), "split": np.zeros(4, int)}
+    where = {"steps": STEPS, "queried": np.ones((4, 6), bool), "split": np.zeros(4, int)}
     together, apart = (relearn.area(right, ~right & False, **where, block=np.array(b)) for b in ([0] * 4, [0, 0, 1, 1]))
     assert together.value == apart.value == 0.5
     # two models of a split that agree vary by nothing but their samples; as one split, models vary by all there is

@@ -40,16 +40,15 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     some model has no sample is left out.
     """
 
-    def read(four: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
-        """Return both numbers for each k by metric and rule, float64 [models, samples] each; ``four``: the signal
-        "tokens"."""
+    def of_every_k(tokens: np.ndarray) -> _text.Shares:
+        """Return both numbers for each k from the signal ``tokens`` float64 [models, samples, tokens, 4]."""
         return {
             (name, f"{k} answers"): value
             for k in options.answers
-            for name, value in zip(("leak_at_k", "whole_at_k"), leaks(four[..., LOGP], k), strict=True)
+            for name, value in zip(("leak_at_k", "whole_at_k"), leaks(tokens[..., LOGP], k), strict=True)
         }
 
-    return _text.of_tokens(evaluation, read)
+    return _text.of_tokens(evaluation, of_every_k)
 
 
 #: How much of a text a model reproduces without having seen it is known from retrained models only.
@@ -59,8 +58,8 @@ DECIDES = {"leak_at_k": DecisionRule(1, "accuracy", lowest=0.0, highest=1.0)}
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "leak_at_k" → the leak at the largest k, as a mean over the forgotten samples of each target model. {} if
     a model has no such sample."""
-    samples, four = _text.forgotten_tokens(evaluation)
-    share, _ = leaks(four[..., LOGP], max(options.answers))
+    samples, tokens = _text.forgotten_tokens(evaluation)
+    share, _ = leaks(tokens[..., LOGP], max(options.answers))
     return _text.of_forgotten(evaluation, DECIDES, share, samples)
 
 
@@ -73,8 +72,8 @@ def leaks(logp: np.ndarray, answers: int) -> tuple[np.ndarray, np.ndarray]:
     mean over j is the expected share, and the last term the probability of all. NaN for samples without a scored token.
     """
     scored = ~np.isnan(logp)
-    prefix_logp = np.cumsum(np.where(scored, logp, 0.0), axis=-1)
+    prefix_logp = np.cumsum(np.where(scored, logp, 0.0), axis=-1)  # ln S_j
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_any = -np.expm1(answers * np.log1p(-np.exp(np.minimum(prefix_logp, 0.0))))
-        share = (p_any * scored).sum(-1) / scored.sum(-1)
-    return share, np.where(scored.any(-1), p_any[..., -1], np.nan)
+        p_of_one = -np.expm1(answers * np.log1p(-np.exp(np.minimum(prefix_logp, 0.0))))  # 1 − (1 − S_j)^k
+        share = (p_of_one * scored).sum(-1) / scored.sum(-1)
+    return share, np.where(scored.any(-1), p_of_one[..., -1], np.nan)

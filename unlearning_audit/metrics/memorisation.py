@@ -34,7 +34,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     before it (Carlini et al. 2021). With retrained models, "…_gap" is the difference from theirs: 0 = as if retrained.
     """
     return _text.of_tokens(
-        evaluation, lambda four: {(name, ""): value for name, value in both(four[..., RANK]).items()}
+        evaluation, lambda tokens: {(name, ""): value for name, value in both(tokens[..., RANK]).items()}
     )
 
 
@@ -46,8 +46,8 @@ DECIDES = {"exact_memorisation": DecisionRule(1, "accuracy", lowest=0.0, highest
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "exact_memorisation" → each target model's mean exact memorisation of its forgotten samples. {} if a model
     has none."""
-    samples, four = _text.forgotten_tokens(evaluation)
-    return _text.of_forgotten(evaluation, DECIDES, exact(four[..., RANK]), samples)
+    samples, tokens = _text.forgotten_tokens(evaluation)
+    return _text.of_forgotten(evaluation, DECIDES, exact(tokens[..., RANK]), samples)
 
 
 def both(rank: np.ndarray) -> dict[str, np.ndarray]:
@@ -74,12 +74,15 @@ def strength(rank: np.ndarray) -> np.ndarray:
     ``rank`` [..., samples, tokens]: the rank of each token, 0 if right, NaN where it is not scored. 0 if the last token
     is wrong, NaN for a sample without a scored token.
     """
-    right = (rank == 0) | np.isnan(rank)
+    right = (rank == 0) | np.isnan(rank)  # tokens that are not scored do not end the run
     return _share(np.logical_and.accumulate(right[..., ::-1], axis=-1)[..., ::-1], rank)
 
 
 def _share(counted: np.ndarray, rank: np.ndarray) -> np.ndarray:
-    """Return the share of scored tokens that are ``counted``, bool of the shape of ``rank``."""
+    """Return the share of the scored tokens of each sample that are ``counted``, float64 [..., samples].
+
+    ``counted`` bool and ``rank`` [..., samples, tokens]; ``rank`` is NaN where a token is not scored.
+    """
     scored = ~np.isnan(rank)
     with np.errstate(invalid="ignore"):
         return np.asarray((counted & scored).sum(-1) / scored.sum(-1))

@@ -46,15 +46,15 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         functions."""
         table = []
         for role, mask in _text.roles(evaluation.data.part == 1, member).items():
-            asked = mask & (wrong >= 0).any(1)
-            if asked.any(1).all():
-                guess = float((asked * chance).sum() / asked.sum())
-                estimate = Estimate(guess, guess, guess, int(asked.any(0).sum()), "")
+            questions = mask & (wrong >= 0).any(1)
+            if questions.any(1).all():
+                mean = float((questions * chance).sum() / questions.sum())
+                estimate = Estimate(mean, mean, mean, int(questions.any(0).sum()))
                 table.append(row(metric="choice_chance", role=role, estimate=estimate))
         return table
 
-    own = _text.shares(evaluation, audited, retrained, gaps={"choice_accuracy": "choice_gap"})
-    return own + _text.by_pair(evaluation, by_chance)
+    accuracies = _text.shares(evaluation, audited, retrained, gaps={"choice_accuracy": "choice_gap"})
+    return accuracies + _text.by_pair(evaluation, by_chance)
 
 
 #: How often a model chooses well on unseen questions is known from retrained models only.
@@ -80,7 +80,7 @@ def right(logits: np.ndarray, wrong: np.ndarray) -> np.ndarray:
 def right_by_logp(logp: np.ndarray) -> np.ndarray:
     """Return 1 where the first choice is the likeliest, 1/k where it is one of the k likeliest, else 0: float64 [...].
 
-    ``logp`` [..., choices]: the right answer first, NaN for none. NaN without wrong answers.
+    ``logp`` [..., choices]: the right answer first, NaN where a question has fewer choices. NaN without wrong answers.
     """
     best = np.fmax.reduce(logp, axis=-1)
     likeliest = (logp == best[..., None]).sum(-1)

@@ -48,17 +48,16 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     if evaluation.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {evaluation.data.x.dtype}, not tokens; leave the metric out")
     member = evaluation.membership[evaluation.target]
-    runs = numbered(evaluation.data.x, options.n)
-    spans = scored(evaluation.data.x)
+    runs, spans = numbered(evaluation.data.x, options.n), scored(evaluation.data.x)
     share = np.stack([shared(runs, retain) for retain in member.retain])
-    known: np.ndarray = np.any(spans >= 0, axis=1) & member.heldout.any(axis=1, keepdims=True)
-    whole_share = {("ngram_overlap", ""): np.where((runs >= 0).any(1), share, np.nan)}
-    between = {
-        (name, ""): np.where(known, np.stack([shared(numbers, heldout) for heldout in member.heldout]), np.nan)
+    with_retained = {("ngram_overlap", ""): np.where((runs >= 0).any(1), share, np.nan)}
+    defined: np.ndarray = np.any(spans >= 0, axis=1) & member.heldout.any(axis=1, keepdims=True)
+    with_heldout = {
+        (name, ""): np.where(defined, np.stack([shared(numbers, heldout) for heldout in member.heldout]), np.nan)
         for name, numbers in (("exact_overlap", whole(spans)), ("token_overlap", spans))
     }
-    table = _text.shares(evaluation, whole_share, only=("forget", "heldout"))
-    return table + [replace(line, role="") for line in _text.shares(evaluation, between, only=("forget",))]
+    table = _text.shares(evaluation, with_retained, only=("forget", "heldout"))
+    return table + [replace(line, role="") for line in _text.shares(evaluation, with_heldout, only=("forget",))]
 
 
 def scored(x: np.ndarray) -> np.ndarray:
@@ -94,14 +93,15 @@ def numbered(x: np.ndarray, n: int) -> np.ndarray:
     return numbers
 
 
-def shared(runs: np.ndarray, retain: np.ndarray) -> np.ndarray:
-    """Return the share of each sample's ``runs`` that occur in a sample of ``retain`` bool [samples]: float64
-    [samples].
+def shared(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the share of each sample's ``numbers`` that occur in one of the samples ``others``: float64 [samples]; 0
+    for samples without a number.
 
-    ``runs`` are numbers from `numbered`. 0 for samples without a run.
+    ``numbers`` int [samples, k]: of runs of tokens, of tokens, or of whole texts, −1 for none; ``others`` bool
+    [samples].
     """
-    present = np.zeros(runs.max(initial=0) + 2, bool)
-    present[runs[retain]] = True
-    present[-1] = False  # −1, no run
-    share: np.ndarray = present[runs].sum(1) / np.maximum((runs >= 0).sum(1), 1)
+    present = np.zeros(numbers.max(initial=0) + 2, bool)
+    present[numbers[others]] = True
+    present[-1] = False  # where −1 leads
+    share: np.ndarray = present[numbers].sum(1) / np.maximum((numbers >= 0).sum(1), 1)
     return share

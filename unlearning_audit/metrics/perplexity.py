@@ -5,6 +5,7 @@ forgotten text enters verdicts through the attacks that use it, and not by itsel
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,12 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     audited, files = _text.nll(evaluation.unlearned[evaluation.target]), _text.compared_files(evaluation)
     retrained = None if files is None else _text.nll(evaluation.outputs(files).logits[evaluation.target])
 
-    def read(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows of some ``models`` bool [target models]."""
+    def of_models(models: np.ndarray, member: Membership) -> list[Row]:
+        """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
         roles = {name: mask for name, mask in _text.roles(evaluation.data.part == 1, member).items() if mask.any()}
         return of_losses(audited[models], None if retrained is None else retrained[models], roles, **groups(member))
 
-    return _text.by_pair(evaluation, read)
+    return _text.by_pair(evaluation, of_models)
 
 
 def of_losses(
@@ -69,7 +70,8 @@ def of_losses(
     return lines
 
 
-def exponential(of: Estimate) -> Estimate:
-    """Return e to the power of an estimate; its interval covers as often."""
-    value, low, high = (math.exp(min(v, 700.0)) for v in (of.value, of.low, of.high))
-    return Estimate(value, low, high, of.n, of.note)
+def exponential(estimate: Estimate) -> Estimate:
+    """Return e to the power of an estimate and of its limits, so that the interval covers as often. Powers above 700
+    are cut, because e to them is not finite."""
+    value, low, high = (math.exp(min(power, 700.0)) for power in (estimate.value, estimate.low, estimate.high))
+    return replace(estimate, value=value, low=low, high=high)

@@ -29,8 +29,8 @@ DECIDES = {"auc": DecisionRule(1, "auc", ideal=0.5, chance=OF_SAMPLES, lowest=0.
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return the AUC of φ for each target model, forgotten against held-out samples. {} if the study has attacks or
-    coins, which find more, or if a model has no forgotten or no held-out samples."""
+    """Return "auc" → the AUC of φ for each target model, forgotten against held-out samples. {} if the study has
+    attacks or canaries, which find more, or if a model has no forgotten or no held-out samples."""
     member = evaluation.membership[evaluation.target]
     attacks = [name for name, _ in evaluation.scores if name != "random"]
     if attacks or member.pair is not None or not _game.sided(member):

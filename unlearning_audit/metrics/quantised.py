@@ -56,44 +56,45 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     for each of ``bits``. {} unless ``decides`` is set."""
     if not options.decides:
         return {}
-    coarse, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
-    right, forget = coarse.right_rounded[:, _places(coarse, options)], member.forget[:, coarse.index]
-    parts = [_text.mean(of_bits, forget) for of_bits in right.swapaxes(0, 1)]
-    places = {"unit": member.block, "split": member.split, "index": coarse.index}
+    record, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
+    right, forget = record.right_rounded[:, _positions(record, options)], member.forget[:, record.index]
+    accuracies = [_text.mean(of_bits, forget) for of_bits in right.swapaxes(0, 1)]
+    places = {"unit": member.block, "split": member.split, "index": record.index}
     names = [f"{bits} bits" for bits in options.bits]
-    return {name: several(names, parts, **places, rule=rule) for name, rule in DECIDES.items()}
+    return {name: several(names, accuracies, **places, rule=rule) for name, rule in DECIDES.items()}
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows for each of ``bits`` (field ``rule``), of models with rounded weights.
 
-    They are the accuracy beyond that of retrained models, the change by rounding, the AUC where samples are held out,
-    and the accuracies.
+    They are the accuracy on forgotten samples beyond that of retrained models with rounded weights ("quantised_gap") or
+    the reason why there are none, its change by rounding ("quantised_return"), the AUC of forgotten against held-out
+    samples if every model has both, and the accuracies on forgotten and on test samples.
     """
-    coarse, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
+    record, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
     retrained = relearn.compared(evaluation)
-    forget, heldout = member.forget[:, coarse.index], member.heldout[:, coarse.index]
-    test = np.tile(evaluation.data.part[coarse.index] == 1, (len(forget), 1))
+    forget, heldout = member.forget[:, record.index], member.heldout[:, record.index]
+    test = np.tile(evaluation.data.part[record.index] == 1, (len(forget), 1))
     over, lines = groups(member), []
-    for bits, place in zip(options.bits, _places(coarse, options), strict=True):
-        right, name = coarse.right_rounded[:, place], f"{bits} bits"
-        back = rates.rate(hit=right, less=coarse.right[:, 0], rows=forget, **over)
+    for bits, position in zip(options.bits, _positions(record, options), strict=True):
+        right, name = record.right_rounded[:, position], f"{bits} bits"
+        back = rates.rate(hit=right, less=record.right[:, 0], rows=forget, **over)  # point 0: before relearning
         if isinstance(retrained, str):
             gap = stats.empty(n=0, note=retrained)
         else:
-            gap = rates.rate(hit=right, less=retrained.right_rounded[:, place], rows=forget, **over)
+            gap = rates.rate(hit=right, less=retrained.right_rounded[:, position], rows=forget, **over)
         lines += table({"quantised_gap": gap, "quantised_return": back}, rule=name)
         if heldout.any(axis=1).all():
-            part = _game.auc(coarse.phi_rounded[:, place].astype(np.float64), forget, heldout)
-            auc = levels.of(part, **over, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
+            of_models = _game.auc(record.phi_rounded[:, position].astype(np.float64), forget, heldout)
+            auc = levels.of(of_models, **over, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
             lines += table({"quantised_auc": auc}, rule=name)
         for role, mask in (("forget", forget), ("test", test)):
             if mask.any():
-                level = rates.rate(hit=right, rows=mask, **over)
-                lines += table({"quantised_accuracy": level}, rule=name, role=role)
+                accuracy = rates.rate(hit=right, rows=mask, **over)
+                lines += table({"quantised_accuracy": accuracy}, rule=name, role=role)
     return lines
 
 
-def _places(coarse: Relearned, options: Options) -> list[int]:
+def _positions(record: Relearned, options: Options) -> list[int]:
     """Return the position of each of the option's ``bits`` in the record's axis of bits."""
-    return [coarse.bits.tolist().index(bits) for bits in options.bits]
+    return [record.bits.tolist().index(bits) for bits in options.bits]

@@ -60,20 +60,17 @@ def compared(evaluation: Evaluation) -> list[Row]:
     "cka_gap" is left out for retraining itself, and where there is no control. Rows have the reason in place of a
     number where the models to compare with are missing or failed.
     """
-    retrained, metric, lines = evaluation.compared_files, "cka_retrained", []
+    unlearned, retrained, control = evaluation.unlearned_files, evaluation.compared_files, evaluation.control_files
+    metric, lines = "cka_retrained", []
     if not retrained:
         return [nothing(metric, NO_RETRAINED, role="forget")]
     try:
-        near = likeness(evaluation, evaluation.unlearned_files, retrained)
-        lines.append(_row(evaluation, metric, near))
-        if evaluation.control_files and evaluation.unlearned_files not in (
-            evaluation.retrained_files,
-            evaluation.control_files,
-        ):
+        of_unlearned = likeness(evaluation, unlearned, retrained)
+        lines.append(_row(evaluation, metric, of_unlearned))
+        if control and unlearned not in (evaluation.retrained_files, control):
             metric = "cka_gap"
-            lines.append(
-                _row(evaluation, metric, levels.less(near, likeness(evaluation, evaluation.control_files, retrained)))
-            )
+            of_control = likeness(evaluation, control, retrained)
+            lines.append(_row(evaluation, metric, levels.less(of_unlearned, of_control)))
     except NoAnswerError as error:
         lines.append(nothing(metric, str(error), role="forget"))
     return lines
@@ -89,21 +86,22 @@ def likeness(evaluation: Evaluation, files: list[str], counterparts: list[str]) 
     forget = evaluation.membership[evaluation.target].forget
     value, influence = np.zeros(len(forget)), np.zeros(forget.shape)
     pairs = zip(_layers(evaluation, files), _layers(evaluation, counterparts), strict=True)
-    for model, ((index, x), (_, y)) in enumerate(pairs):
+    for model, ((index, layer), (_, layer_of_counterpart)) in enumerate(pairs):
         forgotten = forget[model, index]
-        value[model], influence[model, index[forgotten]] = alignment.linear(x=x[forgotten], y=y[forgotten])
+        cka = alignment.linear(x=layer[forgotten], y=layer_of_counterpart[forgotten])
+        value[model], influence[model, index[forgotten]] = cka
     return crossed.PerModel(value, influence, np.zeros((len(value), 2)))
 
 
 def probed(evaluation: Evaluation) -> Row:
-    """Return the AUC of forgotten against held-out samples by φ of a last layer that is learned from retained samples,
-    as a mean over target models.
+    """Return the row "probe_auc": the AUC of forgotten against held-out samples by φ of a last layer that is learned
+    from retained samples, as a mean over target models.
 
     Samples whose label no retained sample has are left out.
     """
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     labels = np.broadcast_to(labels, member.forget.shape)
-    score, scored = np.zeros(labels.shape), np.zeros(labels.shape, bool)
+    score = np.full(labels.shape, np.nan)
     for model, (index, features) in enumerate(_layers(evaluation, evaluation.unlearned_files)):
         y, retained = labels[model, index], member.retain[model, index]
         classes = np.unique(y[retained])
@@ -111,7 +109,7 @@ def probed(evaluation: Evaluation) -> Row:
         if len(classes) < 2:
             return nothing("probe_auc", "kept samples have a single label, of which no last layer can be learned")
         score[model, index[query]] = probe(features[retained], y[retained], features[query], y[query])
-        scored[model, index[query]] = True
+    scored, score = ~np.isnan(score), np.nan_to_num(score)
     forget, heldout = member.forget & scored, member.heldout & scored
     if not (forget.any(axis=1) & heldout.any(axis=1)).all():
         return nothing("probe_auc", "a model has no forgotten or no held-out samples with a label that kept ones have")
@@ -119,17 +117,17 @@ def probed(evaluation: Evaluation) -> Row:
 
 
 def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return φ of the ``labels`` int64 [query] by a logistic regression on features: float64 [query].
+    """Return φ, the confidence in the ``labels`` int64 [query], by a logistic regression on features: float64 [query].
 
     The regression is multinomial, of ``y`` int64 [retained] on ``retained`` float [retained, features], standardised
-    and with a ridge of 1. ``query`` float [query, features].
+    and with a ridge of 1. ``query`` float [query, features]: the samples to judge.
     """
     from sklearn.exceptions import ConvergenceWarning  # slow to import, and seldom needed
     from sklearn.linear_model import LogisticRegression
 
     retained, query = retained.astype(np.float64), query.astype(np.float64)
     centre, spread = retained.mean(axis=0), retained.std(axis=0)
-    retained, query = ((x - centre) / np.where(spread > 0, spread, 1.0) for x in (retained, query))
+    retained, query = ((side - centre) / np.where(spread > 0, spread, 1.0) for side in (retained, query))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # after 1,000 steps nothing moves that a rank could show
         model = LogisticRegression(max_iter=1000).fit(retained, y)
@@ -147,13 +145,13 @@ def _layers(evaluation: Evaluation, files: list[str]) -> Iterator[tuple[np.ndarr
             yield index[index >= 0], features[index >= 0]
 
 
-def _row(evaluation: Evaluation, metric: str, part: crossed.PerModel) -> Row:
-    """Return the row of a ``metric``: its mean over models, with an interval over samples, models and pairs; without a
-    number where a model's value is NaN."""
-    if np.isnan(part.value).any():
+def _row(evaluation: Evaluation, metric: str, values: crossed.PerModel) -> Row:
+    """Return the row of a ``metric``: the mean over models of its ``values``, with an interval over samples, models and
+    pairs; without a number where a model's value is NaN."""
+    if np.isnan(values.value).any():
         why = f"a model has the same features for all forgotten samples, or fewer than {alignment.LEAST} of these"
         return nothing(metric, why, role="forget")
     member = evaluation.membership[evaluation.target]
     n = int(member.forget.any(axis=0).sum())
-    estimate = levels.of(part, **groups(member), n=n, bounds=(-1, 1), units=True)
+    estimate = levels.of(values, **groups(member), n=n, bounds=(-1, 1), units=True)
     return row(metric=metric, role="forget", estimate=estimate)

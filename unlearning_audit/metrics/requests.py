@@ -44,18 +44,17 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """
     if not options.decides:
         return {}
-    member = evaluation.membership[evaluation.target]
-    parts: dict[str, Effect] = {}
-    phi = evaluation.audited.phi()
+    member, phi = evaluation.membership[evaluation.target], evaluation.audited.phi()
+    found: dict[str, Effect] = {}
     for request in range(1, member.request_count + 1):
-        part = member.part(request)
+        one_request = member.part(request)  # the memberships, as if it were the only request
         if member.pair is None:
-            of_request = swap.advantages(evaluation.scores, phi, part)  # nothing where only the control was asked
+            of_request = swap.advantages(evaluation.scores, phi, one_request)
             of_request.pop("tail_advantage", None)
         else:
-            of_request = one_run.guessed(evaluation, part)
-        parts |= {f"{name}_request_{request}": effect for name, effect in of_request.items()}
-    return parts
+            of_request = one_run.guessed(evaluation, one_request)
+        found |= {f"{name}_request_{request}": effect for name, effect in of_request.items()}
+    return found
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
@@ -69,18 +68,17 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     member = evaluation.membership[evaluation.target]
     assert member.request is not None  # NEEDS asks for requests
-    guess, lines = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target), []
-    right = guess == evaluation.labels_of(evaluation.target)
+    predicted, lines = evaluation.outputs(evaluation.unlearned_files).predicted(evaluation.target), []
+    right = predicted == evaluation.labels_of(evaluation.target)
     for request in range(1, int(member.request.max()) + 1):
-        part = member.part(request)
+        one_request = member.part(request)  # the memberships, as if it were the only request
         if member.pair is None:
-            of_request = swap.read(evaluation, part, generator(evaluation.seed, "swap"))
+            of_request = swap.read(evaluation, one_request, generator(evaluation.seed, "swap"))
         else:
-            # For δ = 0: a coin chose which of the two canaries of a pair the models forgot.
-            of_request = one_run.audit(evaluation, part, 0.0) if request <= member.request_count else []
+            of_request = one_run.audit(evaluation, one_request, delta=0.0) if request <= member.request_count else []
         of_request = [line for line in of_request if line.metric in METRICS and not line.place]
         for role in ("forget", "heldout"):
-            share = rates.rate(hit=right, rows=getattr(part, role), **groups(part))
-            of_request.append(row(metric="accuracy", role=role, estimate=share))
+            accuracy_of_role = rates.rate(hit=right, rows=getattr(one_request, role), **groups(one_request))
+            of_request.append(row(metric="accuracy", role=role, estimate=accuracy_of_role))
         lines += [replace(line, request=request) for line in of_request]
     return lines

@@ -39,10 +39,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     A difference is left out if there are no such models, or if they failed. Intervals cover models and samples.
     """
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
-    phi = {"after": evaluation.unlearned_files, "before": evaluation.originals, "retrained": evaluation.compared_files}
-    read = {name: or_none(evaluation.outputs, files) for name, files in phi.items()}
-    values: dict[str, Any] = {name: of and of.phi(labels, evaluation.target) for name, of in read.items()}
-    return evaluate(member, **values)
+    read = {"after": evaluation.unlearned_files, "before": evaluation.originals, "retrained": evaluation.compared_files}
+    outputs = {name: or_none(evaluation.outputs, files) for name, files in read.items()}
+    phi: dict[str, Any] = {name: found and found.phi(labels, evaluation.target) for name, found in outputs.items()}
+    return evaluate(member, **phi)
 
 
 def evaluate(
@@ -70,9 +70,10 @@ def evaluate(
     for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):
         if score is not None:
             auc = _game.auc(score, retain, heldout)
-            part = levels.less(auc_after, auc)
+            difference = levels.less(auc_after, auc)
             # Two AUCs of 1 may differ on other samples, unless the scores are equal because the method does nothing.
             alike = np.isclose(auc_after.value, auc.value) & (after != score).any(axis=1)
-            imagined = np.where(alike[:, None], np.maximum(auc_after.imagined, auc.imagined), np.abs(part.imagined))
-            estimates[name] = levels.of(replace(part, imagined=imagined), **over, n=n, bounds=(-1, 1))
+            larger = np.maximum(auc_after.imagined, auc.imagined)
+            imagined = np.where(alike[:, None], larger, np.abs(difference.imagined))
+            estimates[name] = levels.of(replace(difference, imagined=imagined), **over, n=n, bounds=(-1, 1))
     return table(estimates)

@@ -41,11 +41,11 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     Intervals cover models and samples.
     """
 
-    def read(files: list[str]) -> _text.Shares:
+    def of_files(files: list[str]) -> _text.Shares:
         """Return the three forms of ROUGE-L of the answers in some files."""
         return {(name, ""): values for name, values in forms(_answers.overlap(evaluation, files)).items()}
 
-    audited, retrained = read(evaluation.generated_files), or_none(read, evaluation.compared_generated_files)
+    audited, retrained = of_files(evaluation.generated_files), or_none(of_files, evaluation.compared_generated_files)
     return _text.shares(evaluation, audited, retrained, gaps={"rouge_recall": "rouge_gap"})
 
 

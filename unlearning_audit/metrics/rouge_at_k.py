@@ -56,8 +56,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     samples = _text.forgotten_or_heldout(evaluation)
 
-    def read(files: list[str]) -> dict[tuple[str, str], np.ndarray]:
-        """Return the expected values of the best of k answers by metric and rule, float64 [models, samples] each."""
+    def of_files(files: list[str]) -> _text.Shares:
+        """Return the expected values of the best of k answers in some files, for each k."""
         recall = _answers.recalls(evaluation, files)[:, samples]
         leaked = np.where(np.isnan(recall), np.nan, recall >= options.threshold)
         return {
@@ -66,7 +66,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
             for name, value in (("rouge_at_k", recall), ("leaked_at_k", leaked))
         }
 
-    audited, retrained = read(evaluation.sampled_files), or_none(read, evaluation.compared_sampled_files)
+    audited, retrained = of_files(evaluation.sampled_files), or_none(of_files, evaluation.compared_sampled_files)
     return _text.shares(evaluation, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 

@@ -39,49 +39,48 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     of_ruli = ruli.Options(**options.model_dump())
     groups = _pairs.groups(evaluation.membership)
-    columns = np.unique(np.concatenate([group.forget for group in groups]))
-    mask = np.zeros(len(evaluation.data.y), bool)
-    mask[columns] = True
+    forgotten = np.isin(np.arange(len(evaluation.data.y)), np.concatenate([group.forget for group in groups]))
     files = evaluation.originals, evaluation.unlearned_files, evaluation.compared_files
     models = [None if paths is None else Group(evaluation, paths, evaluation.target) for paths in files]
-    population = ruli.population(dict(zip(("original", "unlearned", "retrained"), models, strict=True)), mask)
+    population = ruli.population(dict(zip(("original", "unlearned", "retrained"), models, strict=True)), forgotten)
     number = np.cumsum(evaluation.target) - 1  # of a target model among the targets
-    tests = leave_pair_out(population, [(number[g.models], number[g.twins]) for g in groups], of_ruli)
+    tests = leave_pair_out(population, [(number[group.models], number[group.twins]) for group in groups], of_ruli)
     block = evaluation.membership.block[evaluation.target]
 
-    def read(groups: list[_pairs.Group]) -> list[Row]:
-        """Return the rows of all tests for some splits, the ``groups`` of all pairs or of one pair."""
-        inside = np.isin(block, [group.block for group in groups])
+    def of_groups(some: list[_pairs.Group]) -> list[Row]:
+        """Return the rows of all tests for ``some`` splits, which are those of all pairs or of one pair."""
+        models = np.isin(block, [group.block for group in some])
         lines = []
         for attack, name in TESTS:
-            numbers = readings(only(tests[attack, name], inside, block), fpr=options.fpr)
+            numbers = readings(only(tests[attack, name], models, block), fpr=options.fpr)
             lines += table({f"{name}_{metric}": number for metric, number in numbers.items()}, attack=attack)
         return lines
 
-    return _pairs.by_pair(groups, read)
+    return _pairs.by_pair(groups, of_groups)
 
 
 def leave_pair_out(
     population: ruli.Population, sides: list[tuple[np.ndarray, np.ndarray]], options: ruli.Options
 ) -> dict[tuple[str, str], Question]:
-    """Score the tests of RULI for each model, with all models except itself and its twin as shadow models: return
-    (attack, test) → scores of all models, with which samples are positives and negatives.
+    """Return (attack, test) → the scores of all models in this test of RULI, with which samples are positives and
+    negatives; the shadow models of each model are all except itself and its twin.
 
     ``sides``: for each split its models and their twins, int64 [models] each. Scores are NaN where a model neither
     forgot nor held out a sample. Raises ValueError for samples with too few shadow models, and for phi that is not
     finite.
     """
-    models = len(population.train)
-    pairs = {tuple(sorted(pair)) for model, twin in sides for pair in zip(model.tolist(), twin.tolist(), strict=True)}
+    pairs = {
+        tuple(sorted(pair)) for models, twins in sides for pair in zip(models.tolist(), twins.tolist(), strict=True)
+    }
     scores = {test: np.full(population.train.shape, np.nan) for test in TESTS}
     missing = dict.fromkeys(TESTS, "")
     for pair in sorted(pairs):
-        inside = np.isin(np.arange(models), pair)
-        targets = population.models(inside)
-        columns = (targets.forget | targets.heldout).any(axis=0)
-        tests = ruli.score(targets, population.models(~inside), options)
+        audited = np.isin(np.arange(len(population.train)), pair)
+        targets = population.models(audited)
+        columns = (targets.forget | targets.heldout).any(axis=0)  # the samples that `ruli.score` scores
+        tests = ruli.score(targets, population.models(~audited), options)
         for test in TESTS:
-            scores[test][np.ix_(inside, columns)] = tests[test].score
+            scores[test][np.ix_(audited, columns)] = tests[test].score
             missing[test] = tests[test].missing
     return {test: Question(scores[test], population.forget, population.heldout, missing[test]) for test in TESTS}
 
@@ -92,5 +91,5 @@ def only(test: Question, models: np.ndarray, block: np.ndarray) -> Question:
     Samples that none of these models forgot or held out are left out.
     """
     columns = (test.positive | test.negative)[models].any(axis=0)
-    score, positive, negative = (x[models][:, columns] for x in (test.score, test.positive, test.negative))
+    score, positive, negative = (array[models][:, columns] for array in (test.score, test.positive, test.negative))
     return Question(score, positive, negative, test.missing, block[models])

@@ -63,44 +63,46 @@ def text_readings(
     """Return name → the values of each sample that metrics of texts read, float64 [models, samples]: the probability of
     its tokens, memorisation, loss, and what compares answers.
 
-    ``tokens`` float64 [models, rows, tokens, 4]: the four numbers of each token, of samples and of their views
-    (`evaluation.shadow`); ``answers``: for each model, the rows int64 [queried] that it answered and the tokens
-    int32 [queried, new] of its answers; empty without answers.
+    ``tokens`` float64 [models, rows, tokens, 4]: the four numbers of each token (`evaluation.shadow`). Rows are the
+    samples and, as rows of their own, their views: texts with other answers to the same question. ``answers``: for each
+    model, the rows int64 [queried] that it answered and the tokens int32 [queried, new] of its answers; empty without
+    answers.
     """
-    whole, mean = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)
-    columns = of_views(mean, data) | (rouge.readings(data, answers) if answers else {})
+    samples, mean_logp = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)
+    of_answers = of_views(mean_logp, data) | (rouge.readings(data, answers) if answers else {})
     return {
-        "probability": np.exp(mean[:, whole]),
-        **memorisation.both(tokens[..., RANK][:, whole]),
-        LOSS: -mean[:, whole],
-        LEAST: of_tokens.lowest(tokens[..., LOGP][:, whole], privleak.Options().share),
-        **{name: column[:, whole] for name, column in columns.items()},
+        "probability": np.exp(mean_logp[:, samples]),
+        **memorisation.both(tokens[..., RANK][:, samples]),
+        LOSS: -mean_logp[:, samples],
+        LEAST: of_tokens.lowest(tokens[..., LOGP][:, samples], privleak.Options().share),
+        **{name: value[:, samples] for name, value in of_answers.items()},
     }
 
 
-def of_views(mean: np.ndarray, data: Data) -> dict[str, np.ndarray]:
+def of_views(mean_logp: np.ndarray, data: Data) -> dict[str, np.ndarray]:
     """Return name → values that compare the right answer of each row with wrong ones, float64 [models, rows]; NaN for
     rows without wrong answers. {} if no row has wrong answers.
 
-    ``mean`` [models, rows]: the mean log p of a token, of samples and of their views.
+    ``mean_logp`` [models, rows]: the mean log p of a token, of samples and of their views.
     """
     wrong, paraphrase = data.views("perturbed"), data.views("paraphrase")
     if not wrong.shape[1]:
         return {}
-    of_wrong = np.where(wrong >= 0, mean[:, wrong], np.nan)
-    value = truth_ratio.quotient(of_wrong, mean[:, truth_ratio.first_answers(paraphrase)])
-    choices = np.concatenate([mean[..., None], of_wrong], axis=-1)
-    has_value = ~np.isnan(value)
+    of_wrong = np.where(wrong >= 0, mean_logp[:, wrong], np.nan)
+    ratio = truth_ratio.quotient(of_wrong, mean_logp[:, truth_ratio.first_answers(paraphrase)])
+    choices = np.concatenate([mean_logp[..., None], of_wrong], axis=-1)
+    share = np.exp(mean_logp) / np.nansum(np.exp(choices), axis=-1)
     return {
-        RATIO: value,
-        **truth_ratio.forms(value),
+        RATIO: ratio,
+        **truth_ratio.forms(ratio),
         "choice_accuracy": multiple_choice.right_by_logp(choices),
-        "choice_probability": np.where(has_value, np.exp(mean) / np.nansum(np.exp(choices), axis=-1), np.nan),
+        "choice_probability": np.where(np.isnan(ratio), np.nan, share),
     }
 
 
 def of(published: Published, retrained: Published | None, data: Data) -> list[Row]:
-    """Return NLL and perplexity of each part of the data, and model utility.
+    """Return rows of NLL and perplexity of each role of samples, and of model utility, from the ``published`` values of
+    the audited models.
 
     With ``retrained`` models of the same samples, the gap of NLL, PrivLeak, the distance of truth ratios and forget
     quality follow. Numbers whose values were not published are left out.
@@ -122,10 +124,10 @@ def of(published: Published, retrained: Published | None, data: Data) -> list[Ro
 
 
 def _partners(published: Published, retrained: Published) -> np.ndarray | None:
-    """Return the number of a retrained model for each audited one, int64 [models], with the same forgotten and held-out
-    samples; audited models take these in turn.
+    """Return for each audited model the number of a retrained one with the same forgotten and held-out samples, int64
+    [models]. If several retrained models have these samples, audited models take them in turn.
 
-    None if an audited model has no such partner, or if the samples differ.
+    None if an audited model has no such partner, or if the populations are of different samples.
     """
     if not np.array_equal(published.samples, retrained.samples):
         return None
@@ -156,7 +158,7 @@ def _compared(
         except ValueError as error:
             lines.append(nothing("privleak", str(error)))
     if RATIO in columns and RATIO in of_retrained:
-        weighed = forget & ~np.isnan(columns[RATIO])
-        if weighed.any():
-            lines += table(truth_ratio.compared(columns[RATIO], of_retrained[RATIO], weighed, **places), role="forget")
+        known = forget & ~np.isnan(columns[RATIO])
+        if known.any():
+            lines += table(truth_ratio.compared(columns[RATIO], of_retrained[RATIO], known, **places), role="forget")
     return lines

@@ -67,9 +67,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     retrained = log_ratio(evaluation.outputs(files).logits[evaluation.target], perturbed, right)
 
     def distances(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [target models]."""
-        asked = member.forget & ~np.isnan(audited[models])
-        return table(compared(audited[models], retrained[models], asked, **groups(member)), role="forget")
+        """Return the rows "truth_ratio_ks" and "forget_quality" of some ``models`` bool [target models], whose
+        memberships are ``member``."""
+        known = member.forget & ~np.isnan(audited[models])
+        return table(compared(audited[models], retrained[models], known, **groups(member)), role="forget")
 
     return lines + _text.by_pair(evaluation, distances)
 
@@ -118,47 +119,47 @@ def quotient(wrong: np.ndarray, right: np.ndarray) -> np.ndarray:
     """
     present = ~np.isnan(wrong)
     with np.errstate(invalid="ignore"):
-        ratio: np.ndarray = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1) - right
-    return ratio
+        log_ratio: np.ndarray = np.where(present, wrong, 0.0).sum(-1) / present.sum(-1) - right
+    return log_ratio
 
 
-def forms(value: np.ndarray) -> dict[str, np.ndarray]:
+def forms(log_ratio: np.ndarray) -> dict[str, np.ndarray]:
     """Return min(R, 1/R), max(0, 1 − R) and 1/(1 + R) from log R, by the names of their means, float64 of the shape of
-    ``value``."""
-    better = np.maximum(0.0, -np.expm1(np.minimum(value, 0.0)))
-    probability = special.expit(-value)
+    ``log_ratio``."""
     return {
-        "truth_ratio": np.exp(-np.abs(value)), "truth_ratio_utility": better, "truth_ratio_probability": probability
-    }  # fmt: skip
+        "truth_ratio": np.exp(-np.abs(log_ratio)),
+        "truth_ratio_utility": np.maximum(0.0, -np.expm1(np.minimum(log_ratio, 0.0))),
+        "truth_ratio_probability": special.expit(-log_ratio),
+    }
 
 
 def compared(
-    audited: np.ndarray, retrained: np.ndarray, asked: np.ndarray, *, split: np.ndarray, block: np.ndarray
+    audited: np.ndarray, retrained: np.ndarray, known: np.ndarray, *, split: np.ndarray, block: np.ndarray
 ) -> dict[str, Estimate]:
-    """Return "truth_ratio_ks", the Kolmogorov–Smirnov distance, as a mean over models, and "forget_quality", its
-    p-value, as a geometric mean over models.
+    """Return "truth_ratio_ks" → the Kolmogorov–Smirnov distance of R of the audited from R of the retrained models, as
+    a mean over models, and "forget_quality" → its p-value, as a geometric mean over models.
 
-    ``audited`` and ``retrained`` float64 [models, samples]: log R; ``asked`` bool [models, samples]: the forgotten
+    ``audited`` and ``retrained`` float64 [models, samples]: log R; ``known`` bool [models, samples]: the forgotten
     samples that have perturbed answers; ``split`` and ``block`` int [models]: the split of each model, and the block of
     models that were drawn together, such as a swapped pair. Models of a block depend on each other. So the intervals
     are Student's over the means of blocks, or of splits where there is one block; n counts samples.
     """
     from scipy.stats import ks_2samp
 
-    samples = int(asked.any(0).sum())
-    if not asked.any(axis=1).all():
+    samples = int(known.any(0).sum())
+    if not known.any(axis=1).all():
         nothing = empty(n=samples, note="no perturbed answers in the forget set of some model")
         return {"truth_ratio_ks": nothing, "forget_quality": nothing}
-    tests = [ks_2samp(a[mask], r[mask]) for a, r, mask in zip(audited, retrained, asked, strict=True)]
-    distance, p = (np.array([getattr(test, name) for test in tests]) for name in ("statistic", "pvalue"))
+    tests = [ks_2samp(a[mask], r[mask]) for a, r, mask in zip(audited, retrained, known, strict=True)]
+    distances, p_values = (np.array([getattr(test, name) for test in tests]) for name in ("statistic", "pvalue"))
     group = block if len(np.unique(block)) > 1 else split
-    of_distance, of_p = (
-        mean_interval(values=np.array([value[group == g].mean() for g in np.unique(group)]))
-        for value in (distance, np.log(np.maximum(p, 1e-300)))  # a p-value may be 0
+    distance, log_p = (
+        mean_interval(values=np.array([of_models[group == number].mean() for number in np.unique(group)]))
+        for of_models in (distances, np.log(np.maximum(p_values, 1e-300)))  # a p-value may be 0
     )
-    value, low, high = np.clip([of_distance.value, of_distance.low, of_distance.high], 0, 1).tolist()
-    quality, least, most = np.exp(np.minimum([of_p.value, of_p.low, of_p.high], 0.0)).tolist()
+    value, low, high = np.clip([distance.value, distance.low, distance.high], 0, 1).tolist()
+    quality, least, most = np.exp(np.minimum([log_p.value, log_p.low, log_p.high], 0.0)).tolist()
     return {
-        "truth_ratio_ks": Estimate(value, low, high, samples, of_distance.note),
-        "forget_quality": Estimate(quality, least, most, samples, of_p.note),
+        "truth_ratio_ks": Estimate(value, low, high, samples, distance.note),
+        "forget_quality": Estimate(quality, least, most, samples, log_p.note),
     }

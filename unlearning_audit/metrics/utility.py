@@ -40,41 +40,40 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     count. The interval covers models and samples. [] if a model has fewer than two samples in a term. Raises ValueError
     for data without perturbed answers.
     """
-    parts = terms(evaluation)
+    of_all = terms(evaluation)
 
-    def read(models: np.ndarray, member: Membership) -> list[Row]:
-        """Return the row of some ``models`` bool [target models]."""
-        return of_terms([(value[models], mask[models]) for value, mask in parts], member)
+    def of_models(models: np.ndarray, member: Membership) -> list[Row]:
+        """Return the row of some ``models`` bool [target models], whose memberships are ``member``."""
+        return of_terms([(value[models], mask[models]) for value, mask in of_all], member)
 
-    return _text.by_pair(evaluation, read)
+    return _text.by_pair(evaluation, of_models)
 
 
 def of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> list[Row]:
-    """Return the row "model_utility" of some models from the `terms` of their harmonic mean; [] if a model has fewer
-    than two samples in a term."""
-    mean, n = averaged(terms)
-    if mean is None:
+    """Return the row "model_utility" of some models, whose memberships are ``member``, from the `terms` of their
+    harmonic mean; [] if a model has fewer than two samples in a term."""
+    of_models, n = averaged(terms)
+    if of_models is None:
         return []
-    whole = levels.of(mean, **groups(member), n=n, bounds=(0, 1))
-    if (mean.value == 0).any():  # the harmonic mean has no slope there
-        whole = Estimate(whole.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
-    return [row(metric="model_utility", estimate=whole)]
+    utility = levels.of(of_models, **groups(member), n=n, bounds=(0, 1))
+    if (of_models.value == 0).any():  # the harmonic mean has no slope there
+        utility = Estimate(utility.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
+    return [row(metric="model_utility", estimate=utility)]
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return the model utility of each target model, as an effect to utility; {} where a term is 0 for some
-    model."""
-    mean, _ = averaged(terms(evaluation))
-    if mean is None or (mean.value == 0).any():
+    """Return "model_utility" → the model utility of each target model, as an effect to utility; {} where a term is 0
+    for some model, or has fewer than two samples."""
+    of_models, _ = averaged(terms(evaluation))
+    if of_models is None or (of_models.value == 0).any():
         return {}
-    return {
-        "model_utility": single(**vars(mean), **_text.units(evaluation.membership[evaluation.target]), rule=UTILITY)
-    }
+    units = _text.units(evaluation.membership[evaluation.target])
+    return {"model_utility": single(**vars(of_models), **units, rule=UTILITY)}
 
 
 def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the terms of the harmonic mean: values float64 [target models, samples], and the samples that count, bool,
-    for each term.
+    """Return the terms of the harmonic mean: for each term, values float64 [target models, samples], and the samples
+    that count, bool of the same shape. `rows` describes them.
 
     Raises ValueError for data without perturbed answers.
     """
@@ -88,19 +87,19 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     better = truth_ratio.forms(truth_ratio.log_ratio(logits, wrong, paraphrase))["truth_ratio_utility"]
     recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]
     share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)
-    parts = [(value, roles["retain"]) for value in (p, recall, better)]
+    found = [(value, roles["retain"]) for value in (p, recall, better)]
     for subset in sets(evaluation.data):
-        parts += [(value, roles["test"] & subset) for value in (share, recall, better)]
-    return [(value, mask & ~np.isnan(value)) for value, mask in parts]
+        found += [(value, roles["test"] & subset) for value in (share, recall, better)]
+    return [(value, mask & ~np.isnan(value)) for value, mask in found]
 
 
 def averaged(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
-    """Return the harmonic mean of `terms` for each model, and the number of samples; None and 0 where a model has a
-    term with fewer than two samples."""
+    """Return the harmonic mean of the means of `terms` for each model, and the number of samples; None and 0 where a
+    model has a term with fewer than two samples."""
     if not all((mask.sum(1) > 1).all() for _, mask in terms):
         return None, 0
-    parts = [levels.per_model(value=np.where(mask, value, 0.0), weight=mask * 1.0) for value, mask in terms]
-    return harmonic(parts), int(np.any([mask for _, mask in terms], axis=(0, 1)).sum())
+    means = [levels.per_model(value=np.where(mask, value, 0.0), weight=mask * 1.0) for value, mask in terms]
+    return harmonic(means), int(np.any([mask for _, mask in terms], axis=(0, 1)).sum())
 
 
 def sets(data: Data) -> list[np.ndarray]:
@@ -113,13 +112,14 @@ def sets(data: Data) -> list[np.ndarray]:
 
 
 def harmonic(parts: list[crossed.PerModel]) -> crossed.PerModel:
-    """Return the harmonic mean of statistics in [0, 1] of the same models, to first order; 0 where one of them is 0."""
+    """Return the harmonic mean of statistics in [0, 1] of the same models, 0 where one of them is 0, with influences to
+    first order."""
     value = np.stack([part.value for part in parts])
     floor = np.maximum(value, 1e-12)
     mean = len(parts) / (1 / floor).sum(0)
-    slope = (mean / floor) ** 2 / len(parts)
-    return crossed.PerModel(
-        np.where((value <= 0).any(0), 0.0, mean),
-        sum(w[:, None] * part.influence for w, part in zip(slope, parts, strict=True)),
-        sum(w[:, None] * part.imagined for w, part in zip(slope, parts, strict=True)),
+    slopes = (mean / floor) ** 2 / len(parts)  # of the harmonic mean in each statistic, [statistics, models]
+    moved = [part.times(slope) for part, slope in zip(parts, slopes, strict=True)]
+    influence, imagined = (
+        np.sum([getattr(part, name) for part in moved], axis=0) for name in ("influence", "imagined")
     )
+    return crossed.PerModel(np.where((value <= 0).any(0), 0.0, mean), influence, imagined)

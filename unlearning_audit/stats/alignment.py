@@ -37,14 +37,14 @@ def linear(
     influence : float64 [samples]
         The influence of each sample. The squares sum to the variance of the value.
     """
-    k, m = _centred(x.astype(np.float64)), _centred(y.astype(np.float64))
-    if k is None or m is None:
+    k_x, k_y = _centred(x.astype(np.float64)), _centred(y.astype(np.float64))
+    if k_x is None or k_y is None:
         return np.nan, np.full(len(x), np.nan)
-    both, first, second = ((a * b).sum(axis=1) for a, b in ((k, m), (k, k), (m, m)))
-    scale = np.sqrt(first.sum() * second.sum())
+    both, of_x, of_y = ((a * b).sum(axis=1) for a, b in ((k_x, k_y), (k_x, k_x), (k_y, k_y)))
+    scale = np.sqrt(of_x.sum() * of_y.sum())
     value = both.sum() / scale
-    moved = 2 * both / scale - value * (first / first.sum() + second / second.sum())
-    return float(min(max(value, -1.0), 1.0)), moved
+    influence = 2 * both / scale - value * (of_x / of_x.sum() + of_y / of_y.sum())
+    return float(min(max(value, -1.0), 1.0)), influence
 
 
 def _centred(x: np.ndarray) -> np.ndarray | None:
@@ -54,10 +54,10 @@ def _centred(x: np.ndarray) -> np.ndarray | None:
     ``x`` float64 [samples, features]. Return None if it is the same for all samples, or if these are fewer than
     `LEAST`.
     """
-    n, around = len(x), x - x.mean(axis=0)
-    if n < LEAST or (around**2).sum() <= ROUNDING * (x**2).sum():
+    n, deviation = len(x), x - x.mean(axis=0)
+    if n < LEAST or (deviation**2).sum() <= ROUNDING * (x**2).sum():
         return None
-    kernel: np.ndarray = around @ around.T
+    kernel: np.ndarray = deviation @ deviation.T
     np.fill_diagonal(kernel, 0.0)
     rows = kernel.sum(axis=1)
     kernel -= (rows[:, None] + rows) / (n - 2)

@@ -98,12 +98,12 @@ class Reading:
     @property
     def dof(self) -> Float[np.ndarray, "statistics"]:
         """Return Satterthwaite's degrees of freedom of each variance, float64 [statistics]; inf for a variance of 0."""
-        samples = (self.influence**2).sum(axis=1)
-        doubt = samples**2 / stats.squares_dof(self.influence)
+        of_samples = (self.influence**2).sum(axis=1)
+        squares_by_dof = of_samples**2 / stats.squares_dof(self.influence)
         if self.dof_models:
-            doubt = doubt + np.diag(self.raw) ** 2 / self.dof_models
+            squares_by_dof = squares_by_dof + np.diag(self.raw) ** 2 / self.dof_models
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(doubt > 0, np.diag(self.covariance) ** 2 / doubt, np.inf)
+            return np.where(squares_by_dof > 0, np.diag(self.covariance) ** 2 / squares_by_dof, np.inf)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | fl
 
 
 def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
-    """Average statistics of models over the models of each split.
+    """Return the means of statistics of models over the models of each split, with the covariance between models.
 
     Where no split has two models, the covariance between models is taken across splits instead. With one model in all
     it is unknown: it is 0 with 0 degrees of freedom.
@@ -155,18 +155,18 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
         Its splits are in rising order of their numbers.
     """
     _, group, count = np.unique(split, return_inverse=True, return_counts=True)
-    average = (group == np.arange(len(count))[:, None]) / count[:, None]
+    average = (group == np.arange(len(count))[:, None]) / count[:, None]  # [splits, models], from models to splits
     within = bool((count > 1).any())
     dof = int((count - 1).sum()) if within else len(count) - 1
     values, influences, imagined, alone, deviations, noise = [], [], [], [], [], []
-    for p in statistics:
-        value, influence = average @ p.value, average @ p.influence
+    for statistic in statistics:
+        value, influence = average @ statistic.value, average @ statistic.influence
         values.append(value)
         influences.append(influence)
-        imagined.append(average @ p.imagined)
-        alone.append(average @ (p.influence**2).sum(axis=1))
-        deviations.append(p.value - value[group] if within else value - value.mean())
-        centred = p.influence - influence[group] if within else influence
+        imagined.append(average @ statistic.imagined)
+        alone.append(average @ (statistic.influence**2).sum(axis=1))
+        deviations.append(statistic.value - value[group] if within else value - value.mean())
+        centred = statistic.influence - influence[group] if within else influence
         noise.append((centred**2).sum() / (dof if within else len(count)))
     deviation = np.array(deviations)
     models = deviation @ deviation.T / dof if dof else np.zeros((len(values), len(values)))
@@ -195,25 +195,20 @@ def read(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | None = None)
     """
     influence = np.einsum("s,asn->an", share, crossed.influence)
     imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
+    influence = np.concatenate([influence, imagined.reshape(len(influence), -1)], axis=1)
     variance = np.diag(crossed.models)
     with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
-    scale = (share**2 / crossed.count).sum()
-    raw = crossed.models * scale
-    return Reading(
-        crossed.value @ share,
-        np.concatenate([influence, imagined.reshape(len(influence), -1)], axis=1),
-        raw * root[:, None] * root,
-        raw,
-        crossed.dof,
-        None if unit is None else _units(crossed, share, unit),
-    )
+        # How much of each standard deviation between models is not noise of samples.
+        signal = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
+    raw = crossed.models * (share**2 / crossed.count).sum()
+    units = None if unit is None else _units(crossed, share, unit)
+    return Reading(crossed.value @ share, influence, raw * signal[:, None] * signal, raw, crossed.dof, units)
 
 
 def mean(
     statistics: Iterable[PerModel], *, split: OfModels, share: OfSplits | None = None, unit: UnitOfSplits | None = None
 ) -> Reading:
-    """Average statistics over models and splits, and return the means with all that their joint interval needs.
+    """Return the means of statistics over models and splits, with all that their joint interval needs.
 
     Parameters
     ----------
@@ -241,7 +236,7 @@ def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | Non
     weight are left out.
     """
     _, number = np.unique(unit, return_inverse=True)
-    join = share * (number.reshape(-1) == np.arange(number.max() + 1)[:, None])
+    join = share * (number.reshape(-1) == np.arange(number.max() + 1)[:, None])  # [units, splits]
     join = join[join.any(axis=1)]
     count = len(join)
     if count < 2:
@@ -249,19 +244,17 @@ def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | Non
     join = join / join.sum(axis=1, keepdims=True)
     value = crossed.value @ join.T
     influence = np.einsum("us,asn->aun", join, crossed.influence)
-    off = value - value.mean(axis=1, keepdims=True)
-    # Σ over two different units of what one sample does to both
-    together = (influence.sum(axis=1) ** 2).sum(axis=1) - (influence**2).sum(axis=(1, 2))
+    deviation = value - value.mean(axis=1, keepdims=True)
+    # Σ over every two different units of the product of a sample's influences on them.
+    common = (influence.sum(axis=1) ** 2).sum(axis=1) - (influence**2).sum(axis=(1, 2))
     scale = count * (count - 1)
-    return Units((off**2).sum(axis=1) / scale, np.maximum(together, 0.0) / scale, count - 1)
+    return Units((deviation**2).sum(axis=1) / scale, np.maximum(common, 0.0) / scale, count - 1)
 
 
 def averaged(
-    imagined: Float[np.ndarray, "statistics splits k"],
-    influence: Float[np.ndarray, "statistics samples"],
-    *,
+    imagined: Float[np.ndarray, "statistics splits k"], influence: Float[np.ndarray, "statistics samples"], *,
     alone: Float[np.ndarray, "statistics"],
-) -> Float[np.ndarray, "statistics splits k"]:
+) -> Float[np.ndarray, "statistics splits k"]:  # fmt: skip
     """Return the influence of imaginary samples, reduced as much as averaging has reduced the variance of real samples.
 
     The variance of imaginary samples is added to both variances that are compared, so that nothing is reduced where
@@ -282,8 +275,8 @@ def averaged(
     """
     variance = (imagined**2).sum(axis=(1, 2))
     with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.where(variance > 0, ((influence**2).sum(axis=1) + variance) / (alone + variance), 1.0)
-    return imagined * np.sqrt(np.minimum(left, 1.0))[:, None, None]
+        remaining = np.where(variance > 0, ((influence**2).sum(axis=1) + variance) / (alone + variance), 1.0)
+    return imagined * np.sqrt(np.minimum(remaining, 1.0))[:, None, None]
 
 
 def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[np.ndarray, "statistics"]:
@@ -331,10 +324,10 @@ def joint_half_widths(
     """
     error = np.sqrt(np.diag(reading.covariance))
     safe = np.where(error > 0, error, 1.0)
-    roots, vectors = np.linalg.eigh(reading.covariance / np.outer(safe, safe))
-    root = (vectors * np.sqrt(np.maximum(roots, 0))) @ vectors.T
-    deviation = np.abs(rng.standard_normal((draws, len(error))) @ root).max(axis=1)
-    critical = max(np.quantile(deviation, stats.LEVEL), stats.normal_quantile((1 + stats.LEVEL) / 2))
+    eigenvalues, vectors = np.linalg.eigh(reading.covariance / np.outer(safe, safe))
+    root = (vectors * np.sqrt(np.maximum(eigenvalues, 0))) @ vectors.T  # the root of the correlation matrix
+    largest = np.abs(rng.standard_normal((draws, len(error))) @ root).max(axis=1)
+    critical = max(np.quantile(largest, stats.LEVEL), stats.normal_quantile((1 + stats.LEVEL) / 2))
     return half_widths(reading, p=float(stats.normal_probability(critical)))
 
 
@@ -345,10 +338,10 @@ def estimates(
 
     ``n``, the number of samples, and ``note`` go into each result. The note also says if there is only one model.
     """
-    note, (low, high) = annotated(reading, note), bounds
+    note, (least, most) = annotated(reading, note), bounds
     return [
-        stats.Estimate(min(max(v, low), high), max(v - h, low), min(v + h, high), n, note)
-        for v, h in zip(reading.value.tolist(), half_widths(reading).tolist(), strict=True)
+        stats.Estimate(min(max(value, least), most), max(value - half, least), min(value + half, most), n, note)
+        for value, half in zip(reading.value.tolist(), half_widths(reading).tolist(), strict=True)
     ]
 
 

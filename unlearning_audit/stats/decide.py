@@ -103,8 +103,8 @@ def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None
     finite = ~np.isnan(p)
     values, share = p[finite], weight[finite]
     order = np.argsort(values / share, kind="stable")
-    left = np.cumsum(share[order][::-1])[::-1]
-    steps = np.minimum(np.maximum.accumulate(left * values[order] / share[order]), 1.0)
+    remaining = np.cumsum(share[order][::-1])[::-1]  # the shares of a hypothesis and of all that come after it
+    steps = np.minimum(np.maximum.accumulate(remaining * values[order] / share[order]), 1.0)
     adjusted = np.full(p.shape, np.nan)
     adjusted[finite] = steps[np.argsort(order)]
     return adjusted
@@ -113,11 +113,12 @@ def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None
 def family(
     *, p: Float[np.ndarray, "tests"], nothing: Bool[np.ndarray, "tests"], retrained: Bool[np.ndarray, "tests"]
 ) -> Float[np.ndarray, "tests"]:
-    """Adjust the p-values of all methods and metrics of a scenario so that any false rejection has probability ≤ α.
+    """Return p-values of all methods and metrics of a scenario, adjusted so that any false rejection has probability ≤
+    α.
 
     Retraining and its control get `CONTROLS` of α, divided equally among their tests (Bonferroni), because a
-    distinguishable control means that the study is broken. All other tests get the rest (all of α if there are no such
-    tests), by Holm. At first, half of the rest goes to doing nothing, since the first question is whether there was
+    distinguishable control means that the study is broken. All other tests get the rest (all of α if neither is
+    tested), by Holm. At first, half of the rest goes to doing nothing, since the first question is whether there was
     anything to forget.
 
     Parameters
@@ -136,12 +137,13 @@ def family(
     """
     p, corrected = np.asarray(p, dtype=np.float64), np.full(np.shape(p), np.nan)
     finite = ~np.isnan(p)
-    sure, ordinary = finite & retrained, finite & ~retrained
-    rest = 1.0 - CONTROLS * sure.any()
-    corrected[sure] = np.minimum(p[sure] * sure.sum() / CONTROLS, 1.0)
-    first = nothing[ordinary]
-    weight = np.where(first, max((~first).sum(), 1) / max(first.sum(), 1), 1.0)
-    corrected[ordinary] = np.minimum(holm(p=p[ordinary], weight=weight) / rest, 1.0)
+    controls, others = finite & retrained, finite & ~retrained
+    rest = 1.0 - CONTROLS * controls.any()
+    corrected[controls] = np.minimum(p[controls] * controls.sum() / CONTROLS, 1.0)
+    of_nothing = nothing[others]
+    # With these weights, the tests of doing nothing together weigh as much as all others together.
+    weight = np.where(of_nothing, max((~of_nothing).sum(), 1) / max(of_nothing.sum(), 1), 1.0)
+    corrected[others] = np.minimum(holm(p=p[others], weight=weight) / rest, 1.0)
     return corrected
 
 
@@ -177,23 +179,22 @@ def classify(
     p = np.asarray(p_holm, dtype=np.float64)
     significant = [k for k in np.argsort(p, kind="stable").tolist() if p[k] <= ALPHA]
     widest = int(np.argmax([-1.0 if distance.metric in coarse else _reach(distance) for distance in deciding]))
-    speaking = significant[0] if significant else widest
-    for gap in utility:
-        if gap.least > gap.broken:
-            note = f"{gap.metric} {gap.estimate.value:.3f} worse than retraining"
-            return Decision(BROKEN, speaking, float(p[speaking]), note)
-    decisive = [d for k, d in enumerate(deciding) if d.metric not in coarse or k in significant]
-    outside = [d.metric for d in (*decisive, *utility) if not d.within]
-    unproven = list(dict.fromkeys(outside))
+    clearest = significant[0] if significant else widest
+    for loss in utility:
+        if loss.least > loss.broken:
+            note = f"{loss.metric} {loss.estimate.value:.3f} worse than retraining"
+            return Decision(BROKEN, clearest, float(p[clearest]), note)
+    decisive = [distance for k, distance in enumerate(deciding) if distance.metric not in coarse or k in significant]
+    unproven = list(dict.fromkeys(distance.metric for distance in (*decisive, *utility) if not distance.within))
     if not unproven:
         names = ", ".join(deciding[k].metric for k in significant)
         note = names and f"{TOO}{names}, within the margin"
         return Decision(EQUIVALENT, widest, float(p[widest]), note)
     if significant:
         over = [distance.two_sided and distance.estimate.value < 0 for distance in deciding]
-        names = ", ".join(deciding[k].metric for k in significant if over[k] != over[speaking])
-        side = OVER_UNLEARNED if over[speaking] else DISTINGUISHABLE
-        return Decision(side, speaking, float(p[speaking]), names and OTHER_SIDE + names)
+        contradicting = ", ".join(deciding[k].metric for k in significant if over[k] != over[clearest])
+        verdict = OVER_UNLEARNED if over[clearest] else DISTINGUISHABLE
+        return Decision(verdict, clearest, float(p[clearest]), contradicting and OTHER_SIDE + contradicting)
     return Decision(INCONCLUSIVE, widest, float(p[widest]), f"not shown to be within the margin: {', '.join(unproven)}")
 
 

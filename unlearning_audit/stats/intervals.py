@@ -131,14 +131,13 @@ def quantile_interval(*, values: Vector, share: float, level: float = LEVEL) -> 
         A limit beyond all values is NaN, and the note says so.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
-    n = len(ordered)
-    below = scipy.special.bdtr(np.arange(n), n, share)  # that at most so many values lie below the quantile
-    tail = (1 - level) / 2
-    low, high = int(np.searchsorted(below, tail, "right")) - 1, int(np.searchsorted(below, 1 - tail))
-    ends = [float(ordered[at]) if 0 <= at < n else np.nan for at in (low, high)]
-    note = "" if not np.isnan(ends).any() else f"{n} values are too few for a limit on one side"
+    n, tail = len(ordered), (1 - level) / 2
+    at_most = scipy.special.bdtr(np.arange(n), n, share)  # Pr[at most k values lie below the quantile], for k < n
+    ranks = int(np.searchsorted(at_most, tail, "right")) - 1, int(np.searchsorted(at_most, 1 - tail))
+    low, high = (float(ordered[rank]) if 0 <= rank < n else np.nan for rank in ranks)
+    note = f"{n} values are too few for a limit on one side" if np.isnan(low + high) else ""
     with np.errstate(invalid="ignore"):  # of infinite values
-        return Estimate(float(np.quantile(ordered, share)), ends[0], ends[1], n, note)
+        return Estimate(float(np.quantile(ordered, share)), low, high, n, note)
 
 
 def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate:
@@ -166,7 +165,8 @@ def clopper_pearson(*, successes: int, n: int, level: float = LEVEL) -> Estimate
 def mean_influence(
     *, value: Float[np.ndarray, "... n"], weight: Float[np.ndarray, "... n"]
 ) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "... n"], Float[np.ndarray, "... 2"]]:
-    """Return the weighted mean of values in [0, 1], and the influence of each sample on it.
+    """Return the weighted mean of values in [0, 1], and the influence of each sample on it: how far the sample moves
+    the mean, to first order.
 
     The influences, those of two imaginary samples included, sum to zero. The sum of their squares is the variance of
     Agresti and Caffo (2000), which stays above zero when all values agree. The mean counts real samples only.

@@ -136,9 +136,8 @@ def of_means(
         The influence of each sample on each value.
     """
     groups = len(per_sample) - 1
-    at, points = pseudo_values(per_sample=per_sample, combine=combine, per_model=None)
+    value, points = pseudo_values(per_sample=per_sample, combine=combine, per_model=None)
     assert points is not None  # there are two samples
     points = points - points.mean(axis=1, keepdims=True)
-    whole, change = points[0], -(groups - 1) * (points[1:] - points[1:].mean(axis=0))
-    value = -(groups - 1) * (at[1:] - at[1:].mean())
-    return at[0] + value, (whole + change) / per_sample.shape[2]
+    change = -(groups - 1) * (points[1:] - points[1:].mean(axis=0))
+    return value[0] - (groups - 1) * (value[1:] - value[1:].mean()), (points[0] + change) / per_sample.shape[2]

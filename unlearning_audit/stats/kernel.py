@@ -46,6 +46,7 @@ def discrepancy(*, kernel: Kernel, x: Places, y: Places) -> float:
     -------
     float
     """
+    # The mean kernel of two different points of one group, summed over both groups.
     inside = sum(
         (kernel[np.ix_(side, side)].sum() - kernel[side, side].sum()) / (len(side) * (len(side) - 1)) for side in (x, y)
     )
@@ -73,17 +74,17 @@ def p_value(*, kernel: Kernel, x: Places, y: Places, rng: np.random.Generator, d
     -------
     float
     """
-    least, points = discrepancy(kernel=kernel, x=x, y=y), np.concatenate([x, y])
+    observed, points = discrepancy(kernel=kernel, x=x, y=y), np.concatenate([x, y])
     among = kernel[np.ix_(points, points)]
     orders = rng.permuted(np.tile(np.arange(len(points)), (draws, 1)), axis=1)
-    first = np.zeros((draws, len(points)))
-    np.put_along_axis(first, orders[:, : len(x)], 1.0, axis=1)
-    second, diagonal = 1.0 - first, np.diag(among)
-    sums = [((side @ among) * side).sum(axis=1) - side @ diagonal for side in (first, second)]
-    between = ((first @ among) * second).sum(axis=1)
+    in_first = np.zeros((draws, len(points)))  # 1 for the points of the first group of each draw, else 0
+    np.put_along_axis(in_first, orders[:, : len(x)], 1.0, axis=1)
+    in_second, diagonal = 1.0 - in_first, np.diag(among)
+    sums = [((side @ among) * side).sum(axis=1) - side @ diagonal for side in (in_first, in_second)]
+    between = ((in_first @ among) * in_second).sum(axis=1)
     inside = sum(s / (n * (n - 1)) for s, n in zip(sums, (len(x), len(y)), strict=True))
-    discrepancies = inside - 2 * between / (len(x) * len(y))
-    return float((1 + (discrepancies >= least - 1e-12).sum()) / (1 + draws))
+    discrepancies = inside - 2 * between / (len(x) * len(y))  # as `discrepancy` computes them, of all draws at once
+    return float((1 + (discrepancies >= observed - 1e-12).sum()) / (1 + draws))
 
 
 def nearer(*, kernel: Kernel, u: Places, r: Places, o: Places) -> float:

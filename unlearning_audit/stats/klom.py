@@ -39,8 +39,8 @@ def divergence(
     ValueError
         A margin is not finite.
     """
-    first, second = _shares(margin, reference, bins, least)
-    divergence: np.ndarray = (second * np.log(second / first)).sum(axis=0)
+    share, of_reference = _shares(margin, reference, bins, least)
+    divergence: np.ndarray = (of_reference * np.log(of_reference / share)).sum(axis=0)
     return divergence
 
 
@@ -64,9 +64,9 @@ def of_empty_bins(*, margin: Margins, reference: Margins) -> Float[np.ndarray, "
     ValueError
         A margin is not finite.
     """
-    first, second = _shares(margin, reference, BINS, LEAST)
-    empty = (first <= LEAST) & (second > LEAST)
-    part: np.ndarray = np.where(empty, second * np.log(second / first), 0.0).sum(axis=0)
+    share, of_reference = _shares(margin, reference, BINS, LEAST)
+    empty = (share <= LEAST) & (of_reference > LEAST)
+    part: np.ndarray = np.where(empty, of_reference * np.log(of_reference / share), 0.0).sum(axis=0)
     return part
 
 
@@ -78,16 +78,16 @@ def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) 
     have equal widths from its smallest to its largest margin in both groups. Shares below ``least`` are raised to it;
     then they are divided by their sum.
     """
-    both = [np.asarray(x, dtype=np.float64) for x in (margin, reference)]
-    if not all(np.isfinite(x).all() for x in both):
+    groups = [np.asarray(margins, dtype=np.float64) for margins in (margin, reference)]
+    both = np.concatenate(groups)
+    if not np.isfinite(both).all():
         raise ValueError("margins are not finite")
-    low = np.minimum(both[0].min(axis=0), both[1].min(axis=0))
-    width = np.maximum(both[0].max(axis=0), both[1].max(axis=0)) - low
+    low, width = both.min(axis=0), np.ptp(both, axis=0)
     width = np.where(width > 0, width, 1.0)
     shares = []
-    for x in both:
-        bin_ = np.minimum(((x - low) / width * bins).astype(np.int64), bins - 1)
+    for margins in groups:
+        bin_ = np.minimum(((margins - low) / width * bins).astype(np.int64), bins - 1)
         count = np.stack([(bin_ == k).sum(axis=0) for k in range(bins)])
-        share = np.maximum(count / len(x), least)
+        share = np.maximum(count / len(margins), least)
         shares.append(share / share.sum(axis=0))
     return shares

@@ -214,8 +214,8 @@ def right_share(*, guesses: Guesses) -> Estimate:
 
 
 def best_of(*, guesses: OfAttacks) -> tuple[int, Guesses]:
-    """Choose the attack, and its direction, with the least p-value; return its number, and its count, to be corrected
-    for all attacks in both directions (Bonferroni).
+    """Return the attack, in one of two directions, that has the least p-value, and the count of its guesses, which says
+    from how many attacks and directions it was chosen (for Bonferroni's correction).
 
     P-values are compared, because attacks may abstain on different pairs. Reversed, an attack says that forgotten
     samples look less familiar.
@@ -253,8 +253,8 @@ def p_of_all(*, guesses: OfAttacks) -> Float[np.ndarray, "attacks"]:
 
 
 def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int, Guesses]:
-    """Choose the attack, and its direction, that is best on a random half of the pairs; return its number, and its
-    count on the other half.
+    """Return the attack, in one of two directions, that is best on a random half of the pairs, and the count of its
+    guesses on the other half.
 
     No correction is needed, because the coins of the other half did not influence the choice.
 
@@ -272,14 +272,13 @@ def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int
     count : Guesses
         Its right guesses on the other half, after the reversal if there is one.
     """
-    learn = _half(guesses.shape[1], rng)
-    number, _ = best_of(guesses=guesses[:, learn])
-    rest = guesses[number if number >= 0 else ~number, ~learn]
-    return number, count(guesses=rest if number >= 0 else -rest)
+    choosing = _half(guesses.shape[1], rng)
+    number, _ = best_of(guesses=guesses[:, choosing])
+    return number, count(guesses=guesses[number, ~choosing] if number >= 0 else -guesses[~number, ~choosing])
 
 
 def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Generator) -> Guesses:
-    """Learn a likelihood ratio on a random half of the pairs; return the count of its guesses on the other half.
+    """Return the count of guesses on a random half of the pairs, by a likelihood ratio that is learned on the other.
 
     Two Gaussians per feature are fitted, one to the forgotten and one to the held-out samples of the first half (a
     quadratic discriminant with independent features). So a shift to either side or a different spread is found.
@@ -300,23 +299,26 @@ def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Gener
     ValueError
         A score is NaN.
     """
-    forgotten, heldout = (np.atleast_2d(np.asarray(x, dtype=np.float64)) for x in (forgotten, heldout))
-    learn = _half(forgotten.shape[1], rng)
-    sides = [(x[:, learn].mean(axis=1), x[:, learn].std(axis=1, ddof=1)) for x in (forgotten, heldout)]
-    least = 1e-6 * np.maximum(np.abs(np.concatenate([forgotten, heldout], axis=1)).max(axis=1), 1e-300)
+    sides = [np.atleast_2d(np.asarray(score, dtype=np.float64)) for score in (forgotten, heldout)]
+    learning = _half(sides[0].shape[1], rng)
+    gaussians = [(side[:, learning].mean(axis=1), side[:, learning].std(axis=1, ddof=1)) for side in sides]
+    least_spread = 1e-6 * np.maximum(np.abs(np.concatenate(sides, axis=1)).max(axis=1), 1e-300)
 
-    def ratio(x: np.ndarray) -> np.ndarray:
-        """Return twice the log-likelihood ratio of forgotten to held-out samples, up to a constant, float64 [pairs]."""
-        squares = [((x - mean[:, None]) / np.maximum(spread, least)[:, None]) ** 2 for mean, spread in sides]
-        difference: np.ndarray = (squares[1] - squares[0]).sum(axis=0)
+    def ratio(score: np.ndarray) -> np.ndarray:
+        """Return twice the log-likelihood ratio of forgotten to held-out samples, up to a constant, float64 [pairs];
+        ``score`` float64 [features, pairs]."""
+        of_forgotten, of_heldout = (
+            ((score - mean[:, None]) / np.maximum(spread, least_spread)[:, None]) ** 2 for mean, spread in gaussians
+        )
+        difference: np.ndarray = (of_heldout - of_forgotten).sum(axis=0)
         return difference
 
-    tested = ~learn
-    return count(guesses=guess(forgotten=ratio(forgotten[:, tested]), heldout=ratio(heldout[:, tested])))
+    forgotten_ratio, heldout_ratio = (ratio(side[:, ~learning]) for side in sides)
+    return count(guesses=guess(forgotten=forgotten_ratio, heldout=heldout_ratio))
 
 
 def pooled(*, counts: list[Guesses]) -> Guesses:
-    """Add the counts of one attack on several models whose coins were drawn independently.
+    """Return the sum of the counts of one attack on several models whose coins were drawn independently.
 
     Models that share coins (repeats of one split) count once: average their scores of each sample before guessing.
     """
@@ -325,7 +327,7 @@ def pooled(*, counts: list[Guesses]) -> Guesses:
 
 
 def _half(pairs: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a random half of the pairs, rounded down: bool [pairs]."""
-    learn = np.zeros(pairs, dtype=bool)
-    learn[rng.permutation(pairs)[: pairs // 2]] = True
-    return learn
+    """Return which pairs are in a random half of them, rounded down: bool [pairs]."""
+    half = np.zeros(pairs, dtype=bool)
+    half[rng.permutation(pairs)[: pairs // 2]] = True
+    return half

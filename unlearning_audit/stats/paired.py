@@ -56,7 +56,7 @@ class Layer:
     @property
     def variances(self) -> Float[np.ndarray, "3 K"]:
         """Return the diagonals of ``between``, ``shared`` and ``known``, float64 [3, K] and at least 0."""
-        return np.maximum([np.diag(x) for x in (self.between, self.shared, self.of_known)], 0.0)
+        return np.maximum([np.diag(matrix) for matrix in (self.between, self.shared, self.of_known)], 0.0)
 
     @property
     def of_known(self) -> Float[np.ndarray, "K K"]:
@@ -120,8 +120,9 @@ class Spread:
 class Distances:
     """K numbers from the same models and samples, with their joint error.
 
-    ``value`` float64 [K]; ``influence`` float64 [K, samples] of samples on the means over units, imaginary samples
-    included; ``models`` and ``units``: the covariances that models and units show; ``design``: the size of the study.
+    ``value`` float64 [K]: the means over units; ``influence`` float64 [K, samples]: how far each sample, imaginary ones
+    included, moves these means; ``models`` and ``units``: the covariances that models and units show; ``design``: the
+    size of the study.
     """
 
     value: Float[np.ndarray, "K"]
@@ -134,8 +135,8 @@ class Distances:
         """Return linear combinations of the K numbers, one for each row of ``matrix`` float64 [C, K], with their joint
         error."""
         matrix = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
-        moved, models, units = matrix @ self.influence, self.models.of(matrix), self.units.of(matrix)
-        return Distances(matrix @ self.value, moved, models, units, self.design)
+        influence, models, units = matrix @ self.influence, self.models.of(matrix), self.units.of(matrix)
+        return Distances(matrix @ self.value, influence, models, units, self.design)
 
     def of_samples(self) -> Distances:
         """Return the numbers with errors from samples only: given the models, what varies is which samples are drawn to
@@ -196,8 +197,8 @@ class Distances:
     def estimates(self, *, level: float = LEVEL) -> list[Estimate]:
         """Return each number with its own interval at ``level``, and a remark on what the intervals do not cover; ``n``
         of the results counts samples."""
-        ends, n = zip(self.value, self.half_widths(level=level), strict=True), self.design.samples
-        return [Estimate(float(v), float(v - h), float(v + h), n, self.note) for v, h in ends]
+        pairs = zip(self.value.tolist(), self.half_widths(level=level).tolist(), strict=True)
+        return [Estimate(value, value - half, value + half, self.design.samples, self.note) for value, half in pairs]
 
     @property
     def note(self) -> str:
@@ -224,7 +225,7 @@ def distances(
     *, value: Float[np.ndarray, "K models"], influence: Float[np.ndarray, "K models samples"], unit: OfModels,
     split: OfModels | None = None, imagined: Float[np.ndarray, "K models k"] | None = None,
 ) -> Distances:  # fmt: skip
-    """Average K numbers per model over units, and return the means with their joint error.
+    """Return the means of K numbers per model over units, with their joint error.
 
     Units count equally, within a unit its splits, within a split its models. Models of different methods at one index
     must share unit, split and, where it matters, the original. A difference between two methods is then
@@ -259,35 +260,32 @@ def distances(
         raise ValueError("values or influences are not finite: leave such methods out and say so")
     _, unit = np.unique(unit, return_inverse=True)
     split = np.zeros_like(unit) if split is None else np.asarray(split)
-    keys, group = np.unique(np.stack([unit, split]), axis=1, return_inverse=True)
-    group, of_unit = group.ravel(), keys[0]
-    repeats, splits = np.bincount(group), np.bincount(of_unit)
-    average = (group == np.arange(len(repeats))[:, None]) / repeats[:, None]  # models to splits
-    join = (of_unit == np.arange(len(splits))[:, None]) / splits[:, None]  # splits to units
+    keys, split_of_model = np.unique(np.stack([unit, split]), axis=1, return_inverse=True)
+    split_of_model, unit_of_split = split_of_model.ravel(), keys[0]
+    repeats, splits = np.bincount(split_of_model), np.bincount(unit_of_split)  # models of a split, splits of a unit
+    average = (split_of_model == np.arange(len(repeats))[:, None]) / repeats[:, None]  # models to splits
+    join = (unit_of_split == np.arange(len(splits))[:, None]) / splits[:, None]  # splits to units
     by_split = value @ average.T, average @ influence
     by_unit = by_split[0] @ join.T, join @ by_split[1]
-    moved = by_unit[1].mean(axis=1)
-    share = (1 / (len(splits) * splits))[of_unit]
+    mean_influence = by_unit[1].mean(axis=1)
+    share = (1 / (len(splits) * splits))[unit_of_split]  # the weight of each split in the mean
     if imagined is not None:
         alone = (influence**2).sum(axis=2) @ average.T @ share**2
         imaginary = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
-        imaginary = crossed.averaged(imaginary, moved, alone=alone)
-        moved = np.concatenate([moved, imaginary.reshape(len(value), -1)], axis=1)
-    sampled, met = moved @ moved.T, (influence != 0).any(axis=(0, 1))
+        imaginary = crossed.averaged(imaginary, mean_influence, alone=alone)
+        mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(value), -1)], axis=1)
+    sampled, samples = mean_influence @ mean_influence.T, int((influence != 0).any(axis=(0, 1)).sum())
     if (repeats > 1).any():
-        scale = (share**2 / repeats).sum() / (repeats - 1).sum()
-        off, centred = value - by_split[0][:, group], influence - by_split[1][:, group]
-        noise = products(centred) * scale
-        models = Layer(off @ off.T * scale, sampled - noise, int((repeats - 1).sum()))
+        dof = int((repeats - 1).sum())
+        scale = (share**2 / repeats).sum() / dof
+        deviation = value - by_split[0][:, split_of_model]
+        noise = products(influence - by_split[1][:, split_of_model]) * scale
+        models = Layer(deviation @ deviation.T * scale, sampled - noise, dof)
     else:
         models = independent(*by_split, sampled)
-    return Distances(
-        value=by_unit[0].mean(axis=1),
-        influence=moved,
-        models=models,
-        units=independent(*by_unit, sampled),
-        design=Design(len(splits), float(splits.mean()), float(repeats.mean()), int(met.sum())),
-    )
+    units = independent(*by_unit, sampled)
+    design = Design(len(splits), float(splits.mean()), float(repeats.mean()), samples)
+    return Distances(by_unit[0].mean(axis=1), mean_influence, models, units, design)
 
 
 def independent(
@@ -315,12 +313,12 @@ def independent(
     count = value.shape[1]
     if count < 2:
         return Layer(np.zeros_like(sampled), sampled, 0)
-    off = value - value.mean(axis=1, keepdims=True)
+    deviation = value - value.mean(axis=1, keepdims=True)
     summed = influence.sum(axis=1)
-    # Σ over two different replicates of what one sample does to both, from the sums of squares; over count² of them
-    # the variance that they share, which count·(count − 1) terms estimate
-    together = summed @ summed.T - products(influence)
-    return Layer(off @ off.T / (count * (count - 1)), together / (count * (count - 1)), count - 1)
+    # Σ over every two different replicates of the products of a sample's influences on them, count·(count − 1) terms.
+    common = summed @ summed.T - products(influence)
+    scale = count * (count - 1)
+    return Layer(deviation @ deviation.T / scale, common / scale, count - 1)
 
 
 def products(influence: Float[np.ndarray, "K replicates samples"]) -> Float[np.ndarray, "K K"]:

@@ -34,15 +34,15 @@ def proven(
     methods = len(distances.value)
     pairs = gaps.between(distances)
     deviations = pairs.draw(rng=rng, draws=draws)
-    left = np.ones((2, len(pairs.value)), dtype=bool)
-    while left.any():
-        bonferroni = -stats.normal_quantile((1 - LEVEL) / left.sum())
-        critical = min(np.quantile(deviations.largest(left), LEVEL), bonferroni)
-        beyond = left & pairs.beyond(critical)
+    unproven = np.ones((2, len(pairs.value)), dtype=bool)  # upwards and downwards
+    while unproven.any():
+        bonferroni = -stats.normal_quantile((1 - LEVEL) / unproven.sum())
+        critical = min(np.quantile(deviations.largest(unproven), LEVEL), bonferroni)
+        beyond = unproven & pairs.beyond(critical)
         if not beyond.any():
             break
-        left &= ~beyond
-    up, down = ~left
+        unproven &= ~beyond
+    up, down = ~unproven
     larger = np.zeros((methods, methods), dtype=bool)
     larger[pairs.first[up], pairs.second[up]] = True
     larger[pairs.second[down], pairs.first[down]] = True

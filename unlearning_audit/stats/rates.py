@@ -1,7 +1,5 @@
 """Rates of hits (right predictions, or one kind of error) over models and samples."""
 
-import functools
-
 import numpy as np
 
 from unlearning_audit import stats
@@ -54,12 +52,10 @@ def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask 
         return stats.empty(n=0, note="no model has samples in this role")
     columns = rows.any(axis=0)
     used = np.ix_(has_rows, columns)
-    hits = [hit] if less is None else [hit, less]
-    weight = rows[used].astype(np.float64)
-    parts = [crossed.per_model(value=of[used].astype(np.float64), weight=weight) for of in hits]
-    part = functools.reduce(crossed.difference, parts)
+    statistic = crossed.per_model(value=hit[used] * 1.0, weight=rows[used] * 1.0)
+    if less is not None:
+        statistic = crossed.difference(statistic, crossed.per_model(value=less[used] * 1.0, weight=rows[used] * 1.0))
     lacking = int((~has_rows).sum())
     note = f"{lacking} of {len(has_rows)} models have no samples in this role" if lacking else ""
     places = {"split": split[has_rows], "block": block[has_rows]}
-    # ``hits`` has one array for a rate, which is at least 0, and two for a difference, which is at least −1.
-    return levels.of(part, **places, n=int(columns.sum()), note=note, bounds=(1.0 - len(hits), 1.0))
+    return levels.of(statistic, **places, n=int(columns.sum()), note=note, bounds=(0.0 if less is None else -1.0, 1.0))

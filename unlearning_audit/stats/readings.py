@@ -63,7 +63,7 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
 
 
 def _count(test: Question) -> int:
-    """Count the samples that are positive or negative for some target."""
+    """Return how many samples are positive or negative for some target."""
     return int((test.positive | test.negative).any(axis=0).sum())
 
 
@@ -105,10 +105,9 @@ def balanced_accuracy(decision: Mask, positive: Matrix, negative: Matrix) -> cro
     -------
     PerModel
     """
-    accepts = decision.astype(np.float64)
-    hits, alarms = (crossed.per_model(value=accepts, weight=side) for side in (positive, negative))
-    advantage = crossed.difference(hits, alarms)
-    return crossed.PerModel((1 + advantage.value) / 2, advantage.influence / 2, advantage.imagined / 2)
+    tpr, fpr = (crossed.per_model(value=decision * 1.0, weight=side) for side in (positive, negative))
+    half_advantage = crossed.difference(tpr, fpr).times(0.5)
+    return replace(half_advantage, value=0.5 + half_advantage.value)
 
 
 #: From this optimism on, a note says how much too high a TPR is.
@@ -159,11 +158,13 @@ def tpr_at(score: Matrix, positive: Matrix, negative: Matrix, *, fpr: float) -> 
     if reason := stats.unresolved(negatives=total, fpr=fpr):
         return reason
     models = len(score)
-    whole, (optimism,) = separation.tpr_at_fpr(**{name: x.reshape(1, -1) for name, x in sides.items()}, fpr=fpr)
-    influence = models * whole.influence.reshape(score.shape)
-    imagined = np.repeat(np.sqrt(models) * whole.imagined, models, axis=0)  # a mean over models is to keep its size
+    # All models are taken as one, whose samples are those of every model.
+    as_one = {name: side.reshape(1, -1) for name, side in sides.items()}
+    pooled, (optimism,) = separation.tpr_at_fpr(**as_one, fpr=fpr)
+    influence = models * pooled.influence.reshape(score.shape)
+    imagined = np.repeat(np.sqrt(models) * pooled.imagined, models, axis=0)  # a mean over models is to keep its size
     shift = influence.sum(axis=1)
-    part = crossed.PerModel(whole.value + shift - shift.mean(), influence, imagined)
+    part = crossed.PerModel(pooled.value + shift - shift.mean(), influence, imagined)
     note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
     return Tpr(part, float(optimism), "; ".join(filter(None, (note, _high(optimism, total)))))
 

@@ -52,9 +52,9 @@ def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[n
         The false discovery rate, between 0 and 1.
     """
     p = np.asarray(p, dtype=np.float64)
-    order = np.sort(p)
-    below = np.flatnonzero(order <= rate * (1 + np.arange(len(p))) / max(len(p), 1))
-    return p <= order[below[-1]] if len(below) else np.zeros(len(p), dtype=bool)
+    sorted_p = np.sort(p)
+    below = np.flatnonzero(sorted_p <= rate * (1 + np.arange(len(p))) / max(len(p), 1))
+    return p <= sorted_p[below[-1]] if len(below) else np.zeros(len(p), dtype=bool)
 
 
 def simes(
@@ -78,8 +78,8 @@ def simes(
     p : float64 [groups]
     """
     p, group, names = np.asarray(p, dtype=np.float64), np.asarray(group), np.unique(group)
-    ordered = [np.sort(p[group == name]) for name in names]
-    return names, np.array([(len(of) * of / (1 + np.arange(len(of)))).min() for of in ordered])
+    sorted_p = [np.sort(p[group == name]) for name in names]
+    return names, np.array([(len(p_i) * p_i / (1 + np.arange(len(p_i)))).min() for p_i in sorted_p])
 
 
 def against_retrained(

@@ -1,6 +1,8 @@
 """Separation of positive and negative samples by a score in many models: AUC and TPR at small FPR, one value per
 model."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from unlearning_audit import stats
@@ -33,10 +35,10 @@ def auc(*, score: Matrix, positive: Matrix, negative: Matrix) -> crossed.PerMode
         placement[m, rows] = stats.placements(
             score=score[m, rows], positive=positive[m, rows] > 0, weight=(positive + negative)[m, rows]
         )
-    beaten, beating = (crossed.per_model(value=placement, weight=weight) for weight in (positive, negative))
-    return crossed.PerModel(
-        beaten.value, beaten.influence + beating.influence, np.concatenate([beaten.imagined, beating.imagined], axis=1)
-    )
+    # The mean placement value of the positives, and that of the negatives, are both the AUC.
+    above, below = (crossed.per_model(value=placement, weight=weight) for weight in (positive, negative))
+    imagined = np.concatenate([above.imagined, below.imagined], axis=1)
+    return crossed.PerModel(above.value, above.influence + below.influence, imagined)
 
 
 def tpr_at_fpr(
@@ -80,8 +82,7 @@ def tpr_at_fpr(
         optimism[m] = slope[m] * ((np.floor(n * fpr + 1e-9) + 1) / (n + 1) - fpr)
         accepted[m] = score[m] > cut[fpr]
     hits, alarms = (crossed.per_model(value=accepted, weight=weight) for weight in (positive, negative))
-    moved = crossed.difference(hits, alarms, slope)
-    return crossed.PerModel(hits.value, moved.influence, moved.imagined), optimism
+    return replace(crossed.difference(hits, alarms, slope), value=hits.value), optimism
 
 
 def effective_count(weight: Float[np.ndarray, "... n"]) -> Float[np.ndarray, "..."]:

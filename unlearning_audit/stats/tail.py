@@ -47,26 +47,25 @@ def advantage(*, score: Matrix, forget: Matrix, heldout: Matrix, share: float = 
     """
     score = np.asarray(score, dtype=np.float64)
     value, slopes, imagined = np.empty(len(score)), np.empty(len(score)), np.empty((len(score), 2))
-    moved, unseen = np.zeros((2, *score.shape))
-    for model, (values, weight, side) in enumerate(zip(score, forget, heldout > 0, strict=True)):
-        count = int(side.sum())
-        ordered = np.sort(values[side])
+    of_forgotten, of_heldout = np.zeros((2, *score.shape))  # influences
+    for model, (values, weight, unseen) in enumerate(zip(score, forget, heldout > 0, strict=True)):
+        count = int(unseen.sum())
         weight = weight / weight.sum()
-        places = _places(values, ordered)
-        above = _above(*places, share * (count + 1), 1)
+        higher_equal = _higher_and_equal(values, np.sort(values[unseen]))
+        above = _above(*higher_equal, share * (count + 1), more=1)
         value[model] = weight @ above - share
         spread = np.sqrt(share * (1 - share) / count)
         limits = max(share - spread, 0.0), min(share + spread, 1.0)
-        low, high = (weight @ _above(*places, limit * (count + 1), 1) for limit in limits)
+        low, high = (weight @ _above(*higher_equal, limit * (count + 1), more=1) for limit in limits)
         slopes[model] = (high - low) / (limits[1] - limits[0])
-        unseen[model] = np.where(side, _above(*places, share * count, 0) - share, 0.0) / count
-        moved[model] = weight * (above - weight @ above)
+        of_forgotten[model] = weight * (above - weight @ above)
+        of_heldout[model] = np.where(unseen, _above(*higher_equal, share * count, more=0) - share, 0.0) / count
         variance, shared = by_chance(heldout=count, share=share)
         floors = (variance - shared) * (weight @ weight), shared
-        parts = moved[model], unseen[model]
-        imagined[model] = [max(floor - part @ part, 0.0) for floor, part in zip(floors, parts, strict=True)]
+        influences = of_forgotten[model], of_heldout[model]
+        imagined[model] = [max(floor - moved @ moved, 0.0) for floor, moved in zip(floors, influences, strict=True)]
     slope = max(slopes.mean(), 1.0)
-    return crossed.PerModel(value, moved - slope * unseen, np.sqrt(imagined) * (1.0, slope))
+    return crossed.PerModel(value, of_forgotten - slope * of_heldout, np.sqrt(imagined) * (1.0, slope))
 
 
 def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
@@ -79,13 +78,13 @@ def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
     """
     rank = share * (heldout + 1)
     low = int(rank)
-    part = rank - low
-    both = (1 - part) ** 2 * low * (low + 1) + 2 * part * (1 - part) * low * (low + 2) + part**2 * (low + 1) * (low + 2)
-    square = (low + part**2) / (heldout + 1)
+    up = rank - low  # the rank is rounded up with this probability, else down
+    both = (1 - up) ** 2 * low * (low + 1) + 2 * up * (1 - up) * low * (low + 2) + up**2 * (low + 1) * (low + 2)
+    square = (low + up**2) / (heldout + 1)
     return square - share**2, both / ((heldout + 1) * (heldout + 2)) - share**2
 
 
-def _places(values: np.ndarray, ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _higher_and_equal(values: np.ndarray, ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return how many of the ``ordered`` scores are above each of ``values``, and how many equal it, int64 [values]
     each.
 
@@ -103,6 +102,6 @@ def _above(higher: np.ndarray, equal: np.ndarray, rank: float, more: int) -> np.
     scores; 0: it is one of them.
     """
     low, ties = int(rank), np.maximum(equal + more, 1)
-    exceeded = [np.minimum(np.maximum((place - higher) / ties, 0.0), 1.0) for place in (low, low + 1)]
-    share: np.ndarray = (1 - (rank - low)) * exceeded[0] + (rank - low) * exceeded[1]
-    return share
+    p_low, p_high = (np.minimum(np.maximum((whole - higher) / ties, 0.0), 1.0) for whole in (low, low + 1))
+    probability: np.ndarray = (1 - (rank - low)) * p_low + (rank - low) * p_high
+    return probability

@@ -67,28 +67,29 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     shown, alike : Distances
         K differences each.
     """
-    shared = audited.places == reference.places
-    places = sorted(audited.places) if shared else [(0, 0)]
+    same_places = audited.places == reference.places
+    places = sorted(audited.places) if same_places else [(0, 0)]  # all models in one place, if the groups' differ
     _, unit = np.unique([unit for unit, _ in places], return_inverse=True)
     splits = np.bincount(unit)
-    share = (1 / (len(splits) * splits))[unit]
-    sides = [_averaged(side, places if shared else None) for side in (audited, reference)]
+    share = (1 / (len(splits) * splits))[unit]  # the weight of each place in the mean
+    sides = [_averaged(side, places if same_places else None) for side in (audited, reference)]
     value, influence, imagined = (
         getattr(sides[0], name) - getattr(sides[1], name) for name in ("value", "influence", "imagined")
     )
-    moved = np.einsum("p,kps->ks", share, influence)
+    mean_influence = np.einsum("p,kps->ks", share, influence)
     alone = sum((share**2 / side.count**2) @ side.alone.T for side in sides)
-    imaginary = crossed.averaged(share[:, None] * imagined, moved, alone=alone)
-    moved = np.concatenate([moved, imaginary.reshape(len(moved), -1)], axis=1)
-    sampled = moved @ moved.T
-    join = (unit == np.arange(len(splits))[:, None]) / splits[:, None]
-    between = independent(value @ join.T, join @ influence, sampled)
-    met = np.any([(side.influence != 0).any(axis=(0, 1)) for side in (audited, reference)], axis=0)
-    design = Design(len(splits), float(splits.mean()), float(sides[0].count.mean()), int(met.sum()))
-    wide, alike = _layers([side.spread for side in sides], [(share**2 / side.count).sum() for side in sides], sampled)
-    shown = Distances(value @ share, moved, models=wide, units=between, design=design)
+    imaginary = crossed.averaged(share[:, None] * imagined, mean_influence, alone=alone)
+    mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(mean_influence), -1)], axis=1)
+    sampled = mean_influence @ mean_influence.T
+    join = (unit == np.arange(len(splits))[:, None]) / splits[:, None]  # places to units
+    units = independent(value @ join.T, join @ influence, sampled)
+    samples = np.any([(side.influence != 0).any(axis=(0, 1)) for side in (audited, reference)], axis=0).sum()
+    design = Design(len(splits), float(splits.mean()), float(sides[0].count.mean()), int(samples))
+    scales = [(share**2 / side.count).sum() for side in sides]
+    of_both, if_alike = _layers([side.spread for side in sides], scales, sampled)
+    shown = Distances(value @ share, mean_influence, models=of_both, units=units, design=design)
     nothing = Layer(np.zeros_like(sampled), np.zeros_like(sampled), 0)
-    return shown, replace(shown, models=alike, units=nothing)
+    return shown, replace(shown, models=if_alike, units=nothing)
 
 
 @dataclass(frozen=True)
@@ -114,16 +115,16 @@ def _averaged(side: Models, places: list[tuple[int, int]] | None) -> _Averaged:
 
     Where no two models repeat each other, their spread is the known covariance, or zero with 0 degrees of freedom.
     """
-    group = np.zeros(len(side.unit), np.int64)
+    place_of_model = np.zeros(len(side.unit), np.int64)
     if places is not None:
-        group[:] = [places.index(place) for place in zip(side.unit.tolist(), side.split.tolist(), strict=True)]
-    count = np.bincount(group)
-    member = (group == np.arange(len(count))[:, None]) * 1.0
+        place_of_model[:] = [places.index(place) for place in zip(side.unit.tolist(), side.split.tolist(), strict=True)]
+    count = np.bincount(place_of_model)
+    member = (place_of_model == np.arange(len(count))[:, None]) * 1.0  # [places, models]
     average = member / count[:, None]
     value, influence = side.value @ average.T, average @ side.influence
-    off, centred = side.value - value[:, group], side.influence - influence[:, group]
+    deviation, centred = side.value - value[:, place_of_model], side.influence - influence[:, place_of_model]
     dof = int((count - 1).sum())
-    spread = off @ off.T / max(dof, 1), products(centred) / max(dof, 1), dof
+    spread = deviation @ deviation.T / max(dof, 1), products(centred) / max(dof, 1), dof
     if not dof and side.covariance is not None:
         spread = side.covariance, np.zeros_like(side.covariance), KNOWN
     alone = (side.influence**2).sum(axis=2) @ member.T
@@ -141,11 +142,13 @@ def _layers(
     """
     audited, reference = spread
     if not audited[2] and not reference[2]:
-        nothing = Layer(np.zeros_like(sampled), sampled, 0)
-        return nothing, nothing
-    first, second = audited if audited[2] else reference, reference if reference[2] else audited
-    noise = first[1] * scale[0] + second[1] * scale[1]
-    between, dof = [first[0] * scale[0], second[0] * scale[1]], min(first[2], second[2])
-    known = between[1] if dof < second[2] == KNOWN else None
-    wide = Layer(between[0] + between[1], sampled - noise, dof, known)
-    return wide, Layer(second[0] * sum(scale), np.zeros_like(sampled), second[2])
+        unknown = Layer(np.zeros_like(sampled), sampled, 0)
+        return unknown, unknown
+    # A group without repeats (0 degrees of freedom) is assumed to vary as the other.
+    (audited_covariance, audited_noise, audited_dof) = audited if audited[2] else reference
+    (reference_covariance, reference_noise, reference_dof) = reference if reference[2] else audited
+    between = audited_covariance * scale[0], reference_covariance * scale[1]
+    noise, dof = audited_noise * scale[0] + reference_noise * scale[1], min(audited_dof, reference_dof)
+    known = between[1] if dof < reference_dof == KNOWN else None
+    of_both = Layer(between[0] + between[1], sampled - noise, dof, known)
+    return of_both, Layer(reference_covariance * sum(scale), np.zeros_like(sampled), reference_dof)
