@@ -51,10 +51,7 @@ def test_the_page_lists_all_names_of_columns():
 
 @pytest.mark.parametrize(
     ("file", "names"),
-    [
-        ("mine.csv", ("loss_npo", "loss_retrain_1", "loss_retrain_2")),
-        ("losses.csv", ("npo", "retrained_1", "retrained_2")),
-    ],
+    [("a.csv", ("loss_npo", "loss_retrain_1", "loss_retrain_2")), ("nll.csv", ("npo", "retrained_1", "retrained_2"))],
 )
 def test_a_column_for_each_model_is_read(tmp_path, file, names):
     values = {name: np.random.default_rng(i).random(40) for i, name in enumerate(names)}
@@ -71,6 +68,8 @@ def test_what_the_columns_of_models_hold_is_asked(tmp_path):
         read_one(tmp_path / "mine.csv", frame)
     group = read_one(tmp_path / "mine.csv", frame, options={"columns": {"score": "unlearned"}})
     np.testing.assert_allclose(group.methods["unlearned"][0].scores["score"], frame["unlearned"])
+    with pytest.raises(ValueError, match="columns retrained and nll_retrained belong to one model, retrained"):
+        read_one(tmp_path / "mine.csv", frame.assign(nll_retrained=1.0))
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ FORMULAS = {
 }  # fmt: skip
 DRAWS = 1000
 
-#: Name → values of every model, float64 [models, draws + 1]; the first draw is the sample itself.
+#: Name of a number of one model → its value and that in each bootstrap draw of samples, float64 [1 + draws].
 Values = dict[str, np.ndarray]
 
 
@@ -55,33 +55,35 @@ def of(group: Group) -> dict[Model, Values]:
         _in_all(np.array(model.ids)[getattr(model, side)] if model.scores else [] for model in models)
         for side in (FORGET, HELDOUT)
     )
-    asked = _with_all(models, MEMORY)
-    named = {sample: number for number, sample in enumerate(sorted({*forget, *asked}))}
-    draws = _draws(rng, len(named))
+    questions = _with_all(models, MEMORY)
+    # All numbers on forgotten samples are computed from the same draws of them.
+    column = {sample: number for number, sample in enumerate(sorted({*forget, *questions}))}
+    draws = _draws(rng, len(column))
     others = {part: _with_all(models, names) for part, names in UTILITY.items()}
-    weights = {part: _draws(rng, len(ids)) for part, ids in others.items()}
-    unseen = _draws(rng, len(heldout))
+    draws_of = {part: _draws(rng, len(ids)) for part, ids in others.items()}
+    draws_heldout = _draws(rng, len(heldout))
+    of_questions, of_forget = (draws[:, [column[sample] for sample in ids]] for ids in (questions, forget))
     values: dict[Model, Values] = {model: {} for model in models}
-    for model, own in values.items():
-        drawn = draws[:, [named[sample] for sample in asked]]
-        if asked:
-            own["memorization"] = _harmonic([1 - _mean(_read(model, name, asked), drawn) for name in MEMORY])
+    for model, of_model in values.items():
+        if questions:
+            parts = [1 - _mean(_read(model, name, questions), of_questions) for name in MEMORY]
+            of_model["memorization"] = _harmonic(parts)
         if all(others.values()):
-            own["utility"] = _harmonic([
-                _mean(_read(model, name, others[part]), weights[part]) for part in UTILITY for name in UTILITY[part]
+            of_model["utility"] = _harmonic([
+                _mean(_read(model, name, others[part]), draws_of[part]) for part in UTILITY for name in UTILITY[part]
             ])  # fmt: skip
             fluency = next((name for name in model.readings if "gibberish" in name.lower()), "")
-            if fluency and set(asked) <= set(model.readings[fluency].ids):
-                own["utility"] = _harmonic([own["utility"], _mean(_read(model, fluency, asked), drawn)])
+            if fluency and set(questions) <= set(model.readings[fluency].ids):
+                fluent = _mean(_read(model, fluency, questions), of_questions)
+                of_model["utility"] = _harmonic([of_model["utility"], fluent])
         if forget and heldout and all(name in model.scores for name in ATTACKS):
-            drawn = draws[:, [named[sample] for sample in forget]]
             place = {sample: number for number, sample in enumerate(model.ids)}
             sides = [[place[sample] for sample in side] for side in (forget, heldout)]
             for name in ATTACKS:
                 member, outside = (model.scores[name][rows] for rows in sides)
                 above = (member[:, None] > outside) + 0.5 * (member[:, None] == outside)
-                total = drawn.sum(1) * unseen.sum(1)
-                own[name] = ((drawn @ above.astype(np.float32)) * unseen).sum(1) / total
+                total = of_forget.sum(1) * draws_heldout.sum(1)
+                of_model[name] = ((of_forget @ above.astype(np.float32)) * draws_heldout).sum(1) / total
     return values
 
 
@@ -94,12 +96,12 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
     `PRIVACY`. ``models``: the population, such as all models of one method; ``group``: the models that it is compared
     with; ``values``: model → its values, from `of`. Aggregates that lack a value are left out.
     """
-    own, retrained, full = (
+    of_models, retrained, full = (
         [values.get(run, {}) for run in runs] for runs in (models, (*group.retrain, *group.control), group.none)
     )
-    parts = {name: drawn[0] for name in FORMULAS if (drawn := _population(own, (name,))) is not None}
+    parts = {name: drawn[0] for name in FORMULAS if (drawn := _population(of_models, (name,))) is not None}
     aggregates = {name: (FORMULAS[name], part) for name, part in parts.items()}
-    attacks, reference, before = (_population(runs, ATTACKS) for runs in (own, retrained, full))
+    attacks, reference, before = (_population(runs, ATTACKS) for runs in (of_models, retrained, full))
     if attacks is not None and reference is not None:
         reference = reference.mean(axis=1, keepdims=True)
         scales = {"by_retrained": reference, "by_difference": np.ones(())}
@@ -124,8 +126,12 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
 
 
 def _population(models: Sequence[Values], names: Sequence[str]) -> np.ndarray | None:
-    """Return the values ``names`` of a population under each bootstrap draw of its models, [names, models, draws + 1];
-    None if a model lacks one."""
+    """Return the values ``names`` of a population under each bootstrap draw of its models, float64 [names, models,
+    draws + 1]: the models in the first draw are the population itself. None if a model lacks one.
+
+    ``models``: the values of each model. The seed is the number of models, so that populations of one size, such as two
+    methods, have the same draws.
+    """
     if not models or not all(name in values for values in models for name in names):
         return None
     stacked = np.stack([[values[name] for values in models] for name in names])
@@ -161,6 +167,7 @@ def _with_all(models: Sequence[Model], names: Sequence[str]) -> list[str]:
 
 
 def _in_all(samples: Iterable[Iterable[str]]) -> list[str]:
+    """Return the samples that are in every one of several lists, sorted."""
     return sorted(set.intersection(*map(set, samples)))
 
 

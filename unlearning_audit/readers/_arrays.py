@@ -6,6 +6,7 @@ import numpy as np
 
 from unlearning_audit.evaluation import headers
 
+#: Kinds of dtype, as numpy calls them → words for messages.
 KINDS = {"b": "bool", "biu": "bool or whole numbers", "iu": "whole numbers", "f": "floating-point numbers"}
 
 

@@ -30,8 +30,8 @@ _BROKEN = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile)
 
 
 def header(path: Path) -> list[str]:
-    """Return the names of the columns of an ``.npz`` or of one JSON object; [] for a file of another kind or a damaged
-    one."""
+    """Return the names of the columns of an ``.npz`` or of one JSON object; [] for a file of another kind, or one that
+    cannot be read."""
     if _texts.kind(path) == ".json":
         return list(_of_json(path))
     try:
@@ -58,8 +58,8 @@ def frame(path: Path) -> Any:
 
 
 def _of_archive(path: Path) -> dict[str, Any]:
-    """Read the arrays of an archive by name, without those of Python objects; arrays without an axis become single
-    values."""
+    """Read the arrays of an archive: name → array, or a single value for an array without an axis. Arrays of Python
+    objects are left out. Raises ValueError that names the file."""
     columns: dict[str, Any] = {}
     try:
         with _texts.opened(path) as file, np.load(file, allow_pickle=False) as archive:
@@ -82,17 +82,17 @@ def _of_json(path: Path) -> dict[str, Any]:
             content = json.loads(file.read().decode(_texts.encoding(path)).removeprefix("\ufeff"))
         except ValueError:
             return {}
-    rows = [value for value in content.values() if isinstance(value, list)]
-    if len(rows) == 1 and rows[0] and all(isinstance(row, dict) for row in rows[0]):
+    lists = [value for value in content.values() if isinstance(value, list)]
+    if len(lists) == 1 and lists[0] and all(isinstance(row, dict) for row in lists[0]):
         # Records that name samples but no sides are of what was to be forgotten.
-        records = {name: [row.get(name) for row in rows[0]] for name in rows[0][0]}
+        records = {name: [row.get(name) for row in lists[0]] for name in lists[0][0]}
         known = layout_of(list(records), {}).columns
         return records if "side" in known or "sample" not in known else records | {"side": "forget"}
-    columns = {name: _by_rows(value) if isinstance(value, Mapping) else value for name, value in content.items()}
-    lists = any(isinstance(value, list) for value in columns.values())
-    return columns if lists and not any(isinstance(value, dict) for value in columns.values()) else {}
+    columns = {name: _as_list(value) if isinstance(value, Mapping) else value for name, value in content.items()}
+    kinds = set(map(type, columns.values()))
+    return columns if list in kinds and dict not in kinds else {}
 
 
-def _by_rows(value: Mapping[str, Any]) -> Any:
-    """Return a column that pandas wrote by row number as a list; anything else unchanged."""
-    return list(value.values()) if list(value) == [str(row) for row in range(len(value))] else value
+def _as_list(column: Mapping[str, Any]) -> Any:
+    """Return a column that pandas wrote by row number, "0", "1" and so on, as a list; any other mapping unchanged."""
+    return list(column.values()) if list(column) == [str(row) for row in range(len(column))] else column

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+#: Meaning of a column → the names by which it is recognised, the first of them first.
 COLUMNS = {
     "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
     "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id", "img", "image"),
@@ -51,7 +52,6 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     larger for members, unless the word is that of a loss.
     """
     plain = {name: name.lower().replace(" ", "_") for name in header}
-    word_of = {_meaning(word): word for word in renamed}
     given = {_meaning(word): name for word, name in renamed.items()}
     matches = {
         meaning: [name for word in words for name in header if plain[name] == word and name not in given.values()]
@@ -60,16 +60,17 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     matches |= {meaning: [name] for meaning, name in given.items() if meaning in COLUMNS}
     columns = {meaning: names[0] for meaning, names in matches.items() if names}
     keys = list(dict.fromkeys(name for meaning in APART for name in matches[meaning]))
-    direction = {name: _direction(plain[name]) for name in header if name not in (*columns.values(), *keys)}
-    values = {name: sign for name, sign in direction.items() if sign}
+    directions = {name: _direction(plain[name]) for name in header if name not in (*columns.values(), *keys)}
+    values = {name: direction for name, direction in directions.items() if direction}
     values |= {name: _direction(meaning.lower()) or 1 for meaning, name in given.items() if meaning not in COLUMNS}
-    side = word_of.get("side", "side")
-    return Layout(columns, keys, values, columns.get("side", "") if side == "side" else side)
+    # The user's word for the sides, such as member, says what yes and no mean there; "side" says nothing more.
+    word = {_meaning(word): word for word in renamed}.get("side", "side")
+    return Layout(columns, keys, values, columns.get("side", "") if word == "side" else word)
 
 
 def _meaning(word: str) -> str:
-    """Return the meaning of a user's word for a column, such as "side" for "member"; a value's name is returned
-    unchanged."""
+    """Return the meaning of a user's ``word`` for a column, such as "side" for "member"; a word that is not in
+    `COLUMNS`, such as "loss", is returned unchanged."""
     plain = word.lower().replace(" ", "_")
     return next((meaning for meaning, words in COLUMNS.items() if plain in words), word)
 

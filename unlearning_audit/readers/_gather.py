@@ -19,8 +19,9 @@ from unlearning_audit.readers._model import NONE, RETRAIN, Agreement, Model, Unr
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of reading: ``groups`` of comparable models; ``agreements`` of each result file; ``formats``, file →
-    reader; ``out``, what was left out because it cannot be read or compared."""
+    """The result of reading: ``groups`` of comparable models; ``agreements``, result file → the numbers that it prints
+    beside recomputed ones; ``formats``, file → name of its reader; ``out``, what was left out because it cannot be read
+    or compared."""
 
     groups: list[Group]
     agreements: dict[Path, list[Agreement]]
@@ -51,7 +52,7 @@ def imported(
     formats: dict[Path, str] = {}
     across: dict[Model, Any] = {}
     for name, module in _readers(reader):
-        alike: list[Model] = []
+        of_format: list[Model] = []
         for place in places:
             known = {path.resolve() for path in formats}
             fresh = [path for path in _result_files(module, place, options or {}) if path.resolve() not in known]
@@ -63,13 +64,13 @@ def imported(
             _refuse(out, places)
             fresh_models = [result for result in results if isinstance(result, Model)]
             _believe_inner_names(fresh_models, place)
-            across |= dict.fromkeys(fresh_models, getattr(module, "across", None))
-            alike += fresh_models
+            of_format += fresh_models
         if joined := getattr(module, "joined", None):
-            out += _call(module, joined, alike)
+            out += _call(module, joined, of_format)
             _refuse(out, places)
-        _without_common_words(alike)
-        models += alike
+        _without_common_words(of_format)
+        across |= dict.fromkeys(of_format, getattr(module, "across", None))
+        models += of_format
     if not models:
         raise ValueError(_nothing(places, out))
     _groups.assign(models, retrain, none)
@@ -88,13 +89,13 @@ def imported(
         except ValueError:
             _refuse(out, files)  # a model beside others may be the one that is missing
             raise
-    unread = {one.file for one in out} - files
-    formats = {path: name for path, name in formats.items() if path not in unread}
+    without_models = {unread.file for unread in out} - files
+    formats = {path: name for path, name in formats.items() if path not in without_models}
     return Imported(groups, _agreements(models, groups, across), formats, out)
 
 
 def _refuse(out: Sequence[Unread], files: Collection[Path]) -> None:
-    """Raise ValueError with the sentence about the first of ``files`` that cannot be read, if there is one."""
+    """Raise ValueError with the first sentence in ``out`` that is about one of ``files``, if there is one."""
     if refused := next((result for result in out if result.file in files), None):
         raise ValueError(refused.sentence)
 
@@ -102,9 +103,9 @@ def _refuse(out: Sequence[Unread], files: Collection[Path]) -> None:
 def _present(paths: Sequence[Path], reader: str) -> list[Path]:
     """Return the files and folders without duplicates.
 
-    ``paths``: files, folders, or FILE:NAME for one model in a file, which becomes FILE; ``reader``: the format that the
-    user named, or "". Raises ValueError if one does not exist or, without a named format, is known to contain no
-    samples.
+    ``paths``: files, folders, or FILE:NAME for one model in a file, which becomes FILE; ``reader``: the name of the
+    reader that the user chose, or the path of a reader of the user's own; "" if none was chosen. Raises ValueError if a
+    path does not exist or, without a chosen reader, is a file that is known to contain no samples.
     """
     places = list(dict.fromkeys(_groups.named(path)[0] for path in paths))
     for place in places:
@@ -116,7 +117,8 @@ def _present(paths: Sequence[Path], reader: str) -> list[Path]:
 
 
 def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
-    """Return why nothing was read: what a file is known to be, what its reader reported, or which formats exist."""
+    """Return why nothing was read: what a file at or below ``places`` is known to be, what its reader reported in
+    ``out``, or which formats exist."""
     known = next(filter(None, map(_known.below, places)), "")
     formats = ", ".join(registry.names("readers"))
     unknown = (
@@ -129,15 +131,15 @@ def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
 def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model, Any]) -> dict[Path, list[Agreement]]:
     """Return file → the numbers that it prints beside those computed from its samples.
 
-    ``across``: model → its reader's function for numbers that also depend on a retrained model's log, or None.
-    Such a number is compared with all retrained models that fit. One that reproduces the printed number is preferred,
-    and then those of the model's own group.
+    ``across``: model → its reader's function (model, retrained model) → agreements, for numbers that also depend on a
+    retrained model's log, or None. Such a number is computed with every retrained model that forgets the same samples.
+    The first result that agrees with the printed number counts, else the first; the model's own group goes first.
     """
     agreements: dict[Path, list[Agreement]] = {}
-    placed = {model: group for group in reversed(groups) for model in group.models}
+    group_of = {model: group for group in reversed(groups) for model in group.models}  # the first group with the model
     for model in models:
         best: dict[str, Agreement] = {}
-        compare, group = across.get(model), placed.get(model)
+        compare, group = across.get(model), group_of.get(model)
         if compare and group and group.retrain and model not in group.retrain:
             retrained = [*group.retrain, *(run for other in groups for run in (*other.retrain, *other.control))]
             alike = [run for run in retrained if run is not model and _groups.subject(run) == _groups.subject(model)]
@@ -165,7 +167,8 @@ def models(place: Path, reader: str, options: dict[str, Any]) -> list[Model]:
 
 
 def _read(module: Module, paths: list[Path], options: dict[str, Any], place: Path) -> list[Model | Unread]:
-    """Run a reader and check every model that it returns. Raises ValueError that names the reader or a result file."""
+    """Run a reader on the files ``paths`` and check every model that it returns. ``place``: the path that the user
+    named, at or below which they lie. Raises ValueError that names the reader or a result file."""
     root = place if place.is_dir() else place.parent
     results = _call(module, module.read, paths, _settled(module, options), root)
     if not isinstance(results, list) or not all(isinstance(result, (Model, Unread)) for result in results):
@@ -209,14 +212,14 @@ def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
     Each of these models then takes the role that its own names inside suggest, or none. If ``place`` is a file, or if
     its name suggests no role, nothing changes.
     """
-    said = _words.of_parts((place.name,))
-    if place.is_dir() and said.role:
-        parts = {
-            model: (*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")) for model in models
+    of_folder = _words.of_parts((place.name,))
+    if place.is_dir() and of_folder.role:
+        inside = {
+            model: _words.of_parts((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))
+            for model in models
         }
-        inside = {model: _words.of_parts(names) for model, names in parts.items()}
-        for model in inside if any(words.role for words in inside.values()) else ():
-            if model.decided == said.decided:
+        for model in models if any(hints.role for hints in inside.values()) else ():
+            if model.decided == of_folder.decided:
                 model.role, model.decided = inside[model].role, inside[model].decided
 
 

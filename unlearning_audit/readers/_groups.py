@@ -42,16 +42,16 @@ class Group:
         """Return a sentence that says which models of a method diverged; "" if none did."""
         models = self.methods[method]
         damaged = [model for model in models if model.damage]
-        first = f"({damaged[0].file}: {damaged[0].damage})" if damaged else ""
-        return f"model damaged: {len(damaged)} of {len(models)} models diverged {first}" if damaged else ""
+        example = f"({damaged[0].file}: {damaged[0].damage})" if damaged else ""
+        return f"model damaged: {len(damaged)} of {len(models)} models diverged {example}" if damaged else ""
 
 
 def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence[Path] = ()) -> None:
-    """Give the models in the files or folders ``retrain`` and ``none`` these roles; FILE:NAME means the model of this
-    name. Raises ValueError for a path that contains no model.
+    """Give models the role "retrain" or "none", as the user named their files or folders in ``retrain`` and ``none``;
+    FILE:NAME means the model of this name. Raises ValueError for a path that contains no model.
 
-    Words that only retrained models named here have are dropped, unless they tell a size such as 1B: these models are
-    of one kind.
+    The retrained models that are named so are of one kind. Words in their names that no other model has are therefore
+    dropped, unless they tell a size such as 1B.
     """
     for role, places in ((RETRAIN, retrain), (NONE, none)):
         for place in places:
@@ -65,10 +65,10 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
                 raise ValueError(f"{file}: this file has no model {name!r}; it holds {names}")
             for model in meant:
                 model.role, model.method, model.decided = role, "", COMMAND
-    by_name = [model for model in models if (model.role, model.decided) == (RETRAIN, COMMAND)]
-    said = {word for model in models if model not in by_name for word in model.words}
-    for model in by_name:
-        model.words = tuple(word for word in model.words if word in said or _words.sized(word))
+    retrained = [model for model in models if (model.role, model.decided) == (RETRAIN, COMMAND)]
+    words_of_others = {word for model in models if model not in retrained for word in model.words}
+    for model in retrained:
+        model.words = tuple(word for word in model.words if word in words_of_others or _words.sized(word))
 
 
 def named(place: Path) -> tuple[Path, str]:
@@ -80,20 +80,20 @@ def named(place: Path) -> tuple[Path, str]:
 def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
     """Divide models into groups, each with the retrained models that the others are compared with.
 
-    Return the groups by name, and the models that fit none, each with the reason. Models with too few samples are among
-    the latter. ``alone``: models without a retrained one form groups, too. Raises ValueError with one sentence that
-    says what the user has to give, if the files leave it open.
+    Return the groups, sorted by name, and the models that fit none, each with the reason. Models with too few samples
+    to forget are among the latter. ``alone``: whether models without a retrained one form groups, too. Raises
+    ValueError with one sentence that says what the user has to give, if the files leave it open.
     """
     for model in models:
         if model.role == UNKNOWN:
             model.role, model.decided = UNLEARNED, "nothing says otherwise"
-    left = {
+    small = {
         model: f"{model.file}: only {size} samples are to be forgotten by one model; at least {LEAST} are needed"
         for model in models if (size := len(subject(model))) < LEAST
     }  # fmt: skip
-    small, large = left.copy(), [model for model in models if model not in left]
+    unplaced, large = small.copy(), [model for model in models if model not in small]  # model → why it is in no group
     if not large:
-        raise ValueError(next(iter(left.values())))
+        raise ValueError(next(iter(small.values())))
     sound = [model for model in large if not model.damage]
     if not sound:
         raise ValueError(f"{large[0].file}: {large[0].damage}; there is no other model to compare")
@@ -104,22 +104,22 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
             raise ValueError(next((why for model, why in small.items() if model.role == RETRAIN), _question(large)))
         groups = _founded([model for model in sound if model.role == NONE] or sound)
         for group in groups:
-            group.retrain = []
-    _add_none([model for model in large if model.role == NONE], groups, left)
+            group.retrain = []  # the models that found these groups were not retrained
+    _add_none([model for model in large if model.role == NONE], groups, unplaced)
     for model in (model for model in large if model.role == UNLEARNED):
         best = _of_reference(model, groups) or _best(model, groups, _common(groups))
         if len(best) == 1:
             best[0].methods.setdefault(_method(model, best[0]), []).append(model)
         elif best:
             files = " or ".join(str(group.retrain[0].file if group.retrain else group.words) for group in best[:3])
-            give = "give one, or name one with --retrain FILE"
-            left[model] = f"{model.file}: several retrained models fit it ({files}); {give}"
+            advice = "give one, or name one with --retrain FILE"
+            unplaced[model] = f"{model.file}: several retrained models fit it ({files}); {advice}"
         else:
-            left[model] = (
+            unplaced[model] = (
                 f"{model.file}: no retrained model of this name has its forget set; name equal samples alike, or name "
                 "the log of one with --retrain FILE"
             )
-    refused = next((why for model, why in left.items() if model.role == UNLEARNED), "")
+    refused = next((why for model, why in unplaced.items() if model.role == UNLEARNED), "")
     if refused and not any(group.methods for group in groups):
         raise ValueError(refused)
     for group in groups:
@@ -131,15 +131,13 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         group.methods = {names[label]: models for label, models in group.methods.items()}
         group.notes += [f"{name}: {damage}." for name in group.methods if (damage := group.damage(name))]
     _name(groups)
-    unplaced = list(dict.fromkeys(Unread(model.file, sentence) for model, sentence in left.items()))
-    return sorted(groups, key=lambda group: _natural(group.name)), unplaced
+    unread = list(dict.fromkeys(Unread(model.file, sentence) for model, sentence in unplaced.items()))
+    return sorted(groups, key=lambda group: _natural(group.name)), unread
 
 
 def _mark_checkpoints(models: Sequence[Model]) -> None:
-    """Mark earlier checkpoints of a run as models of the method "retrain" or "full"; the last one keeps its role.
-
-    Runs are those of retrained models and of models before unlearning.
-    """
+    """Mark earlier checkpoints of a training run as models of the method "retrain" or "full"; the last one keeps its
+    role. Only runs of retrained models and of models before unlearning have such checkpoints."""
     stepped = [model for model in models if model.role in (NONE, RETRAIN) and model.step is not None]
     last: dict[tuple[Any, ...], Model] = {}
     for model in sorted(stepped, key=lambda model: model.step or 0, reverse=True):
@@ -150,7 +148,7 @@ def _mark_checkpoints(models: Sequence[Model]) -> None:
 
 
 def _question(models: Sequence[Model]) -> str:
-    """Return a sentence that asks the user which model was retrained; for files that do not say it of any model."""
+    """Return a sentence that asks the user which of the ``models`` was retrained, as no file says it of any."""
     names = list(dict.fromkeys(f"{model.file}:{model.entry}".removesuffix(":") for model in models))
     listed = ", ".join(names[1:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return (
@@ -161,10 +159,10 @@ def _question(models: Sequence[Model]) -> str:
 
 
 def _copies(group: Group) -> list[str]:
-    """Return sentences about files with the same scores for every sample: one of the two is a copy of the other."""
-    first: dict[tuple[bytes, ...], Model] = {}
-    marked = [(model, tuple(score.tobytes() for score in model.scores.values())) for model in group.models]
-    twins = [(model, first.setdefault(marks, model)) for model, marks in marked if marks]
+    """Return a sentence about each file with the same scores for every sample as an earlier one of the group."""
+    earliest: dict[tuple[bytes, ...], Model] = {}
+    scored = [(model, tuple(score.tobytes() for score in model.scores.values())) for model in group.models]
+    twins = [(model, earliest.setdefault(scores, model)) for model, scores in scored if scores]
     return [
         f"{model.file} holds the same scores as {twin.file}: one is a copy of the other."
         for model, twin in twins if twin is not model
@@ -179,17 +177,19 @@ def aucs(model: Model) -> dict[str, float]:
 
 
 def _founded(retrained: list[Model]) -> list[Group]:
-    """Return a group for each set of retrained models with the same forget set and the same words in their names.
+    """Return a group for each set of retrained models with the same forget set and the same words in their names. The
+    groups have no names yet.
 
-    A model that the command names also joins a group with more or fewer words, unless one of them tells a size.
+    A model that the command names as retrained also joins a group with more or fewer words, unless one of the words by
+    which they differ tells a size.
     """
     groups: list[Group] = []
     for model in retrained:
         words, samples = frozenset(model.words), subject(model)
         for group in groups:
-            other = words ^ group.words
-            named = model.decided == COMMAND and _nested(words, group.words) and not any(map(_words.sized, other))
-            if group.samples == samples and (named or not other):
+            differing = words ^ group.words
+            alike = model.decided == COMMAND and _nested(words, group.words) and not any(map(_words.sized, differing))
+            if group.samples == samples and (alike or not differing):
                 break
         else:
             group = Group("", words, samples)
@@ -209,12 +209,13 @@ def shared(model: Model, samples: frozenset[str]) -> int:
     """Return on how many samples of a forget set (``samples``) a model has results; 0 if they are too few to compare:
     fewer than `LEAST`, or less than the share `SHARED` of the smaller set."""
     ids = subject(model)
-    both = len(ids & samples)
-    return both if both >= LEAST and both >= SHARED * min(len(ids), len(samples)) else 0
+    common = len(ids & samples)
+    return common if common >= LEAST and common >= SHARED * min(len(ids), len(samples)) else 0
 
 
-def _nested(one: frozenset[str], other: frozenset[str]) -> bool:
-    return one <= other or other <= one
+def _nested(words: frozenset[str], others: frozenset[str]) -> bool:
+    """Return whether one of two sets of words contains the other."""
+    return words <= others or others <= words
 
 
 def _common(groups: Sequence[Group]) -> frozenset[str]:
@@ -226,24 +227,24 @@ def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list
     """Return the groups that fit a model best; [] if none fits.
 
     A group fits if the model has results on enough samples of its forget set, and if all words of one of the two names,
-    but for the ``common`` words of all groups, are words of the other. Of these, those remain that share the most
-    samples and have the fewest others, and then those whose words differ least.
+    but for the ``common`` words of all groups, are words of the other. Of the groups that fit, those are returned that
+    share the most samples and have the fewest others, and of these those whose words differ least.
     """
-    own, samples = frozenset(model.words) - common, subject(model)
+    words, samples = frozenset(model.words) - common, subject(model)
     ranks = {
-        group: (count, -len(group.samples ^ samples), -len(own ^ (group.words - common)))
+        group: (count, -len(group.samples ^ samples), -len(words ^ (group.words - common)))
         for group in groups
-        if (count := shared(model, group.samples)) and _nested(own, group.words - common)
+        if (count := shared(model, group.samples)) and _nested(words, group.words - common)
     }
     return [group for group, rank in ranks.items() if rank == max(ranks.values())]
 
 
-def _add_none(models: Sequence[Model], groups: list[Group], left: dict[Model, str]) -> None:
+def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model, str]) -> None:
     """Add models before unlearning to the groups that fit best among those with one forget set; put those that fit none
-    into ``left``, model → sentence.
+    into ``unplaced``, model → sentence.
 
-    A model may have a log for each forget set, with equal words and recipe. A group then takes the one that shares the
-    most samples with its forget set, and of these the one with the fewest samples.
+    A model may have a log for each forget set, with equal words and recipe. A group then takes the log that shares the
+    most samples with its forget set, and of several such the one with the fewest samples.
     """
     common = _common(groups)
     placed = set()
@@ -256,11 +257,10 @@ def _add_none(models: Sequence[Model], groups: list[Group], left: dict[Model, st
             logs = [rank[log] for log in fitting if (log.words, log.recipe) == (model.words, model.recipe)]
             if rank[model] == max(logs):
                 group.none.append(model)
+    why = "no retrained model has numbers for the samples of this model before unlearning"
     for model in models:
         if model not in placed and not any(subject(model) <= group.samples for group in groups):
-            left[model] = (
-                f"{model.file}: no retrained model has numbers for the samples of this model before unlearning"
-            )
+            unplaced[model] = f"{model.file}: {why}"
 
 
 def _of_reference(model: Model, groups: Sequence[Group]) -> list[Group]:
@@ -270,8 +270,8 @@ def _of_reference(model: Model, groups: Sequence[Group]) -> list[Group]:
 
 
 def _method(model: Model, group: Group) -> str:
-    """Return the name of a method in a study, from its own name, words that the group does not have, its settings and
-    its step. Models whose names differ otherwise than by a seed or a run are different methods."""
+    """Return the name of a model's method in a study: the method's own name, words of the model that the group does not
+    have, its settings and its step. So models that differ by more than a seed or a run are of different methods."""
     names = [model.method, *(word for word in model.words if word not in group.words), *model.recipe]
     label = "_".join(filter(None, names)) or "unlearned"
     return label if model.step is None else f"{label}_step{model.step}"
@@ -295,61 +295,65 @@ def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
 
 
 def _by_recipes(group: Group) -> None:
-    """Divide the retrained models of a group into retrained ones and their control, in place.
+    """Divide the retrained models of a group into retrained ones and their control, and move models of other recipes
+    (settings in names) to the methods. ``group`` is changed in place.
 
-    With several recipes (settings in names), in natural order, models of the second are the control, and those of
-    further ones are methods. With one recipe and at least four models, the later half of them is the control. Of models
-    before unlearning, one recipe remains, and the others become methods, too. The one is that of the retrained models,
-    or else the first in natural order.
+    With several recipes, in natural order, models of the second are the control, and those of further ones are methods.
+    With one recipe and at least four models, the later half of them is the control. Models before unlearning keep their
+    role if they have the recipe of the retrained ones, or, if none has it, the first recipe in natural order.
     """
-    retrained = _by_setting({run: run.recipe for run in group.retrain})
+    retrained = _by_setting({model: model.recipe for model in group.retrain})
     if len(retrained) > 1:
-        (first, group.retrain), (second, group.control), *more = retrained.items()
-        names = f"{first} is called retrain, {second} retrain_control"
+        (label, group.retrain), (label_of_control, group.control), *more = retrained.items()
+        names = f"{label} is called retrain, {label_of_control} retrain_control"
         group.notes.append(f"Models were retrained by two recipes: {names}.")
-        group.methods |= {f"retrain_{label}": runs for label, runs in more}
+        group.methods |= {f"retrain_{label}": models for label, models in more}
     elif (half := len(group.retrain) // 2) >= 2:
         group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
-        for run in group.control:
-            run.decided = run.decided or "half of the retrained models"
+        for model in group.control:
+            model.decided = model.decided or "half of the retrained models"
     recipes = {run: (*(word for word in run.words if word not in group.words), *run.recipe) for run in group.none}
     before = _by_setting(recipes)
     reference = group.retrain[0].recipe if group.retrain else ()
     if before:
-        first = next((label for label, runs in before.items() if recipes[runs[0]] == reference), next(iter(before)))
-        group.none = before.pop(first)
-        group.methods |= {f"none_{label}": runs for label, runs in before.items()}
+        alike = (label for label, models in before.items() if recipes[models[0]] == reference)
+        group.none = before.pop(next(alike, next(iter(before))))
+        group.methods |= {f"none_{label}": models for label, models in before.items()}
 
 
 def _by_setting(recipes: dict[Model, tuple[str, ...]]) -> dict[str, list[Model]]:
-    """Return the models of each recipe by those of its words that not all recipes have, in natural order.
-    ``recipes``: model → words."""
+    """Return label → the models of one recipe, in natural order of the recipes.
+
+    The label has the words of the recipe that not all recipes have; "no setting" if there are none. ``recipes``: model
+    → words.
+    """
     kinds = sorted(set(recipes.values()), key=lambda recipe: _natural(" ".join(recipe)))
-    of_label: dict[str, list[Model]] = {}
+    by_label: dict[str, list[Model]] = {}
     for kind in kinds:
         label = " ".join(word for word in kind if not all(word in other for other in kinds)) or "no setting"
-        of_label.setdefault(label, []).extend(run for run, recipe in recipes.items() if recipe == kind)
-    return of_label
+        by_label.setdefault(label, []).extend(model for model, recipe in recipes.items() if recipe == kind)
+    return by_label
 
 
 def _name(groups: list[Group]) -> None:
-    """Set the name of every group: words that tell its models from those of other groups, and the task or number of
-    samples.
+    """Set the name of every group: words that tell its models from those of other groups, and the task (what is to be
+    forgotten, as files call it) or the number of samples.
 
-    Groups of one forget set get a note on the words by which they differ. Equal names get a number.
+    The task is that of a model with exactly the samples of the group; if none says it, that of any model, unless
+    another group has the same words. Groups of one forget set get a note on the words by which they differ. Equal names
+    get a number.
     """
     common = _common(groups) if len(groups) > 1 else frozenset()
     for group in groups:
         words = [word for word in group.models[0].words if word in group.words and word not in common]
-        tasks = [model.task for model in group.models if model.task]
-        same = [model for model in groups if model.words == group.words]
-        exact = [model.task for model in group.models if model.task and subject(model) == group.samples]
-        task = (exact or (tasks if len(same) == 1 else []) or [f"{len(group.samples)}_samples"])[0]
-        group.name = slug("_".join([*words, task]))
-        apart = [word for peer in groups if peer.samples == group.samples for word in group.words ^ peer.words]
-        if apart and not any(map(_words.sized, apart)):
+        tasks = [(model.task, subject(model) == group.samples) for model in group.models if model.task]
+        only_with_words = sum(other.words == group.words for other in groups) == 1
+        candidates = [task for task, exact in tasks if exact] or [task for task, _ in tasks if only_with_words]
+        group.name = slug("_".join([*words, next(iter(candidates), f"{len(group.samples)}_samples")]))
+        differing = [word for peer in groups if peer.samples == group.samples for word in group.words ^ peer.words]
+        if differing and not any(map(_words.sized, differing)):
             group.notes.append(
-                f"Models of one forget set are separate scenarios, because their names differ: {', '.join(apart)}. "
+                f"Models of one forget set are separate scenarios, because their names differ: {', '.join(differing)}. "
                 "If they are more models of one kind, give them one scenario with --roles."
             )
     names = [group.name for group in groups]
@@ -360,8 +364,5 @@ def _name(groups: list[Group]) -> None:
 
 def _natural(text: str) -> list[tuple[int, float | str]]:
     """Return a sorting key that orders numbers in texts by value."""
-    return [
-        (0, float(part)) if re.fullmatch(r"\d+([.]\d+)?", part) else (1, part)
-        for part in re.split(r"(\d+(?:[.]\d+)?)", text)
-        if part
-    ]
+    parts = filter(None, re.split(r"(\d+(?:[.]\d+)?)", text))
+    return [(0, float(part)) if re.fullmatch(r"\d+([.]\d+)?", part) else (1, part) for part in parts]

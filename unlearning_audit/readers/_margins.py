@@ -47,15 +47,15 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
     """Return KL(models ‖ oracles) of the binned margins of each sample in nats, float64 [samples], as EasyDUB computes
     it (Rinberg et al. 2026).
 
-    ``margin`` and ``oracle`` float [models, samples]. The last bin excludes its upper edge, so that the largest margin
-    lies in no bin.
+    ``margin`` of the models and ``oracle`` of retrained ones, float [models, samples]. The last bin excludes its upper
+    edge, so that the largest margin lies in no bin.
     """
-    both = [np.clip(side, -CLIP, CLIP) for side in (margin, oracle)]
-    start, stop = (np.minimum(*(side.min(0) for side in both)), np.maximum(*(side.max(0) for side in both)))
-    edges = np.linspace(start, np.where(start >= stop, start + 1, stop), BINS + 1)
+    both = [np.clip(margins, -CLIP, CLIP) for margins in (margin, oracle)]
+    start, stop = (np.minimum(*(margins.min(0) for margins in both)), np.maximum(*(margins.max(0) for margins in both)))
+    edges = np.linspace(start, np.where(start >= stop, start + 1, stop), BINS + 1)  # of each sample
     shares = []
-    for side in both:
-        above = np.stack([(side >= edge).sum(0) for edge in edges])
+    for margins in both:
+        above = np.stack([(margins >= edge).sum(0) for edge in edges])
         count = (above[:-1] - above[1:]).astype(np.float64)
         shares.append(count / np.maximum(count.sum(0), 1))
     p, q = shares
@@ -65,12 +65,15 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
 
 def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list[Agreement]]:
     """Return, for each epoch, the printed KLOM beside the one computed from the margins of the models and of the
-    oracles with the same numbers. Nothing is compared if an oracle is missing or has other samples."""
+    oracles (retrained models) with the same numbers. Nothing is compared if an oracle is missing or has other samples.
+
+    ``arrays``: those of an archive (`archive`).
+    """
     models = arrays["margins_forget"].shape[1]
-    numbered = {oracle.raw["number"]: oracle.raw["files"] for oracle in oracles}
-    lines: list[list[Agreement]] = [[] for _ in arrays["margins_forget"]]
+    files_of = {oracle.raw["number"]: oracle.raw["files"] for oracle in oracles}
+    by_epoch: list[list[Agreement]] = [[] for _ in arrays["margins_forget"]]
     for part in PARTS:
-        files = [numbered.get(number, {}).get(part) for number in range(models)]
+        files = [files_of.get(number, {}).get(part) for number in range(models)]
         if not all(files) or not any(f"klom_{how}_{part}" in arrays for how in PRINTED):
             continue
         oracle = np.stack([np.load(file, allow_pickle=False).reshape(-1) for file in files])
@@ -83,5 +86,5 @@ def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[
                 if (printed := arrays.get(f"klom_{how}_{part}")) is not None:
                     name = f"klom_{how}_{part} of epoch {epoch + 1}"
                     formula = f"KLOM against {models} oracles"
-                    lines[epoch].append(Agreement(name, float(printed[epoch]), float(aggregate(values)), formula))
-    return lines
+                    by_epoch[epoch].append(Agreement(name, float(printed[epoch]), float(aggregate(values)), formula))
+    return by_epoch

@@ -20,7 +20,7 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Reading:
-    """One number for each sample of one part of the data.
+    """A number for each sample of one part of the data, such as the probability of its label, as a result file has it.
 
     Parameters
     ----------
@@ -82,7 +82,8 @@ def read_all(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model 
 
 
 def same_file(path: str, file: Path) -> bool:
-    """Return whether the last two parts of both paths are equal."""
+    """Return whether two paths are taken for one file, because their last two parts are equal. A file that another
+    computer wrote has other folders above it."""
     return Path(path).parts[-2:] == file.parts[-2:]
 
 
@@ -92,7 +93,8 @@ def doubled(ids: Iterable[str]) -> str:
 
 
 def _unfit(value: object, samples: int) -> str:
-    """Return what is wrong with an array of one number for each sample; "" if nothing is."""
+    """Return what is wrong with ``value``, which must be an array of one finite number for each of so many ``samples``;
+    "" if nothing is."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or value.shape != (samples,):
         return f"must be numbers, one for each of {samples} samples"
     return "" if np.isfinite(value).all() else "have values that are NaN or infinite; leave these samples out"
@@ -107,11 +109,11 @@ class Model:
     file
         The result file.
     role
-        One of `ROLES`; "": the file does not say.
+        What the model is in the audit, one of `ROLES`; "": the file does not say.
     words
         Words that name the model itself, such as its architecture.
     recipe
-        Settings of its training.
+        Settings of its training, as names tell them, such as lr1e-5.
     method, step
         The unlearning method, and the number of its step.
     task
@@ -135,13 +137,14 @@ class Model:
     replicate
         Which of several models of one kind it is.
     decided
-        The reason for its role.
+        The reason for its role, in words for the user.
     left_out
         Content of the file that is not read → why.
     damage
-        Why the model cannot be compared, because it diverged. Then only ``ids`` are known of its samples.
+        Why the model cannot be compared, because it diverged; "" if it did not. Of a diverged model, only ``ids`` are
+        known of its samples.
     raw
-        Data for checks across files.
+        Data for checks across files, as the reader of the format needs them.
     notes
         Assumptions, in sentences.
     """
@@ -197,9 +200,9 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Return the method or the role, with recipe and step."""
-        base = self.method or {NONE: "none", RETRAIN: "retrain"}.get(self.role, "unlearned")
-        return " ".join([base, *self.recipe, *([f"step {self.step}"] if self.step is not None else [])])
+        """Return the method or else the role, with recipe and step, such as "npo lr1e-5 step 100"."""
+        step = [] if self.step is None else [f"step {self.step}"]
+        return " ".join([self.method or self.role or UNLEARNED, *self.recipe, *step])
 
     @property
     def samples(self) -> dict[str, frozenset[str]]:
@@ -207,7 +210,7 @@ class Model:
         parts: dict[str, set[str]] = {}
         for reading in self.readings.values():
             parts.setdefault(reading.part, set()).update(reading.ids)
-        for part, rows in ((FORGET, self.forget), (HELDOUT, self.heldout)):
-            if rows.any():
-                parts.setdefault(part, set()).update(np.array(self.ids)[rows])
+        for part, mask in ((FORGET, self.forget), (HELDOUT, self.heldout)):
+            if mask.any():
+                parts.setdefault(part, set()).update(np.array(self.ids)[mask])
         return {part: frozenset(ids) for part, ids in parts.items()}

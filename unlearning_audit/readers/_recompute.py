@@ -34,9 +34,9 @@ def privacy_leakage(attack: float, retrained: float) -> float:
 
 
 def forget_quality(printed: float, model: Model, retrained: Model, how: str) -> list[Agreement]:
-    """Compare a ``printed`` forget quality of TOFU (Maini et al. 2024) with that of the truth ratios of both models:
-    the p-value of a two-sample Kolmogorov–Smirnov test, called ``how``. Return [] if one of the logs has no truth
-    ratios."""
+    """Compare a ``printed`` forget quality of TOFU (Maini et al. 2024; NaN if none is printed) with that of the truth
+    ratios of both models: the p-value of a two-sample Kolmogorov–Smirnov test, called ``how``. Return [] if one of the
+    logs has no truth ratios."""
     ratios = [run.raw["forget_truth_ratio"] for run in (model, retrained) if "forget_truth_ratio" in run.raw]
     if len(ratios) < 2:
         return []
@@ -44,18 +44,18 @@ def forget_quality(printed: float, model: Model, retrained: Model, how: str) -> 
 
 
 def rouge_l(answer: str, truth: str) -> float:
-    """Return ROUGE-L recall as the package rouge 1.0.1 computes it.
+    """Return ROUGE-L recall of a model's ``answer`` as the package rouge 1.0.1 computes it.
 
-    This is the share of the distinct words of the true answer that lie on a longest common subsequence. Subsequences
-    are computed between each of its sentences and each of the given answer's.
+    This is the share of the distinct words of the true answer, ``truth``, that lie on a longest common subsequence.
+    Subsequences are computed between each of its sentences and each of the model's answer.
     """
-    said, true = ([part.split() for part in text.split(".") if part] for text in (answer, truth))
-    common = {word for sentence in true for other in said for word in _subsequence(sentence, other)}
+    given, true = ([sentence.split() for sentence in text.split(".") if sentence] for text in (answer, truth))
+    common = {word for sentence in true for other in given for word in _subsequence(sentence, other)}
     return len(common) / max(len({word for sentence in true for word in sentence}), 1)
 
 
 def _subsequence(x: list[str], y: list[str]) -> list[str]:
-    """Return a longest common subsequence of two lists of words; of several, the one that the package returns."""
+    """Return a longest common subsequence of two lists of words; of several, the one that the package rouge returns."""
     longest: dict[tuple[int, int], list[str]] = {}
     for i, j in np.ndindex(len(x) + 1, len(y) + 1):
         if not (i and j):

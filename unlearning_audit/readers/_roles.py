@@ -27,14 +27,12 @@ def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]
                 why = model.decided or "the file says so"
                 row = rows.setdefault(key, dict(zip(COLUMNS, (*key[:2], "0", *key[2:], why), strict=True)))
                 row["models"] = str(int(row["models"]) + 1)
-    left = [
-        dict.fromkeys(COLUMNS, "") | {"file": str(one.file), "role": "left out", "why": one.sentence} for one in out
-    ]
-    return [*rows.values(), *left]
+    blank = dict.fromkeys(COLUMNS, "") | {"role": "left out"}
+    return [*rows.values(), *(blank | {"file": str(unread.file), "why": unread.sentence} for unread in out)]
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """Read a table of roles. Raises ValueError that names a wrong row."""
+    """Read a table of roles: its rows, each column → text. Raises ValueError that names a wrong row."""
     try:
         with open(path, newline="", encoding="utf-8") as lines:
             rows = list(csv.DictReader(lines))
@@ -64,9 +62,8 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
             continue
         meant = [m for m in models if str(m.file) == row["file"] and m.entry == (row.get("entry") or "")]
         if not meant:
-            raise ValueError(
-                f"{path}: {row['file']} {row.get('entry') or ''}: no such model was read".replace(" :", ":")
-            )
+            named = f"{row['file']} {row.get('entry') or ''}".strip()
+            raise ValueError(f"{path}: {named}: no such model was read")
         group = groups.setdefault(row["scenario"], Group(row["scenario"], frozenset(meant[0].words), frozenset()))
         method = row.get("method") or ""
         if row["role"] == UNLEARNED:
@@ -78,9 +75,10 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
             model.role, model.method, model.replicate = row["role"], method, row.get("replicate") or ""
             model.decided = path.name
     for group in groups.values():
-        first = next(iter([*group.retrain, *group.models]))
-        group.samples = subject(first)
+        reference = next(iter([*group.retrain, *group.models]))
+        group.samples = subject(reference)
         for model in group.models:
             if not shared(model, group.samples):
-                raise ValueError(f"{path}: {model.file} and {first.file} of the scenario {group.name} share no samples")
+                both = f"{model.file} and {reference.file}"
+                raise ValueError(f"{path}: {both} of the scenario {group.name} share no samples")
     return list(groups.values())

@@ -26,14 +26,15 @@ _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"},
 def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
     """Return the part of each line of a column: forget, heldout, retain or other (the test part).
 
-    ``meaning``: the column's ``name``, or the user's word for it. Raises ValueError for an unknown value, and for
-    values such as yes and no in a column whose name does not say what they mean.
+    ``meaning``: the column's ``name``, or the user's word for it, such as member. Raises ValueError for an unknown
+    value, and for values such as yes and no in a column whose name does not say what they mean.
     """
     plain = _plain(column)
     is_opposite, words = bool(_words(name) & _OF_OTHERS), _words(meaning)
     is_of_forgotten = words & _OF_FORGOTTEN and not words & _OF_OTHERS
-    if plain.isin((*TRUE, *FALSE)).any() and (is_opposite or not is_of_forgotten):
-        cells = _listed(column[plain.isin((*TRUE, *FALSE))])
+    yes_or_no = plain.isin((*TRUE, *FALSE))
+    if yes_or_no.any() and (is_opposite or not is_of_forgotten):
+        cells = _listed(column[yes_or_no])
         option = "" if is_opposite else f", as by --columns member={name},"
         raise ValueError(
             f"{path}: column {name!r} says {cells}, which may mean either side; write forget and heldout, or, if "
@@ -63,6 +64,7 @@ def _listed(column: Any) -> str:
 
 
 def _plain(column: Any) -> Any:
-    """Reduce words to their stem: "forget_set", "retain90" and "holdout-10" become "forget", "retain" and "holdout"."""
+    """Return the words of a column in lower case, without "set", a number or ".0" at their end: "forget_set",
+    "Retain90" and "holdout-10" become "forget", "retain" and "holdout"."""
     plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")
     return plain.str.replace(r"(?<=[a-z])[ _-]?(set|\d+)$", "", regex=True)

@@ -51,7 +51,7 @@ def frame(path: Path) -> Any:
 
 
 def header(path: Path) -> list[str]:
-    """Return the names of the columns; [] for a file that is not a table."""
+    """Return the names of a table's columns, without reading all of it; [] for a file that is not a table."""
     if (names := _columnar.header(path)) or _texts.kind(path) in (".npz", *WORKBOOKS):
         return names
     line = _first_line(path)
@@ -62,9 +62,9 @@ def header(path: Path) -> list[str]:
             return list(parquet.read_schema(path).names)
         if _texts.kind(path) in (".jsonl", ".json"):
             text = _texts.head(path).lstrip("\ufeff \r\n\t").removeprefix("[").lstrip()
-            first, end = json.JSONDecoder().raw_decode(text)
+            record, end = json.JSONDecoder().raw_decode(text)
             alone = _texts.kind(path) == ".json" and not text[end:].strip()  # a single object is not a table
-            return list(first) if isinstance(first, dict) and not alone else []
+            return list(record) if isinstance(record, dict) and not alone else []
     except (ValueError, OSError):
         return []
     return [name.strip().strip('"') for name in line.split(_separator(line))]
@@ -86,6 +86,7 @@ def numbers(path: Path, column: Any) -> np.ndarray:
 
 
 def _first_line(path: Path) -> str:
+    """Return the first line of a file, without a byte order mark."""
     return _texts.head(path).split("\n", 1)[0].strip("\ufeff \r\t")
 
 

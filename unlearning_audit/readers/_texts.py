@@ -15,8 +15,8 @@ HEAD = 65_536
 
 
 def identities(part: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return a short name for each text of a part of the data. Equal texts get a running number, so that all names
-    differ."""
+    """Return a short name for each text, such as "forget:0f3a…": the ``part`` of the data, and a hash of the text up to
+    white space. Repetitions of a text get a running number, so that all names differ."""
     counts: Counter[str] = Counter()
     names = []
     for text in texts:
@@ -55,6 +55,7 @@ def bare(path: Path) -> Path:
 
 
 def _unzipped(path: Path) -> Path:
+    """Return the path without .gz."""
     return path.with_suffix("") if path.suffix == ".gz" else path
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from unlearning_audit.readers._model import NONE, RETRAIN, UNKNOWN, UNLEARNED, Model
 
-#: A number of a model among several of one kind: such a word and a number, as one word or two; also "retrain_1".
+#: Words before the number of one of several models of a kind: one word with the number, such as seed3, or two.
 _ONE = "(?:random-?)?(?:seed|rs|rng|init|run|rank|rep|repeat|replicate|replica|trial|try|fold|copy)"
 #: What the words of names mean. The first pattern that fits a word in small letters decides; any other word names the
-#: model itself. Foreign models were trained neither on the forget set nor on the retained samples.
+#: model itself. "foreign" models were trained neither on the forget set nor on the retained samples; "plain" words say
+#: nothing about a model.
 MEANINGS = {
     meaning: re.compile(rf"^(?:{pattern})$")
     for meaning, pattern in {
@@ -33,7 +34,7 @@ MEANINGS = {
 }  # fmt: skip
 #: The name of a folder for one checkpoint, whose number may count epochs.
 _STEP_FOLDER = re.compile(r"^(?:checkpoint|ckpt|(?:global[-_])?step|iter(?:ation)?|epoch)[-_=]?(\d+)$")
-#: Words after which a number counts models.
+#: Words after which a number counts models, as in retrain_1.
 _COUNTED = MEANINGS["one of several"], MEANINGS[NONE], MEANINGS[RETRAIN], re.compile("^(unlearned|model)$")
 #: Separators of words. A hyphen separates only before such a word and its number, as in NPO-seed=3.
 _BETWEEN = re.compile(rf"[_/\s()]+|-(?={_ONE}[-=]?\d+(?:[_/\s]|$))", re.IGNORECASE)
@@ -44,18 +45,18 @@ _SIZED = re.compile(r"(?=.*\d)(?=.*[a-z]).{4,}", re.IGNORECASE)
 
 
 def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
-    """Return the model of a file, with what the names of ``root``, of the folders between it and the file, and the
-    entry ``names`` in it say about it.
+    """Return the model of a file, with what names say about it: those of ``root``, the folder that the user named, of
+    the folders between it and the file, and the ``names`` of the model within the file.
 
-    For a file that was named directly, the three folders above it are read; if ``root`` is only a checkpoint's folder,
-    the folder above it is read as well.
+    If the file lies in ``root`` itself, the names of the three folders above the file are read; if ``root`` is only a
+    checkpoint's folder, that of the folder above it as well.
     """
     place, top = path.resolve(), root.resolve()
-    if top == place.parent and not _STEP_FOLDER.match(top.name.lower()):
+    is_checkpoint = bool(_STEP_FOLDER.match(top.name.lower()))
+    if top == place.parent and not is_checkpoint:
         return of_parts((*place.parts[-4:-1], *names), path)
     inside = place.relative_to(top).parts[:-1] if place.is_relative_to(top) else ()
-    above = [top.parent.name] if _STEP_FOLDER.match(top.name.lower()) else []
-    return of_parts((*above, top.name, *inside, *names), path)
+    return of_parts((*[top.parent.name] * is_checkpoint, top.name, *inside, *names), path)
 
 
 def trained(path: Path, root: Path, **known: Any) -> Model:
@@ -66,41 +67,43 @@ def trained(path: Path, root: Path, **known: Any) -> Model:
 
 
 def of_parts(parts: tuple[str, ...], file: Path = Path()) -> Model:
-    """Return a model of a ``file`` with what names say about it: its role, step, task, recipe, seed, and the words that
-    are left.
+    """Return a model of a ``file`` with what names say about it: its role, step, task, recipe, replicate (such as its
+    seed), and the words that are left.
 
-    ``parts``: names of folders, outermost first, and of entries. If they disagree, an inner name counts more.
+    ``parts``: names of folders, outermost first, and of entries in the file. If they disagree, an inner name counts.
     """
     role, step, decided = UNKNOWN, None, ""
-    said: dict[str, list[str]] = {meaning: [] for meaning in ("", *MEANINGS)}
+    words_of: dict[str, list[str]] = {meaning: [] for meaning in ("", *MEANINGS)}
     adapter = any(map(_ADAPTER.search, parts))
     for part in parts:
         if match := _STEP_FOLDER.match(part.lower()):
             step = int(match[1])
             continue
         roles: dict[str, str] = {}
-        words = _BETWEEN.split(part)
-        for before, word in zip(["", *words], words, strict=False):
+        parted = _BETWEEN.split(part)
+        for before, word in zip(["", *parted], parted, strict=False):
             meaning = _meaning(word, before, adapter=adapter)
             if meaning == "step":
                 step = int(_digits(word))
             elif meaning in (NONE, RETRAIN, UNLEARNED, "foreign"):
                 roles[UNLEARNED if meaning == "foreign" else meaning] = word
-            said["" if meaning == "foreign" else meaning].append(word)
-        # A name with two roles says what a log is, and with what it is to be compared.
+            words_of["" if meaning == "foreign" else meaning].append(word)
+        # A name with two roles, such as npo_unlearned_vs_retrain, says what a log is, and what it is compared with.
         if told := next((name for name in (UNLEARNED, NONE, RETRAIN) if name in roles), ""):
             role, decided = told, f"{roles[told]!r} in its name"
-    tasks = [word.lower() if word.lower().startswith("forget") else word for word in said["task"]]
+    tasks = [word.lower() if word.lower().startswith("forget") else word for word in words_of["task"]]
     task = next((name for name in tasks if name.startswith("forget")), tasks[0] if tasks else "")
-    return Model(
-        file, role, tuple(dict.fromkeys(said[""])), tuple(dict.fromkeys(said["setting"])), step=step, task=task,
-        replicate=" ".join(map(_digits, said["replicate"])), decided=decided,
-    )  # fmt: skip
+    words, recipe = (tuple(dict.fromkeys(words_of[meaning])) for meaning in ("", "setting"))
+    replicate = " ".join(map(_digits, words_of["replicate"]))
+    return Model(file, role, words, recipe, step=step, task=task, replicate=replicate, decided=decided)
 
 
 def _meaning(word: str, before: str, *, adapter: bool) -> str:
-    """Return the meaning of a word after another, one of `MEANINGS`; "" for one that names the model itself.
-    ``adapter``: whether the name is of an adapter, whose rank is a setting."""
+    """Return the meaning of a ``word``, one of `MEANINGS`; "" for one that names the model itself.
+
+    ``before``: the word before it, after which a number may count models; ``adapter``: whether the name is of an
+    adapter, whose rank is a setting.
+    """
     if adapter and word.lower().startswith("rank"):
         return "setting"
     if word.isdigit() and any(pattern.match(before.lower()) for pattern in _COUNTED):
@@ -127,37 +130,38 @@ def foreign(text: str) -> bool:
 def of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     """Return the model of a file with what names (`of_path`) and the configuration of its run say about it.
 
-    The task of the configuration goes first. So does its role: the model is unlearned if the mode is "unlearn", or if
-    there is a trainer that is not one of the plain ones, whose name then becomes a further word of the model. The name
-    of the task and that of the model that the run loaded count where the path of the file says nothing. The model's
-    ``retrained_file`` is the first log of a retrained model that the configuration names.
+    The configuration's task is preferred to that of names. So is its role: the model is unlearned if the mode is
+    "unlearn", or if there is a trainer that is not one of the plain ones, whose name then becomes a further word of the
+    model. The name of the task and that of the model that the run loaded count where the path of the file says nothing.
+    The model's ``retrained_file`` is the first log of a retrained model that the configuration names.
 
     ``path``, ``root`` and ``names`` are those of `of_path`.
     """
     model, content = of_path(path, root, names), _configuration(path, root)
     trainer, mode = str(_at(content, "trainer", "handler") or ""), str(content.get("mode", ""))
     loaded = str(_at(content, "model", "model_args", "pretrained_model_name_or_path") or "")
-    named = of_parts(tuple(filter(None, (str(content.get("task_name", "")), Path(loaded).name))))
+    hints = of_parts(tuple(filter(None, (str(content.get("task_name", "")), Path(loaded).name))))
     benchmarks = evals if isinstance(evals := content.get("eval"), dict) else {}
-    logs = [content.get("retain_logs_path"), *(_at(one, "retain_logs_path") for one in benchmarks.values())]
+    logs = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmarks.values())]
     model.retrained_file = str(next(filter(None, logs), ""))
-    model.task = str(content.get("forget_split") or "") or named.task or model.task
-    model.step = named.step if model.step is None else model.step
+    model.task = str(content.get("forget_split") or "") or hints.task or model.task
+    model.step = hints.step if model.step is None else model.step
     for field in ("words", "recipe", "replicate"):
-        setattr(model, field, getattr(model, field) or getattr(named, field))
+        setattr(model, field, getattr(model, field) or getattr(hints, field))
     if mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train"):
         model.role, model.decided = UNLEARNED, f"its configuration ({trainer or mode})"
         if trainer.lower() not in "_".join(model.words).lower():
             model.words = (*model.words, trainer)
-    elif named.role:
-        model.role, model.decided = named.role, named.decided
+    elif hints.role:
+        model.role, model.decided = hints.role, hints.decided
     return model
 
 
 def _configuration(path: Path, root: Path) -> dict[str, Any]:
     """Return the content of ``.hydra/config.yaml`` or ``config.yaml`` of the run that wrote a file; {} without one.
 
-    The nearest one counts, at most three folders above the file and not above ``root``'s parent.
+    The nearest one counts. It is looked for in the file's folder and in the three folders above that, but not above the
+    parent of ``root``.
     """
     import yaml
 

@@ -68,18 +68,19 @@ def _of_folders(paths: list[Path]) -> list[Model]:
     ``forget_<k>`` belong to the models of all forget sets. Raises ValueError if a folder is missing in a path, if two
     files are of the same part of a model, or if no path names a forget set.
     """
+    # (words of the name, kind, number of the forget set or None, number of the model) → epoch → part → file.
     margins: dict[tuple[Any, ...], dict[int, dict[str, Path]]] = {}
     for path in paths:
-        inside = path.parts[path.parts.index("margins") + 1 :]
-        if len(inside) < 3:
+        folders = path.parts[path.parts.index("margins") + 1 : -1]
+        if len(folders) < 2:
             raise ValueError(f"{path}: its folders must be margins/DATA/KIND, such as margins/cifar10/oracle/forget_1")
-        kind, rest = inside[1], inside[2:-1]
+        data, kind, *inner = folders
         number, epoch = (int(digits or 0) for digits in _MODEL.findall(path.stem)[0])
-        sets = [int(match[1]) for part in rest if (match := _SET.fullmatch(part))]
-        part = next((part for part in rest if part in PARTS), "forget")
-        architecture = tuple(part for part in rest if part not in PARTS and not _SET.fullmatch(part))
-        key = (inside[0], *architecture), kind, sets[0] if sets else None, number
-        before = margins.setdefault(key, {}).setdefault(epoch, {}).setdefault(part, path)
+        sets = [int(match[1]) for folder in inner if (match := _SET.fullmatch(folder))]
+        part = next((folder for folder in inner if folder in PARTS), "forget")
+        architecture = [folder for folder in inner if folder not in PARTS and not _SET.fullmatch(folder)]
+        of_model = (data, *architecture), kind, sets[0] if sets else None, number
+        before = margins.setdefault(of_model, {}).setdefault(epoch, {}).setdefault(part, path)
         if before is not path:
             raise ValueError(f"{path}: {before} belongs to the same model and part")
     if all(key[2] is None for key in margins):
@@ -88,29 +89,28 @@ def _of_folders(paths: list[Path]) -> list[Model]:
     of_sets = sorted((key for key in margins if key[2] is not None), key=lambda key: (*map(str, key[:3]), key[3]))
     for _, keys in groupby(of_sets, key=lambda key: key[:3]):
         for key in islice(keys, MODELS):
-            shared = margins.get((*key[:2], None, key[3]), {})
-            epochs = {epoch: shared.get(epoch, {}) | files for epoch, files in margins[key].items()}
-            last = max(epochs, key=lambda epoch: (len(epochs[epoch]), epoch))
-            models.append(_of_one(key, epochs[last]))
+            of_all_sets = margins.get((*key[:2], None, key[3]), {})
+            epochs = {epoch: of_all_sets.get(epoch, {}) | files for epoch, files in margins[key].items()}
+            fullest = max(epochs, key=lambda epoch: (len(epochs[epoch]), epoch))  # of several the last
+            models.append(_of_one(epochs[fullest], *key))
     return models
 
 
-def _of_one(key: tuple[Any, ...], paths: dict[str, Path]) -> Model:
-    """Read one model from its files, ``paths`` part of the data → margins.
+def _of_one(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_set: int, number: int) -> Model:
+    """Read one model from its files of margins, ``paths`` part of the data → file.
 
-    ``key``: the words of its name, its kind (folder), the number of its forget set and its own number. Raises
-    ValueError without margins of the forget set.
+    ``words``: those of its name; ``kind``: the name of its folder; ``forget_set`` and ``number``: the numbers of its
+    forget set and of the model itself. Raises ValueError without margins of the forget set.
     """
-    words, kind, number, model_number = key
-    first = next(iter(paths.values()))
+    file = next(iter(paths.values()))
     role = ROLES.get(kind, UNLEARNED)
-    model = Model(first, role, words, method="" if role != UNLEARNED else kind, task=f"forget_{number}")
+    model = Model(file, role, words, method="" if role != UNLEARNED else kind, task=f"forget_{forget_set}")
     values = {part: _arrays.load(path, "f").reshape(-1).astype(np.float64) for part, path in paths.items()}
     if "forget" not in values:
-        raise ValueError(f"{first}: margins of forget_{number} are missing for this model")
+        raise ValueError(f"{file}: margins of forget_{forget_set} are missing for this model")
     if "retain" in values:
-        values["retain"] = _subset(values["retain"], first, number)
-    model.raw = {"number": model_number, "files": paths, "counts": _counts(values)}
+        values["retain"] = _without_forget_set(values["retain"], file, forget_set)
+    model.raw = {"number": number, "files": paths, "counts": _counts(values)}
     _fill(model, values)
     return model
 
@@ -124,12 +124,12 @@ def _of_archive(path: Path) -> list[Model]:
     number ("counts").
     """
     arrays = _margins.archive(path)
-    words = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
+    hints = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
     sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]
     models = []
     epochs, count = arrays["margins_forget"].shape[:2]
     for epoch, number in np.ndindex(epochs, min(count, MODELS)):
-        model = Model(path, UNLEARNED, method="_".join(words.words), step=epoch + 1, task=sets[-1] if sets else "")
+        model = Model(path, UNLEARNED, method="_".join(hints.words), step=epoch + 1, task=sets[-1] if sets else "")
         values = {part: arrays[f"margins_{part}"][epoch, number].astype(np.float64) for part in _margins.PARTS}
         model.raw = {"epoch": epoch, "values": values, "counts": _counts(values)}
         models.append(model)
@@ -137,6 +137,7 @@ def _of_archive(path: Path) -> list[Model]:
 
 
 def _counts(values: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """Return part of the data → the number of its samples, by which `joined` finds the forget set of an archive."""
     return {part: len(value) for part, value in values.items()}
 
 
@@ -149,21 +150,21 @@ def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
         numbers = tuple(range(len(value)))
         if part == "retain" and len(value) > KEPT:
             numbers = tuple(np.linspace(0, len(value) - 1, KEPT).astype(int).tolist())
-        right = expit(value[list(numbers)])
-        model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, model.task, numbers), right)
-    if outside := next((part for part in ("val", "test") if part in values), None):
-        model.ids = (*model.readings["forget_prob"].ids, *model.readings[f"{outside}_prob"].ids)
+        probability = expit(value[list(numbers)])
+        model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, model.task, numbers), probability)
+    if heldout := next((part for part in ("val", "test") if part in values), None):
+        model.ids = (*model.readings["forget_prob"].ids, *model.readings[f"{heldout}_prob"].ids)
         model.forget = np.arange(len(model.ids)) < len(values["forget"])
         model.heldout = ~model.forget
-        model.scores = {"confidence": np.concatenate([values["forget"], values[outside]])}
+        model.scores = {"confidence": np.concatenate([values["forget"], values[heldout]])}
 
 
 @cache
 def _names(part: str, task: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
     """Return the names of the samples ``numbers`` of a part of the data. Except for held-out samples, they begin with
     the forget set ``task``, because equal numbers for two forget sets do not mean equal samples."""
-    place = f"{PARTS[part]}:" if PARTS[part] == HELDOUT else f"{task or 'forget'}:{part}:"
-    return tuple(f"{place}{number}" for number in numbers)
+    prefix = PARTS[part] if PARTS[part] == HELDOUT else f"{task or 'forget'}:{part}"
+    return tuple(f"{prefix}:{number}" for number in numbers)
 
 
 def joined(models: list[Model]) -> list[Unread]:
@@ -180,27 +181,28 @@ def joined(models: list[Model]) -> list[Unread]:
             oracles.setdefault(model.task, []).append(model)
     unread = []
     for path in dict.fromkeys(model.file for model in models if "epoch" in model.raw):
-        alike = [model for model in models if model.file == path]
-        fitting = [task for task, runs in oracles.items() if runs[0].raw["counts"] == alike[0].raw["counts"]]
-        tasks = [alike[0].task] if alike[0].task else fitting
+        of_archive = [model for model in models if model.file == path]
+        counts, named = of_archive[0].raw["counts"], of_archive[0].task
+        tasks = [named] if named else [task for task, runs in oracles.items() if runs[0].raw["counts"] == counts]
         if len(tasks) > 1:
             sentence = f"{path}: fits {', '.join(tasks)}; put this file into a folder named after its forget set"
             unread.append(Unread(path, f"{sentence}, such as {tasks[0]}"))
             models[:] = [model for model in models if model.file != path]
             continue
-        for model in alike:
+        for model in of_archive:
             model.task = tasks[0] if tasks else ""
             _fill(model, model.raw.pop("values"))
         if tasks and tasks[0] in oracles:
-            lines = _margins.agreements(_margins.archive(path), oracles[tasks[0]])
-            for model in alike:
+            by_epoch = _margins.agreements(_margins.archive(path), oracles[tasks[0]])
+            for model in of_archive:
                 model.words = oracles[tasks[0]][0].words
-                model.agreements, lines[model.raw["epoch"]] = lines[model.raw["epoch"]], []
+                # All models of an epoch share one printed number, which the first of them shows.
+                model.agreements, by_epoch[model.raw["epoch"]] = by_epoch[model.raw["epoch"]], []
     return unread
 
 
-def _subset(value: np.ndarray, path: Path, number: int) -> np.ndarray:
-    """Return the margins of retained samples without those of forget set ``number``.
+def _without_forget_set(value: np.ndarray, path: Path, number: int) -> np.ndarray:
+    """Return the margins ``value`` of retained samples without those of forget set ``number``.
 
     They are removed if ``path`` is of the model before unlearning, which has margins of all training samples, and the
     file of the forget set exists; else the margins are unchanged.

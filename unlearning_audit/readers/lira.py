@@ -23,7 +23,7 @@ LEAST = 3
 
 
 def files(place: Path) -> list[Path]:
-    """Return ``keep.npy`` of every model at or below a path."""
+    """Return ``keep.npy`` of every model at or below a path, which is what the format is recognised by."""
     return sorted(place.rglob("keep.npy")) if place.is_dir() else [place] if place.name == "keep.npy" else []
 
 
@@ -36,7 +36,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model]:
     """
     models, keeps, margins = [], [], []
     for path in paths:
-        keep, phi = _answers(path)
+        keep, phi = _keep_and_phi(path)
         keeps += list(keep)
         margins += list(phi)
         models += [_words.trained(path, root, fair=True) for _ in keep]
@@ -52,15 +52,19 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model]:
     return models
 
 
-def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Read keep bool [models, samples] and φ float64 [models, samples], the mean over augmentations."""
+def _keep_and_phi(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Read which samples models were trained on, bool [models, samples], and their φ = log p/(1 − p) of the true class,
+    float64 [models, samples], the mean over augmentations.
+
+    ``path``: keep.npy, beside which lie scores, or logits with labels. Raises ValueError that names a file.
+    """
     folder = path.parent
-    scores = sorted(folder.glob("scores/*.npy"))[-1:]
+    scores = sorted(folder.glob("scores/*.npy"))[-1:]  # the last epoch
     logits = [*sorted(folder.glob("logits/*.npy"))[-1:], *folder.glob("logits.npy")]
     if not scores and not logits:
         raise ValueError(f"{folder}: keep.npy is here, but neither logits nor scores of the model")
     place = (scores or logits)[0]
-    keep, value = _in_order(path, place, axes=2 if scores else 3)
+    keep, value = _with_models(path, place, least_axes=2 if scores else 3)
     samples = value.shape[1]
     if scores:
         phi = value.reshape(*value.shape[:2], -1).mean(axis=2)
@@ -71,16 +75,13 @@ def _answers(path: Path) -> tuple[np.ndarray, np.ndarray]:
             f"{place}: has {samples} samples and {value.shape[-1]} classes, but there are {len(y)} labels from "
             f"{y.min()} to {y.max()}"
         )
-    flat = value.reshape(*value.shape[:2], -1, value.shape[-1])
-    answers = [
-        np.mean([stats.phi(logits=logit[:, a].astype(np.float64), y=y) for a in range(logit.shape[1])], axis=0)
-        for logit in flat
-    ]
-    return keep[:, :samples], np.array(answers)
+    views = np.moveaxis(value.reshape(*value.shape[:2], -1, value.shape[-1]), 2, 1)  # augmentations before samples
+    phi = [np.mean([stats.phi(logits=view.astype(np.float64), y=y) for view in of_model], axis=0) for of_model in views]
+    return keep[:, :samples], np.array(phi)
 
 
-def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Read keep bool [models, samples] and logits or scores float [models, samples, …] with at least ``axes`` axes.
+def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Read keep bool [models, samples] and logits or scores float [models, samples, …], with at least so many axes.
 
     ``path``: keep.npy; ``place``: the file of the logits or scores. Files of one model may lack the axis of models,
     which is then added. keep may have more samples at the end than the logits or scores. Raises ValueError that names a
@@ -91,15 +92,18 @@ def _in_order(path: Path, place: Path, axes: int) -> tuple[np.ndarray, np.ndarra
     shapes = list(keep.shape), list(value.shape)
     if keep.ndim == 1:
         keep, value = keep[None], value if len(value) == 1 else value[None]
-    if keep.ndim != 2 or value.ndim < axes or len(value) != len(keep) or not 0 < value.shape[1] <= keep.shape[1]:
+    if keep.ndim != 2 or value.ndim < least_axes or len(value) != len(keep) or not 0 < value.shape[1] <= keep.shape[1]:
         expected = "[samples], or [models, samples] with an axis of models before that of samples in the answers"
         raise ValueError(f"{place}: has shape {shapes[1]}, and keep.npy {shapes[0]}, which must be {expected}")
     return keep, value
 
 
 def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
-    """Read keep as a mask, bool. Numbers of the samples that one model was trained on become a mask over all
-    samples."""
+    """Read keep.npy, the file ``path``, as a mask, bool [samples] or [models, samples].
+
+    If it holds the numbers of the samples that one model was trained on, they become a mask over all samples; the
+    larger of the first two axes of ``value``, logits or scores, counts these. Raises ValueError for other content.
+    """
     try:
         return _arrays.load(path, "b")
     except ValueError:
@@ -123,16 +127,18 @@ def _labels(folder: Path) -> np.ndarray:
 def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
     """Return log N(φ | in) / N(φ | out), float64 [models, samples], from all other models (Carlini et al. 2022).
 
-    Means are per sample, spreads pooled over samples. None if a sample has too few models that saw it, or that did not.
+    ``phi`` float64 and ``keep`` bool [models, samples]. Means are per sample, spreads pooled over samples. None if a
+    sample has too few models that saw it, or that did not.
     """
     inside, outside = keep.sum(axis=0), (~keep).sum(axis=0)
     if len(phi) < 2 * LEAST or min(inside.min(), outside.min()) <= LEAST:
         return None
-    density = {}
-    for side, mask, count in (("in", keep, inside), ("out", ~keep, outside)):
+    density = []
+    for mask, count in ((keep, inside), (~keep, outside)):
         total = np.where(mask, phi, 0.0).sum(axis=0)
-        excluded = count - mask
-        mean = (total - np.where(mask, phi, 0.0)) / excluded
+        others = count - mask  # how many models remain without the one that is scored
+        mean = (total - np.where(mask, phi, 0.0)) / others
         spread = np.sqrt(np.where(mask, (phi - total / count) ** 2, 0.0).sum() / (count - 1).sum())
-        density[side] = -0.5 * ((phi - mean) / spread) ** 2 * (excluded / (excluded + 1)) - np.log(spread)
-    return np.asarray(density["in"] - density["out"])
+        # The variance of a model's distance from the mean of n others is larger by the factor (n + 1) / n.
+        density.append(-0.5 * ((phi - mean) / spread) ** 2 * (others / (others + 1)) - np.log(spread))
+    return np.asarray(density[0] - density[1])

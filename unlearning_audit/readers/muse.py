@@ -51,7 +51,7 @@ def _model(folder: Path, paths: list[Path], root: Path) -> Model:
     The names of ``folder`` and of the folders between it and ``root``, the path that the user named, give the model's
     name. Raises ValueError if none of the logs is of the forget set.
     """
-    root = root if folder.is_relative_to(root) else folder
+    root = root if folder.is_relative_to(root) else folder  # the user may name a folder of logs, or one log
     model = replace(_words.of_path(folder / paths[0].name, root), file=paths[-1])
     for path in paths:
         if path.parent.name in ANSWERS:
@@ -77,7 +77,7 @@ def _add_answers(model: Model, path: Path) -> None:
 
 def _add_attacks(model: Model, path: Path) -> None:
     """Add the scores of attacks in the log ``path`` to a model, on forgotten and held-out samples. Logs have larger
-    values for less familiar samples, so the sign is changed. The unchanged values of each part, retain included,
+    values for less familiar samples, so the sign is changed. The unchanged values of each split, "retain" included,
     are added as readings, too, and AUCs are compared with those printed in auc.json, if that exists."""
     log = {split: rows for split, rows in _texts.read_json(path).items() if split in SPLITS}
     ids = {split: _texts.identities(split, (str(row["text"]) for row in rows)) for split, rows in log.items()}
@@ -90,15 +90,17 @@ def _add_attacks(model: Model, path: Path) -> None:
     for name in attacks:
         label = name.lower().replace("%", "").replace("/", "_").replace("-", "_")
         model.scores[label] = -np.concatenate([values["forget"][name], values["holdout"][name]])
-        for split in values:
-            reading = Reading(SPLITS[split], ids[split], values[split][name], direction=-1, share=False)
+        for split, of_split in values.items():
+            reading = Reading(SPLITS[split], ids[split], of_split[name], direction=-1, share=False)
             model.readings[f"{split}_{label}"] = reading
+        # The printed AUC is that of held-out samples as members.
         value = _recompute.auc(member=-values["holdout"][name], nonmember=-values["forget"][name])
         stated = float(printed.get(f"forget_holdout_{name}", np.nan))
         model.agreements.append(Agreement(f"forget_holdout_{name}", stated, value, "AUC of holdout over forget"))
 
 
 def _printed(path: Path) -> dict[str, Any]:
+    """Return the printed numbers in a JSON file by name; {} if there is no such file."""
     return _texts.read_json(path) if path.is_file() else {}
 
 

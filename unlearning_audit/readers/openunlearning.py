@@ -43,17 +43,17 @@ def joined(models: list[Model]) -> list[Unread]:
 
     Otherwise such logs would share no samples. Names are given only within a part of the data of which all logs with
     texts have the same texts and number of samples. ``models`` is changed in place; returns [], because none is left
-    out.
+    out. A position is "group/number of samples:index", such as "forget/400:0" (`_name_samples`).
     """
-    texts: dict[str, str] = {}
+    names: dict[str, str] = {}
     doubtful = set()
     for model in models:
         for position, sample in model.raw["positions"].items():
-            if texts.setdefault(position, sample) != sample:
+            if names.setdefault(position, sample) != sample:
                 doubtful.add(position.rpartition(":")[0])
-    texts = {position: sample for position, sample in texts.items() if position.rpartition(":")[0] not in doubtful}
+    names = {position: sample for position, sample in names.items() if position.rpartition(":")[0] not in doubtful}
     for model in models:
-        lent = {place: text for place, text in texts.items() if place.partition("/")[0] not in model.raw["texts"]}
+        lent = {place: name for place, name in names.items() if place.partition("/")[0] not in model.raw["texts"]}
         if not lent.keys().isdisjoint(subject(model)):
             model.notes.append("Logs without texts of their samples are paired by position with those that have texts.")
         model.ids = tuple(lent.get(sample, sample) for sample in model.ids)
@@ -64,7 +64,8 @@ def joined(models: list[Model]) -> list[Unread]:
 
 
 def _logs(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Read the logs of a file: names under which a log stands in it → log. Raises ValueError that names the file."""
+    """Read the logs of a file: keys under which a log stands in it, outermost first → log, metric → its entry. Raises
+    ValueError that names the file."""
     content = _texts.read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(content).__name__}")
@@ -75,8 +76,8 @@ def _logs(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
 
 
 def _inside(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Find the logs in the ``content`` of a file, which are mappings of metrics at any depth: names above a log → log.
-    If there is a single log, its names are dropped; {} if there is none."""
+    """Find the logs in the ``content`` of a file, which are mappings of metrics at any depth: keys above a log → log.
+    If there is a single log, its keys are dropped; {} if there is none."""
     entries = {name: entry for name, entry in content.items() if isinstance(entry, dict)}
     if any(VALUES in entry or VALUES in (entry.get(FORGET) or ()) for entry in entries.values()):
         return {(): content}
@@ -88,8 +89,9 @@ def _inside(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
 class _Field:
     """A part of a log that holds values of samples: a metric, or one side of an attack.
 
-    ``metric``: the name of the metric or attack; ``name``: that of the metric or of the side; ``printed``: the mean
-    that the log prints, or NaN; ``rows``: index of a sample → its values by key; ``names``: index → name of the sample.
+    ``metric``: the name of the metric or attack; ``name``: that of the metric again, or of the side, "forget" or
+    "holdout"; ``printed``: the mean that the log prints, or NaN; ``rows``: index of a sample → its values by key;
+    ``names``: index → name of the sample.
     """
 
     metric: str
@@ -119,12 +121,13 @@ class _Field:
 
 
 def _fields(log: dict[str, Any], place: str) -> Iterator[_Field]:
-    """Yield the parts of a log that hold values of samples, by the names of the metrics.
+    """Yield the parts of a log that hold values of samples, sorted by the names of the metrics.
 
-    Some tools write the index 0.0 for 0, or a list in the order of the index. ``place``: file and names of the log, for
+    Some tools write the index 0.0 for 0, or a list in the order of the index. ``place``: file and keys of the log, for
     the ValueError on values that are neither a mapping nor a list.
     """
     for metric, entry in sorted(log.items()):
+        # The values of a metric stand in its entry, those of an attack in the entries of its two sides there.
         for name, field in {metric: entry, **entry}.items() if isinstance(entry, dict) else ():
             if isinstance(field, dict) and VALUES in field:
                 rows = field[VALUES] or {}
@@ -140,7 +143,7 @@ def _fields(log: dict[str, Any], place: str) -> Iterator[_Field]:
 def _number(value: object) -> float | None:
     """Return a number, the number in a text, or the mean of a list of numbers; None for anything else."""
     if isinstance(value, list):
-        numbers = [number for one in value if (number := _number(one)) is not None]
+        numbers = [number for item in value if (number := _number(item)) is not None]
         return sum(numbers) / len(numbers) if numbers and len(numbers) == len(value) else None
     try:
         return float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
@@ -149,14 +152,14 @@ def _number(value: object) -> float | None:
 
 
 def _printed(value: object) -> float:
-    """Return a finite number of the log, or NaN if there is none."""
+    """Return ``value``, a number that the log prints, as a float; NaN if it is missing, infinite or no number."""
     number = _number(value)
     return number if number is not None and math.isfinite(number) else math.nan
 
 
 def _damage(fields: list[_Field]) -> str:
-    """Return which value is NaN or infinite for more than half of its samples, because the model diverged; else "".
-    With fewer, only these samples are left out."""
+    """Return which value is NaN or infinite for more than half of its samples, because the model diverged; else "", as
+    a few such samples are only left out."""
     for field in fields:
         for key in FIELDS:
             numbers = [value for row in field.rows.values() if (value := _number(row.get(key))) is not None]
@@ -168,7 +171,8 @@ def _damage(fields: list[_Field]) -> str:
 
 
 def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any]) -> Model:
-    """Read one log as a model. ``names``: the keys under which the log stands in the file.
+    """Read one log as a model. ``names``: the keys under which it stands in the file; ``root``: the path that the user
+    named, below which names of folders tell what the model is; ``log``: metric → its entry.
 
     A diverged model gets only the names of its forgotten samples. Raises ValueError if no metric has values of the
     forget set.
@@ -182,13 +186,13 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
         model.ids = tuple(sorted({name for field in fields if field.part == FORGET for name in field.names.values()}))
         model.forget, model.heldout = np.ones(len(model.ids), bool), np.zeros(len(model.ids), bool)
         return model
-    attacks: dict[str, list[_Field]] = {}
+    sides: dict[str, list[_Field]] = {}  # by attack
     for field in fields:
         if field.name == field.metric:
             _add_reading(model, field)
         else:
-            attacks.setdefault(field.metric, []).append(field)
-    _add_attacks(model, attacks, log)
+            sides.setdefault(field.metric, []).append(field)
+    _add_attacks(model, sides, log)
     if not model.samples.get(FORGET):
         for name, reason in model.left_out.items():
             raise ValueError(f"{path}: {name}: {reason}; there is no other metric of the forget set")
@@ -205,9 +209,10 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
 def _name_samples(fields: list[_Field]) -> dict[str, Any]:
     """Set the names of the samples of one log, from their texts, or else from group and position.
 
-    A group whose metrics have different texts under one index uses different data sets: metrics without texts are named
-    by position. Return what `joined` needs: ``texts``, the groups of metrics with texts, and ``positions``, the name by
-    group and position → the name by text, for groups in which all samples have texts.
+    A group are the metrics whose names begin with one word, such as forget. If its metrics have different texts under
+    one index, they use different data sets: samples of its metrics without texts are then named by position. Return
+    what `joined` needs: ``texts``, the groups of metrics with texts, and ``positions``, the name by group and position
+    → the name by text, for groups in which all samples have texts.
     """
     sizes: dict[str, int] = {}
     by_text: dict[str, dict[str, str]] = {}
@@ -237,10 +242,10 @@ def _add_reading(model: Model, field: _Field) -> None:
     """Add the values per sample of a metric to ``model.readings``, and compare their mean with the one that the log
     prints.
 
-    A sample may have several values, such as prob and avg_loss; the one is read whose mean is printed. Values have
-    direction +1 (larger if the model knows the sample better); losses have −1, and min(r, 1/r) of a truth ratio r has
-    0, because it is small for a model that knows the answer and for a damaged one. They are a share if all lie between
-    0 and 1.
+    A sample may have values under several keys, such as prob and avg_loss; the key is read whose mean is printed.
+    Values have direction +1 (larger if the model knows the sample better); losses have −1, and min(r, 1/r) of a truth
+    ratio r has 0, because it is small for a model that knows the answer and for a damaged one. They are a share if all
+    lie between 0 and 1.
 
     Nothing is added for a metric without numbers. If samples have lists of values and nothing says which one is meant,
     ``model.left_out`` says so. Metrics of wrong answers (_PERT_) are compared, but not added, because they enter only
@@ -249,67 +254,68 @@ def _add_reading(model: Model, field: _Field) -> None:
     name, columns = field.name, {key: values for key in FIELDS if (values := field.numbers(key))}
     if not columns:
         return
-    ratios = "truth_ratio" in name.lower()
+    of_ratios = "truth_ratio" in name.lower()
     arrays = {key: np.array(list(values.values())) for key, values in columns.items()}
-    candidates = {
-        (how, key): value for key, array in arrays.items()
-        for how, value in (_recompute.ratio_means(array) if ratios else {"mean": float(array.mean())}).items()
+    means = {
+        (formula, key): value for key, array in arrays.items()
+        for formula, value in (_recompute.ratio_means(array) if of_ratios else {"mean": float(array.mean())}).items()
     }  # fmt: skip
-    first, printed = next(iter(candidates)), field.printed
-    how, key = first if math.isnan(printed) else min(candidates, key=lambda one: abs(candidates[one] - printed))
-    meant = "_PERT_" in name or "_PARA_" in name  # the mean over wrong answers, or over paraphrases
-    if not meant and any(isinstance(row.get(key), list) for row in field.rows.values()):
+    # If nothing is printed, all differences are NaN, and the first of the means is taken.
+    formula, key = min(means, key=lambda candidate: abs(means[candidate] - field.printed))
+    mean_is_meant = "_PERT_" in name or "_PARA_" in name  # the mean over wrong answers, or over paraphrases
+    if not mean_is_meant and any(isinstance(row.get(key), list) for row in field.rows.values()):
         model.left_out[name] = "each sample has a list of values, and it is unknown which one is meant"
         return
-    model.agreements.append(Agreement(name, printed, candidates[how, key], f"{how} of {key}"))
-    array, near = arrays[key], -1 if key == "avg_loss" else 1
-    if ratios:
+    model.agreements.append(Agreement(name, field.printed, means[formula, key], f"{formula} of {key}"))
+    array, direction = arrays[key], -1 if key == "avg_loss" else 1
+    if of_ratios:
         model.raw[name.lower()] = array
-        if "min(" in how:
-            array, near = np.minimum(array, 1 / np.maximum(array, _recompute.TINY)), 0
-        elif "max(" in how:
+        if "min(" in formula:
+            array, direction = np.minimum(array, 1 / np.maximum(array, _recompute.TINY)), 0
+        elif "max(" in formula:
             array = np.maximum(0.0, 1 - array)
     if "_PERT_" not in name:
         share = bool((array >= 0).all() and (array <= 1).all())
         ids = tuple(field.names[index] for index in columns[key])
-        model.readings[name] = Reading(field.part, ids, array, near, share)
+        model.readings[name] = Reading(field.part, ids, array, direction, share)
 
 
 def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, Any]) -> None:
     """Add the scores of attacks to a model, on the samples that all attacks score, and compare the AUCs and means that
     the log prints with recomputed ones.
 
-    ``attacks``: name → its sides. Logs print scores that are larger for less familiar samples, so the sign is changed.
-    An AUC that is not printed is NaN in its agreement; means that are not printed are left out.
+    ``attacks``: name → its sides, in the order of the log; an attack with one side is left out. Logs print scores that
+    are larger for less familiar samples, so the sign is changed. An AUC that is not printed is NaN in its agreement;
+    means that are not printed are left out.
     """
-    columns: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, float]] = {}  # attack → sample → score
     forgotten: set[str] = set()
     for name, sides in attacks.items():
         by_part: dict[str, dict[str, float]] = {}
-        for side in reversed(sides):
-            outside = {index: f"{HELDOUT}:{index}" for index in side.rows}
-            part, names = (FORGET, side.names) if side.name == FORGET else (HELDOUT, outside)
-            by_part[part] = {names[index]: -score for index, score in side.numbers("score").items()}
+        for side in sides:
+            names = side.names if side.name == FORGET else {index: f"{HELDOUT}:{index}" for index in side.rows}
+            by_sample = {names[index]: -score for index, score in side.numbers("score").items()}
+            by_part.setdefault(FORGET if side.name == FORGET else HELDOUT, by_sample)
         if len(by_part) < 2:
             continue
         member, nonmember = by_part[FORGET], by_part[HELDOUT]
         if not (member and nonmember):
             raise ValueError(f"{model.file}: {name}: one of its two sides has no sample with a 'score'")
         forgotten |= member.keys()
-        columns[name.removeprefix("mia_")] = member | nonmember
-        value = _recompute.auc(*(np.array(list(side.values())) for side in (member, nonmember)))
+        scores[name.removeprefix("mia_")] = member | nonmember
+        value = _recompute.auc(*(np.array(list(by_sample.values())) for by_sample in (member, nonmember)))
         how = "AUC of the forgotten against the held-out side"
         model.agreements.append(Agreement(f"{name} auc", _printed(log[name].get("auc")), value, how))
         for side in sides:
             if not math.isnan(side.printed):
                 mean = float(np.mean(list(side.numbers("score").values())))
                 model.agreements.append(Agreement(f"{name} {side.name}", side.printed, mean, "mean of score"))
-    if columns:
-        common = set.intersection(*(set(column) for column in columns.values()))
-        model.ids = tuple(sample for sample in next(iter(columns.values())) if sample in common)
+    if scores:
+        common = set.intersection(*map(set, scores.values()))
+        model.ids = tuple(sample for sample in next(iter(scores.values())) if sample in common)
         model.forget = np.array([sample in forgotten for sample in model.ids])
         model.heldout = ~model.forget
-        model.scores = {name: np.array([column[sample] for sample in model.ids]) for name, column in columns.items()}
+        model.scores = {name: np.array([column[sample] for sample in model.ids]) for name, column in scores.items()}
 
 
 def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
@@ -322,17 +328,15 @@ def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
     printed = {name: _printed(entry.get("agg_value")) for name, entry in log.items() if isinstance(entry, dict)}
     model.raw["aggregates"] = aggregates = {name: value for name, value in printed.items() if not math.isnan(value)}
     if "model_utility" in aggregates:
-        parts = [aggregates.get(name, math.nan) for name in UTILITY]
-        model.agreements.append(
-            Agreement("model_utility", aggregates["model_utility"], float(hmean(parts)),
-                      "harmonic mean of nine means")
-        )  # fmt: skip
+        utility = float(hmean([aggregates.get(name, math.nan) for name in UTILITY]))
+        how = "harmonic mean of nine means"
+        model.agreements.append(Agreement("model_utility", aggregates["model_utility"], utility, how))
     if "privleak" in aggregates and "mia_min_k" in aggregates:
         value = _recompute.privacy_leakage(aggregates["mia_min_k"], 0.5)
-        by_half = Agreement("privleak", aggregates["privleak"], value, "from the AUC of min_k, against .5")
-        if by_half.agrees:
+        against_half = Agreement("privleak", aggregates["privleak"], value, "from the AUC of min_k, against .5")
+        if against_half.agrees:
             model.raw["privleak reference"] = 0.5
-            model.agreements.append(by_half)
+            model.agreements.append(against_half)
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
@@ -340,20 +344,22 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
     ``retrained`` model.
 
     A number is left out if one of the logs lacks what it is computed from. A number that is not reproduced counts as
-    wrong only if the log names this retrained model as its reference; otherwise it cannot be checked.
+    wrong only if the log names this retrained model as its reference; otherwise it cannot be checked, and its
+    recomputed value is NaN.
     """
-    own, other = (run.raw.get("aggregates", {}) for run in (model, retrained))
+    printed, of_retrained = (run.raw.get("aggregates", {}) for run in (model, retrained))
     agreements = []
-    if "privleak" in own and "privleak reference" not in model.raw and "mia_min_k" in own and "mia_min_k" in other:
-        value = _recompute.privacy_leakage(own["mia_min_k"], other["mia_min_k"])
+    has_aucs = "mia_min_k" in printed and "mia_min_k" in of_retrained
+    if "privleak" in printed and "privleak reference" not in model.raw and has_aucs:
+        value = _recompute.privacy_leakage(printed["mia_min_k"], of_retrained["mia_min_k"])
         how = f"against the AUC of {retrained.file.parent.name}"
-        agreements.append(Agreement("privleak", own["privleak"], value, how))
-    if "forget_quality" in own:
-        agreements += _recompute.forget_quality(own["forget_quality"], model, retrained, "Kolmogorov–Smirnov test")
+        agreements.append(Agreement("privleak", printed["privleak"], value, how))
+    if "forget_quality" in printed:
+        agreements += _recompute.forget_quality(printed["forget_quality"], model, retrained, "Kolmogorov–Smirnov test")
     if model.retrained_file and _model.same_file(model.retrained_file, retrained.file):
         return agreements
     how = "the log does not name the retrained model, and none of those given fits"
-    return [one if one.agrees else dataclasses.replace(one, recomputed=math.nan, how=how) for one in agreements]
+    return [a if a.agrees else dataclasses.replace(a, recomputed=math.nan, how=how) for a in agreements]
 
 
 def _summary(path: Path, aggregates: dict[str, float]) -> list[Agreement]:

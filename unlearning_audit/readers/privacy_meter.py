@@ -21,10 +21,11 @@ def files(place: Path) -> list[Path]:
     """Return the signals and results at or below a path. Signals of the population belong to the attacker and are left
     out."""
     paths = [place] if place.is_file() else [*place.rglob("*_signals.npy"), *place.rglob("attack_result_*.npz")]
-    return sorted(p for p in paths if _signals(p) or (p.suffix == ".npz" and p.name.startswith("attack_result_")))
+    return sorted(p for p in paths if _is_signals(p) or (p.suffix == ".npz" and p.name.startswith("attack_result_")))
 
 
-def _signals(path: Path) -> bool:
+def _is_signals(path: Path) -> bool:
+    """Return whether a file holds signals, the probabilities of every sample, by its name."""
     return path.name.endswith("_signals.npy")
 
 
@@ -33,15 +34,17 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
     that average over models are skipped, because those of the models lie beside them."""
 
     def read_file(path: Path) -> list[Model]:
-        if _signals(path):
+        """Return the models of one file."""
+        if _is_signals(path):
             return _of_signals(path, root)
-        # The average is over all models, whose own results lie beside it.
         return [] if "average" in path.stem else [_of_result(path, root)]
 
     return read_all(paths, read_file)
 
 
 def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndarray]) -> Model:
+    """Return the model of a file with ``scores``, attack → float64 [samples]; ``member`` bool [samples]: the samples
+    that it was trained on, which count as the ones to forget."""
     ids = tuple(f"sample:{index}" for index in range(len(member)))
     return _words.trained(path, root, ids=ids, forget=member, heldout=~member, scores=scores, fair=True)
 
@@ -51,21 +54,18 @@ def _of_signals(path: Path, root: Path) -> list[Model]:
     signals = _arrays.load(path, "f")
     if signals.ndim != 2:
         raise ValueError(f"{path}: has shape {list(signals.shape)}, but must be [samples, models]")
-    place = next((f / "memberships.npy" for f in list(path.parents)[:3] if (f / "memberships.npy").is_file()), None)
+    place = next(filter(Path.is_file, (folder / "memberships.npy" for folder in list(path.parents)[:3])), None)
     if place is None:
         raise ValueError(f"{path}: memberships.npy is missing; the run writes it to its log_dir, above the signals")
     member = _arrays.load(place, "b")
     if member.ndim != 2 or member.shape[1] != signals.shape[0] or member.shape[0] > signals.shape[1]:
-        raise ValueError(
-            f"{place}: has shape {list(member.shape)}, which does not fit {path.name}, {list(signals.shape)}"
-        )
+        shapes = f"{list(member.shape)}, which does not fit {path.name}, {list(signals.shape)}"
+        raise ValueError(f"{place}: has shape {shapes}")
     if signals.min() < 0 or signals.max() > 1:
         raise ValueError(f"{path}: has values outside 0 to 1; signals are probabilities of the true class")
     likely = np.clip(signals.T[: len(member)].astype(np.float64), EDGE, 1 - EDGE)
     phi = np.log(likely) - np.log1p(-likely)
-    return [
-        _model(path, root, membership, {"confidence": score}) for membership, score in zip(member, phi, strict=True)
-    ]
+    return [_model(path, root, of_model, {"confidence": phi[number]}) for number, of_model in enumerate(member)]
 
 
 def _of_result(path: Path, root: Path) -> Model:

@@ -31,12 +31,10 @@ def files(place: Path) -> list[Path]:
 def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
     """Return a frame of training samples with its frame of held-out ones: in the same folder, with otherwise the same
     name. None if there is no such pair."""
-    stem = _TRAIN.sub(r"\1*\3", train.stem)
-    twin = next((p for p in frames if p.parent == train.parent and p.suffixes == train.suffixes and p != train
-                 and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == stem), None)  # fmt: skip
-    if twin is None:
-        return None
-    return (train, twin) if all(_user(header(path)) for path in (train, twin)) else None
+    rest = _TRAIN.sub(r"\1*\3", train.stem)  # the name without the word that tells training from held-out samples
+    test = next((p for p in frames if p.parent == train.parent and p.suffixes == train.suffixes and p != train
+                 and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == rest), None)  # fmt: skip
+    return (train, test) if test and all(_user(header(path)) for path in (train, test)) else None
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model]:
@@ -55,7 +53,7 @@ def _user(names: list[str]) -> str:
 
 
 def _model(train: Path, test: Path, root: Path) -> Model:
-    """Read the model of a pair of frames. If a user has several rows, the largest score counts."""
+    """Read the model of a pair of frames, ``train`` of training and ``test`` of held-out samples."""
     ids, values = [], []
     for path in (train, test):
         table = frame(path)
@@ -64,7 +62,7 @@ def _model(train: Path, test: Path, root: Path) -> Model:
             score = score - numbers(path, table["score_mean"])
         if not np.isfinite(score).all() or not len(score):
             raise ValueError(f"{path}: column 'score' must hold at least one number, and only finite ones")
-        # A user's largest score counts, as in its own analyses.
+        # Of several rows of a user the largest score counts, as in PrivacyGuard's own analyses.
         best = table.assign(best=score).groupby(table[_user(list(table))].astype(str), sort=False)["best"].max()
         ids.append([f"{path.stem}:{name}" for name in best.index])
         values.append(best.to_numpy())

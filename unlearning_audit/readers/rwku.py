@@ -29,17 +29,17 @@ def files(place: Path) -> list[Path]:
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
-    """Return one model for each target, or why it cannot be read."""
+    """Return one model for each target, the subject that a model had to forget, or why it cannot be read."""
     folders = {path.parent: path for path in paths}
     return read_all(folders.values(), lambda path: [_model(path, root)])
 
 
 def _model(path: Path, root: Path) -> Model:
-    """Read the model of a target's folder, from its logs of attacks and of answers; a part whose log is missing is
-    skipped."""
+    """Read the model of a target's folder, in which the log ``path`` lies, from all of its logs of attacks and of
+    answers; a log that is missing is skipped."""
     folder = path.parent
     hints = _words.of_path(folder, folder.parent if folder == root else root)
-    words = tuple(word for word in hints.words if word not in folder.name.split("_"))
+    words = tuple(word for word in hints.words if word not in folder.name.split("_"))  # the target is the task
     model = replace(hints, file=path, words=words, task=folder.name)
     for part, (attacks, answers) in PARTS.items():
         if (file := path.with_name(attacks)).is_file():
@@ -50,7 +50,7 @@ def _model(path: Path, root: Path) -> Model:
 
 
 def _results(file: Path, kind: type) -> tuple[dict[str, Any], Any]:
-    """Read a log and its ``results``. Raises ValueError if these are not of type ``kind`` or are empty."""
+    """Read a log; return it and its ``results``. Raises ValueError if these are not of type ``kind`` or are empty."""
     log = _texts.read_json(file)
     results = log.get("results") if isinstance(log, dict) else None
     if not isinstance(results, kind) or not results:

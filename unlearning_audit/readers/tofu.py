@@ -52,15 +52,13 @@ def _model(path: Path, root: Path) -> Model:
     splits = _splits(_texts.read_json(path))
     for split, entry in splits.items():
         word = next((word for word in ("forget", "real_author", "real_world") if word in split), "retain")
-        part, prefix = {"forget": FORGET, "retain": RETAIN}.get(word, OTHER), PREFIX[word]
-        means |= _add_split(model, entry, part, prefix, f"{path}: {split}")
+        part = {"forget": FORGET, "retain": RETAIN}.get(word, OTHER)
+        means |= _add_split(model, entry, part, PREFIX[word], f"{path}: {split}")
     if not model.samples.get(FORGET):
         raise ValueError(
             f"{path}: this log has no split of the forget set, whose name contains forget; found {', '.join(splits)}"
         )
-    names = [
-        f"{prefix}_{quantity}" for prefix in ("retain", "ra", "wf") for quantity in ("Prob", "ROUGE", "Truth_Ratio")
-    ]
+    names = [f"{prefix}_{name}" for prefix in ("retain", "ra", "wf") for name in ("Prob", "ROUGE", "Truth_Ratio")]
     if all(name in means for name in names):
         utility = float(hmean([means[name] for name in names]))
         model.raw["aggregates"] = {"model_utility": utility}
@@ -71,8 +69,9 @@ def _model(path: Path, root: Path) -> Model:
 def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, place: str) -> dict[str, float]:
     """Add probability, ROUGE and truth ratio of one split's samples to a model; return their means, name → mean.
 
-    ``entry``: the split's lists, name → index → value; ``part``: forget, retain or other; ``prefix``: before the names;
-    ``place``: the file and split, for messages. Numbers that the log prints are compared with recomputed ones.
+    ``entry``: the split's lists, name → index of the sample → value; ``part``: forget, retain or other; ``prefix``:
+    before the names; ``place``: the file and split, for messages. Numbers that the log prints are compared with
+    recomputed ones.
     """
     indices = list(entry["avg_gt_loss"])
     rows = entry.get("generated_text")
@@ -89,26 +88,27 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     if "gt_loss" in lists and "num_token_gt" in lists:
         by_token = lists["gt_loss"][:, 0] / lists["num_token_gt"][:, 0]
         _agree(model, f"{prefix} avg_gt_loss", loss, by_token, "gt_loss by token")
-    values = {"Prob": (likely, 1)}
+    values = {"Prob": (likely, 1)}  # quantity → values, and their direction (`Reading`)
     if "rougeL_recall" in lists:
         values["ROUGE"] = lists["rougeL_recall"][:, 0], 1
     if wrong is not None and "avg_paraphrased_loss" in lists:
-        quotient = np.exp(wrong.mean(axis=1) - lists["avg_paraphrased_loss"][:, 0])
+        right_over_wrong = np.exp(wrong.mean(axis=1) - lists["avg_paraphrased_loss"][:, 0])
         # Ratios of wrong to right answers are near 1 if a model knows neither.
-        false_over_true = 1 / quotient
-        _check(model, lists, f"{prefix} truth_ratio", false_over_true, quotient)
+        wrong_over_right = 1 / right_over_wrong
+        _check(model, lists, f"{prefix} truth_ratio", wrong_over_right, right_over_wrong)
         if part == FORGET:
-            model.raw["forget_truth_ratio"] = false_over_true
-            values["Truth_Ratio"] = np.minimum(false_over_true, quotient), 0  # small also for a destroyed model
+            model.raw["forget_truth_ratio"] = wrong_over_right
+            values["Truth_Ratio"] = np.minimum(wrong_over_right, right_over_wrong), 0  # small also for a damaged model
         else:
-            values["Truth_Ratio"] = np.maximum(0.0, 1 - false_over_true), 1
-    for quantity, (value, near) in values.items():
-        model.readings[f"{prefix}_{quantity}"] = Reading(part, ids, value, near)
+            values["Truth_Ratio"] = np.maximum(0.0, 1 - wrong_over_right), 1
+    for quantity, (value, direction) in values.items():
+        model.readings[f"{prefix}_{quantity}"] = Reading(part, ids, value, direction)
     return {f"{prefix}_{quantity}": float(value.mean()) for quantity, (value, _) in values.items()}
 
 
 def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) -> np.ndarray:
-    """Return a list of the log, float64 [samples, answers]. Raises ValueError that names the list."""
+    """Return the list ``name`` of a split, float64 [samples, answers], for the samples ``indices``; a list of single
+    values has one answer. Raises ValueError that names the list and its ``place``."""
     try:
         rows = [entry[name][index] for index in indices]
         value = np.array([row if isinstance(row, list) else [row] for row in rows], np.float64)
@@ -119,17 +119,18 @@ def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) ->
     return value
 
 
-def _check(model: Model, lists: dict[str, np.ndarray], quantity: str, *ways: np.ndarray) -> None:
-    """Compare a list of the log with its recomputed values, where several formulas are in use by the closest of
-    them. ``quantity``: the part of the data and the name of the list."""
+def _check(model: Model, lists: dict[str, np.ndarray], quantity: str, *recomputed: np.ndarray) -> None:
+    """Compare a list of the log with its ``recomputed`` values; of several formulas that are in use, the closest
+    counts. ``quantity``: the part of the data and the name of the list, such as "forget truth_ratio". Nothing is
+    compared if the log lacks the list."""
     if (printed := lists.get(quantity.split()[1])) is not None:
-        best = min(ways, key=lambda way: float(np.abs(printed[:, 0] - way).max()))
-        _agree(model, quantity, printed[:, 0], best, "from the losses of each sample")
+        closest = min(recomputed, key=lambda value: float(np.abs(printed[:, 0] - value).max()))
+        _agree(model, quantity, printed[:, 0], closest, "from the losses of each sample")
 
 
-def _agree(model: Model, quantity: str, printed: np.ndarray, value: np.ndarray, how: str) -> None:
+def _agree(model: Model, quantity: str, printed: np.ndarray, recomputed: np.ndarray, how: str) -> None:
     """Compare two lists by their means over samples, since each was computed in single precision."""
-    model.agreements.append(Agreement(f"mean {quantity}", float(printed.mean()), float(value.mean()), how))
+    model.agreements.append(Agreement(f"mean {quantity}", float(printed.mean()), float(recomputed.mean()), how))
 
 
 def across(model: Model, retrained: Model) -> list[Agreement]:
