@@ -128,6 +128,7 @@ def test_broken_folders_are_refused_with_their_name(tmp_path):
 # ---------------------------------------------------------------- real files
 
 
+@pytest.mark.slow
 def test_real_cifar10_is_the_published_one(real_data, tmp_path):
     read = cifar10.load(cifar10.Options(data_dir=str(real_data)), tmp_path)
     assert read.x.shape == (60_000, 3, 32, 32)

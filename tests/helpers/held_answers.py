@@ -1,7 +1,5 @@
 """Logits in memory that are asked as those in files are."""
 
-from collections.abc import Iterator
-
 import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.stats import rates
@@ -23,6 +21,3 @@ class Held:
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         logits = self.of(models, rows)
         return stats.phi(logits=logits, y=np.broadcast_to(labels, logits.shape[:2]))
-
-    def by_model(self, models: np.ndarray | None = None) -> Iterator[np.ndarray]:
-        yield from self.logits if models is None else self.logits[models]

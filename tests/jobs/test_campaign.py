@@ -16,6 +16,7 @@ from unlearning_audit.workflow import plan
 from unlearning_audit.workflow.campaign import Campaign
 
 import stage_runs
+from slow_cases import slow
 
 TUNE = {"trials": 3, "pairs": 2, "space": {"lr": [0.01, 0.3], "epochs": [1, 4]}}
 STUDY = {
@@ -82,7 +83,7 @@ RULI = {
 
 
 @pytest.mark.parametrize(
-    "protocol", [RULI["protocol"], {"name": "competition", "blocks": 6}], ids=lambda protocol: protocol["name"]
+    "protocol", [RULI["protocol"], *slow({"name": "competition", "blocks": 6})], ids=lambda protocol: protocol["name"]
 )
 def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tmp_path, protocol):
     scenario = {**STUDY["scenarios"]["main"], **RULI, "protocol": protocol}

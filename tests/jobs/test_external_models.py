@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import peft
 import pytest
 import tokenizers
 import torch
@@ -154,6 +153,8 @@ def test_a_language_model_gives_attacks_and_readings_of_its_tokens(folder):
 
 def adapter(base):
     """A low-rank adapter of weights that are not zero, as peft saves it; gives the adapted model."""
+    import peft  # seconds, which a process that only lists the tests need not spend
+
     network = gpt2(seed=1)
     network.save_pretrained("base")
     config = peft.LoraConfig(r=2, lora_alpha=8, target_modules=["c_attn"], fan_in_fan_out=True)
@@ -166,6 +167,7 @@ def adapter(base):
     return adapted
 
 
+@pytest.mark.slow  # importing peft takes seconds
 def test_an_adapter_of_peft_answers_as_peft_does(folder):
     adapted = adapter("../../../base")
     data, _, published = answered(TEXTS)
@@ -178,6 +180,7 @@ def test_an_adapter_of_peft_answers_as_peft_does(folder):
 WEIGHTS = Path("models/target/first/adapter_model.safetensors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("base", "harm", "sentence"),
     [

@@ -5,7 +5,6 @@ import functools
 import numpy as np
 import pytest
 import torch
-import torchvision
 from pydantic import ValidationError
 from torch import nn
 from unlearning_audit.models import (
@@ -40,9 +39,12 @@ def test_resnet18_has_11_17_million_parameters():
     assert parameters(build(resnet18, CIFAR)) == parameters(build(resnet18, CIFAR, norm="group")) == 11_173_962
 
 
+@pytest.mark.slow  # importing torchvision takes seconds
 def test_the_large_stem_of_resnet18_is_that_of_torchvision():
     """The same sizes, and the same answers from the same weights: both number convolution, norm, …, shortcut in one
     order."""
+    import torchvision
+
     reference = torchvision.models.resnet18(num_classes=10).eval()
     model = build(resnet18, (3, 64, 64), stem="large", mean=[0.0], std=[1.0]).eval()
     assert parameters(model) == parameters(reference) == 11_181_642

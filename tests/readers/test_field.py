@@ -58,15 +58,14 @@ def read(tmp_path_factory) -> tuple[readers.Imported, dict[str, dict[str, Publis
     return imported, populations
 
 
-def test_all_logs_are_read_and_print_what_their_samples_give(read):
+@pytest.mark.slow  # all published logs are read
+def test_all_logs_are_read_and_give_the_numbers_they_print_and_the_kept_aucs(read):
     imported, _ = read
     assert sorted(imported.formats.values()) == ["openunlearning"] * 28 + ["tofu"] * 16
     agrees = [one.agrees for agreements in imported.agreements.values() for one in agreements]
     assert False not in agrees
     assert agrees.count(True) == sum(int(row["printed"]) for row in table_rows("recomputed"))
 
-
-def test_the_kept_aucs_are_those_of_the_logs(read):
     actual = {
         (name, method, row.metric.removeprefix("auc_")): [getattr(row, column) for column in INTERVAL]
         for name, methods in read[1].items() for method, whole in methods.items()
@@ -82,6 +81,7 @@ def test_the_kept_aucs_are_those_of_the_logs(read):
 
 
 @pytest.mark.parametrize("name", ["llama2_7b_300_samples", "phi_200_samples", "llama_3_2_1b_instruct_forget10"])
+@pytest.mark.slow  # all published logs are read
 def test_the_kept_verdicts_are_those_of_the_logs(read, name):
     parts = {method: metric.effects(evaluation(whole), metric.Options()) for method, whole in read[1][name].items()}
     margins = {"auc": 0.05, "accuracy": 0.05, "perplexity": 1.1}

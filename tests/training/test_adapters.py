@@ -44,6 +44,7 @@ def stack(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gp
     return models
 
 
+@pytest.mark.slow  # importing peft takes seconds
 @pytest.mark.parametrize(("module", "reference"), [(gpt2, GPT2LMHeadModel), (llama, LlamaForCausalLM)])
 def test_the_merged_weights_are_pefts(weights, module, reference):
     import peft  # seconds, which a process that only lists the tests need not spend

@@ -13,7 +13,7 @@ from slow_cases import slow
 from stack_cases import RECIPE, SEEDS, conv, fit, fresh, home, largest_gap, mlp, same, trained, unlearned
 
 
-@pytest.mark.parametrize(("at_once", "schedule"), [("1", "cosine"), ("3", "one_cycle")])
+@pytest.mark.parametrize(("at_once", "schedule"), [("1", "cosine"), *slow(("3", "one_cycle"))])
 @pytest.mark.parametrize(
     ("build", "backend", "augment"),
     [(mlp, "stacked", "none"), (conv, "serial", "crop_flip"), *slow((conv, "serial", "none"))],
@@ -31,7 +31,7 @@ def test_lanes_leave_what_the_ordinary_fit_leaves(monkeypatch, build, backend, a
 # ---------------------------------------------------------------- memory that is measured
 
 
-@pytest.mark.parametrize(("left", "expected"), [(105, 1), (115, 2), *slow((330, 3)), (2000, 4)])
+@pytest.mark.parametrize(("left", "expected"), [(115, 2), *slow((105, 1), (330, 3), (2000, 4))])
 def test_as_many_lanes_as_the_card_holds(monkeypatch, caplog, left, expected):
     """The first lane takes 100 bytes; of those ``left``, others may take nine tenths. No number depends on it."""
     counts, admit, free = [], lanes.Traffic.admit, iter([left + 100, left])
@@ -77,7 +77,7 @@ def limited(monkeypatch):
     return limit
 
 
-@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize("limit", [1, *slow(3)])
 def test_lanes_that_do_not_fit_together_train_fewer_at_once(monkeypatch, limited, limit):
     """A card that holds ``limit`` lanes, though more seemed to fit: the others come later."""
     traffic, original_init = [], lanes.Traffic.__init__

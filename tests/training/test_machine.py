@@ -120,6 +120,7 @@ def answers(processes: list[subprocess.Popen]) -> list[str]:
     return sorted(process.stdout.readline().strip() for process in processes)
 
 
+@pytest.mark.slow  # ten processes, and what they wait for
 def test_no_two_processes_meet_on_a_gpu_however_they_come_and_go(machine, tmp_path):
     devices(tmp_path / "dev", "nvidia0", "nvidia1", "nvidia2")
     running = [machine(TAKE, "killed") for _ in range(3)]

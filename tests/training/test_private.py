@@ -118,7 +118,7 @@ def test_noise_has_the_stated_spread_and_is_drawn_anew_at_every_step_for_every_m
     assert abs(float(torch.corrcoef(moved)[0, 1])) < 4 / math.sqrt(weights)
 
 
-@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, IMAGE)])
+@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), *slow((convolutional, IMAGE))])
 def test_a_step_that_draws_nobody_is_taken_all_the_same(build, shape):
     stack, rows = make(build, shape=shape, k=2, batch_size=1, epochs=8, lr=0.3)
     sizes = [len(x) for x, _ in batches(stack, 0, rows)]
@@ -151,7 +151,7 @@ def test_samples_of_the_model_are_drawn_independently_at_the_stated_rate():
 
 
 @pytest.mark.parametrize(
-    ("build", "shape", "augment"), [(perceptron, (5,), "none"), (convolutional, IMAGE, "crop_flip")]
+    ("build", "shape", "augment"), [(perceptron, (5,), "none"), *slow((convolutional, IMAGE, "crop_flip"))]
 )
 def test_parts_of_any_size_and_rows_that_fill_them_change_nothing(build, shape, augment):
     """Clipped or not, rows without a sample count for nothing."""
@@ -180,7 +180,7 @@ def test_parts_of_any_size_and_rows_that_fill_them_change_nothing(build, shape, 
 # ---------------------------------------------------------------- the stack's promises
 
 
-@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), (convolutional, IMAGE)])
+@pytest.mark.parametrize(("build", "shape"), [(perceptron, (5,)), *slow((convolutional, IMAGE))])
 def test_a_models_bits_do_not_depend_on_its_neighbours_or_their_order(build, shape):
     settings = {"shape": shape, "optimiser": "rmsprop", "lr": 0.01, "dtype": torch.float32}
     trained = {}
@@ -277,7 +277,7 @@ def test_full_batches_keep_the_budget_by_the_exact_curve_of_the_gaussian_mechani
 
 
 @pytest.mark.filterwarnings("ignore:Optimal order")
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [1.0, *slow(4.0)])
 def test_a_tighter_accountant_confirms_the_budget_of_poisson_batches(epsilon):
     accountant = PRVAccountant()
     accountant.history = [(private.noise_multiplier(Privacy(epsilon=epsilon), 0.1, 200), 0.1, 200)]
