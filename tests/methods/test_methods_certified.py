@@ -68,8 +68,8 @@ def test_weights_and_gradients_are_cut_to_their_lengths():
         return torch.stack([v.flatten(1).square().sum(1) for v in state.values()]).sum(0).sqrt()
 
     half = torch.full((3,), 0.5).double()
-    assert torch.allclose(lengths(noisy_finetune.cut(stack.parameters, 0.5)), half)
-    assert all(torch.equal(v, stack.parameters[k]) for k, v in noisy_finetune.cut(stack.parameters, 1e6).items())
+    assert torch.allclose(lengths(noisy_finetune.clipped(stack.parameters, 0.5)), half)
+    assert all(torch.equal(v, stack.parameters[k]) for k, v in noisy_finetune.clipped(stack.parameters, 1e6).items())
     still = unlearned(stack, "noisy_finetune", epsilon=0, radius=0.5, clip=1e-9, steps=1, refine_epochs=0)
     assert torch.allclose(lengths(still.parameters), half, atol=1e-8)
 

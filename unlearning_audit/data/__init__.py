@@ -22,6 +22,7 @@ from unlearning_audit.plugins.settings import Settings as Settings
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.store import folders
 
+#: dtype of samples → the numbers of axes that they may have: images 4, tables and tokens 2.
 LAYOUTS = {"uint8": (4,), "float32": (2, 4), "int32": (2,)}
 
 
@@ -119,8 +120,9 @@ def loaded(module: registry.Module, options: Settings, root: Path) -> Source:
 def read_source(settings: dict[str, Any], place: dict[str, Any], root: Path) -> Source:
     """Load the source that a study names.
 
-    ``settings``: its name and options. ``place``: where it lies, and "file" for a user's own source. Raises ValueError,
-    and PluginError if a user's own source fails.
+    ``settings``: its name ("source") and "options". ``place``: options that say where it lies, and "file", the path of
+    a user's own source. ``root``: the folder from which paths are read. Raises ValueError, and PluginError if a user's
+    own source fails.
     """
     options = {name: value for name, value in place.items() if name not in ("file", "where", *folders.OF_JOB)}
     source = registry.load("data", settings["source"], place.get("file"))
@@ -180,6 +182,7 @@ def prepare(
     n, part = len(source.x), source.part.copy()
     test = part == 1
     if test_size is not None:
+        # Rows from which the test part is drawn: the official one or, without it, all but views.
         official_test, candidates = test.any(), test if test.any() else part < 2
         samples = int(candidates.sum())
         count = _choices.count("test_size", test_size, samples)
@@ -197,12 +200,12 @@ def prepare(
         train = _choices.first_in_order(train, generator(seed, "size").permutation(n), count)
     rng = generator(label_noise_seed, "label_noise")
     y = _choices.randomise(source.y, train, source.classes, label_noise, label_noise_kind, rng)
-    mask = train | test
+    kept = train | test
     parent = source.parent
-    if parent is not None:
-        mask |= (part == 2) & mask[parent]
-        parent = np.where(parent >= 0, np.cumsum(mask)[parent] - 1, -1)[mask]
-    index = np.flatnonzero(mask)
+    if parent is not None:  # views stay with their parents, whose rows are numbered anew
+        kept |= (part == 2) & kept[parent]
+        parent = np.where(parent >= 0, np.cumsum(kept)[parent] - 1, -1)[kept]
+    index = np.flatnonzero(kept)
     x = x[index]
     if greyscale:
         x = _choices.luma(x, interleaved=greyscale == "interleaved")
@@ -220,7 +223,8 @@ def duplicates(x: np.ndarray) -> list[np.ndarray]:
 
     Each group is int64 row numbers in ascending order; groups are ordered by their first row.
     """
-    rows = np.ascontiguousarray(x + 0 if x.dtype.kind == "f" else x).reshape(len(x), -1)  # −0 + 0 is 0
+    # −0 + 0 is 0, which has other bytes than −0.
+    rows = np.ascontiguousarray(x + 0 if x.dtype.kind == "f" else x).reshape(len(x), -1)
     rows_of_digest: dict[bytes, list[int]] = {}
     for i, row in enumerate(rows):
         rows_of_digest.setdefault(hashlib.blake2b(row.data, digest_size=16).digest(), []).append(i)
@@ -228,7 +232,8 @@ def duplicates(x: np.ndarray) -> list[np.ndarray]:
 
 
 def pairs_across(groups: list[np.ndarray], part: np.ndarray) -> np.ndarray:
-    """Return every pair (training row, test row) within the ``groups`` of `duplicates`: int64 [pairs, 2]."""
+    """Return every pair (training row, test row) of equal rows: int64 [pairs, 2]. ``groups``: those of `duplicates`;
+    ``part`` [n]: 0 for training and 1 for test rows."""
     pairs = [(i, j) for group in groups for i in group[part[group] == 0] for j in group[part[group] == 1]]
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
@@ -241,6 +246,6 @@ def copies_across(groups: list[np.ndarray], of: np.ndarray, among: np.ndarray) -
     """
     count = 0
     for group in groups:
-        elsewhere = among[:, group].sum(1, keepdims=True) - among[:, group]
-        count += int((of[:, group] & (elsewhere > 0)).sum())
+        others = among[:, group].sum(1, keepdims=True) - among[:, group]  # copies besides the sample itself
+        count += int((of[:, group] & (others > 0)).sum())
     return count

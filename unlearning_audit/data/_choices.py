@@ -14,29 +14,30 @@ def count(option: str, value: float, n: int) -> int:
 
 
 def first_in_order(members: np.ndarray, order: np.ndarray, number: int) -> np.ndarray:
-    """Return the ``number`` members that come first in ``order``, bool [n]. ``members`` bool [n]; ``order``: a
-    permutation [n]."""
-    keep = np.zeros_like(members)
-    keep[order[members[order]][:number]] = True
-    return keep
+    """Return a mask of the ``number`` members that come first in ``order``, bool [n]. ``members`` bool [n]; ``order``:
+    a permutation [n]."""
+    chosen = np.zeros_like(members)
+    chosen[order[members[order]][:number]] = True
+    return chosen
 
 
 def first_of_each_class(members: np.ndarray, y: np.ndarray, classes: int, number: int) -> np.ndarray:
-    """Return the first ``number`` of ``members`` bool [n] with each label of ``y``, bool [n]."""
-    keep = np.zeros_like(members)
+    """Return a mask of the first ``number`` of ``members`` bool [n] with each label of ``y`` [n], bool [n]. Raises
+    ValueError for a class with fewer."""
+    chosen = np.zeros_like(members)
     for label in range(classes):
         rows = np.flatnonzero(members & (y == label))
         if not 1 <= number <= len(rows):
             raise ValueError(f"per_class: cannot keep {number} of the {len(rows)} training samples of class {label}")
-        keep[rows[:number]] = True
-    return keep
+        chosen[rows[:number]] = True
+    return chosen
 
 
 def randomise(
     y: np.ndarray, members: np.ndarray, classes: int, share: float, kind: str, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return labels int64 [n], in which a ``share`` of ``members`` bool [n] has a new label: from any class, or from
-    the others."""
+    """Return labels int64 [n], in which a ``share`` of ``members`` bool [n] has a new label, drawn by ``rng``: from any
+    class or, for the ``kind`` "other", from any but its own. Raises ValueError for another share or kind."""
     if not 0 <= share <= 1:
         raise ValueError(f"label_noise: {share} must be a share from 0 to 1")
     if kind not in ("any", "other"):
@@ -46,21 +47,22 @@ def randomise(
         labels = rng.integers(classes, size=len(y))
     else:
         labels = (y + rng.integers(1, classes, size=len(y))) % classes
-    hit = first_in_order(members, order, int(share * members.sum() + 0.5))
-    return np.where(hit, labels, y)
+    relabelled = first_in_order(members, order, int(share * members.sum() + 0.5))
+    return np.where(relabelled, labels, y)
 
 
 def luma(x: np.ndarray, *, interleaved: bool) -> np.ndarray:
     """Convert RGB to grey, uint8 [n, 3, h, w] → uint8 [n, 1, h, w], with weights .299, .587, .114 in 16-bit fixed
     point, rounded.
 
-    ``interleaved``: first read the bytes of the channel-last image as if channels came first.
+    ``interleaved``: first read the bytes of the channel-last image as if channels came first. Raises ValueError for
+    other samples.
     """
     if x.dtype != np.uint8 or x.shape[1] != 3:
         raise ValueError(f"greyscale: needs uint8 images with 3 channels, not {x.dtype} {x.shape[1:]}; leave it out")
     if interleaved:
         x = np.ascontiguousarray(x.transpose(0, 2, 3, 1)).reshape(x.shape)
-    grey = np.full((len(x), *x.shape[2:]), 1 << 15, dtype=np.uint32)
-    for channel, weight in enumerate((19595, 38470, 7471)):
+    grey = np.full((len(x), *x.shape[2:]), 1 << 15, dtype=np.uint32)  # a half, by which the shift below rounds
+    for channel, weight in enumerate((19595, 38470, 7471)):  # .299, .587, .114 times 2^16
         grey += x[:, channel] * np.uint32(weight)
     return (grey >> 16).astype(np.uint8)[:, None]

@@ -13,10 +13,11 @@ SAVED = ("dataset_dict.json", "state.json")
 def rows(
     root: Path, repository: str, subset: str | None, revision: str | None, split: str, columns: list[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one split of a data set.
+    """Yield the rows of one ``split`` of a data set, column → value each, after checking that it has the ``columns``.
 
     It is read from the folder ``root / repository`` (from the folder ``subset`` in it, if there is one), or streamed
-    from the hub's data set of that name. Raises ValueError that names the data set, its splits or its columns.
+    from the hub's data set of that name, in its version ``revision``. Raises ValueError that names the data set, its
+    splits or its columns.
     """
     dataset = opened(root, repository, subset, revision, split)
     missing = [name for name in columns or [] if name not in (dataset.column_names or [])]
@@ -30,7 +31,8 @@ def rows(
 
 
 def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str) -> Any:
-    """Open one split of a data set, without reading it.
+    """Return one ``split`` of a data set as the library datasets opens it, without reading it. Where it lies is said at
+    `rows`.
 
     A folder may be written by ``save_to_disk``, or have a layout that ``load_dataset`` knows, such as train.csv,
     data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError.

@@ -14,13 +14,13 @@ def listed(path: Path) -> list[Path]:
 
 
 def pixels(file: Path, size: int) -> np.ndarray:
-    """Read one image, uint8 [3, size, size], resized by bilinear interpolation with anti-aliasing;
-    the aspect ratio is not kept. Raises ValueError that names the file."""
+    """Return one image, uint8 [3, ``size``, ``size``], resized by bilinear interpolation with anti-aliasing; the aspect
+    ratio is not kept. Raises ValueError that names the file."""
     from PIL import Image
 
     try:
         with Image.open(file) as image:
-            if image.mode[0] in "IF":  # Pillow would clip 16-bit pixels to 255
+            if image.mode[0] in "IF":  # whole numbers and reals, which Pillow would clip to 255
                 raise ValueError(f"its pixels are wider than 8 bits, mode {image.mode}")
             return resized(image, size)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:

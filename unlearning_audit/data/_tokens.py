@@ -20,12 +20,13 @@ PADDING = -1
 
 
 def chosen(root: Path, name: str | None, texts: Iterable[str], vocabulary: int) -> "Tokenizer":
-    """Return the tokenizer ``name`` (see `opened`) or, without a name, one `trained` on ``texts``."""
+    """Return the tokenizer ``name`` (see `opened`) or, without a name, one with ``vocabulary`` tokens that is `trained`
+    on ``texts``."""
     return opened(root, name) if name else trained(texts, vocabulary)
 
 
 def trained(texts: Iterable[str], vocabulary: int) -> "Tokenizer":
-    """Train a byte-level byte-pair encoding of at most ``vocabulary`` tokens (at least 257) on ``texts``.
+    """Return a byte-level byte-pair encoding of at most ``vocabulary`` tokens (at least 257), learned from ``texts``.
 
     Every text can be encoded, since all 256 bytes are tokens. Token 0 never stands for text, so that it can pad.
     """
@@ -43,8 +44,8 @@ def trained(texts: Iterable[str], vocabulary: int) -> "Tokenizer":
 
 
 def opened(root: Path, name: str) -> "Tokenizer":
-    """Open a tokenizer: of a model's folder ``root / name``, of a ``tokenizer.json``, or, if no such path exists, of a
-    model of the hub. Raises ValueError if it cannot be read."""
+    """Return the tokenizer ``name``: of a model's folder ``root / name``, of a ``tokenizer.json``, or, if no such path
+    exists, of a model of the hub. Raises ValueError if it cannot be read."""
     from tokenizers import Tokenizer
 
     path = root / name
@@ -65,15 +66,15 @@ def content(*names: str | None) -> list[Path]:
 
 
 def encoded(tokenizer: "Tokenizer", texts: Sequence[str]) -> list[np.ndarray]:
-    """Return the token ids of each text, int32 [tokens]; nothing is added before or after."""
+    """Return the numbers of the tokens of each text, int32 [tokens]; nothing is added before or after."""
     batch = tokenizer.encode_batch(list(texts), add_special_tokens=False)
     return [np.array(encoding.ids, np.int32) for encoding in batch]
 
 
 def windows(rows: Iterable[np.ndarray], length: int, shortest: int | None = None) -> np.ndarray:
-    """Cut each row into pieces of ``length`` tokens: int32 [pieces, length].
+    """Return the rows cut into pieces of ``length`` tokens: int32 [pieces, length].
 
-    The rest of a row is dropped, or padded if it has at least ``shortest`` tokens.
+    The rest of a row is dropped, or padded if it has at least ``shortest`` tokens (None: always dropped).
     """
     pieces = []
     for row in rows:
@@ -86,24 +87,25 @@ def windows(rows: Iterable[np.ndarray], length: int, shortest: int | None = None
 
 def padded(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
     """Return the first ``length`` tokens of each row, int32 [rows, length], filled with `PADDING`."""
-    out = np.full((len(rows), length), PADDING, np.int32)
-    for place, row in zip(out, rows, strict=True):
+    tokens = np.full((len(rows), length), PADDING, np.int32)
+    for place, row in zip(tokens, rows, strict=True):
         place[: len(row)] = row[:length]
-    return out
+    return tokens
 
 
 def last_scored(x: np.ndarray, tokens: int) -> np.ndarray:
-    """Return ``x`` with all but the last ``tokens`` tokens of each row marked as read and not scored."""
-    real = x >= 0
-    after = real[:, ::-1].cumsum(1)[:, ::-1]
-    return np.where(real & (after > tokens), ~x, x)
+    """Return ``x`` [rows, length] with all but the last ``tokens`` scored tokens of each row marked as not scored."""
+    is_scored = x >= 0
+    still_to_come = is_scored[:, ::-1].cumsum(1)[:, ::-1]  # scored tokens from here to the end of the row
+    return np.where(is_scored & (still_to_come > tokens), ~x, x)
 
 
 def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Return ``x`` with a ``share`` of each row's scored tokens, but at least one, replaced by random tokens of
-    ``pool`` int32 [tokens]."""
+    """Return ``x`` [rows, length] with a ``share`` of each row's scored tokens, but at least one, replaced by random
+    tokens of ``pool`` int32 [tokens]."""
     mask = scored(x)
     count = np.maximum(np.round(share * mask.sum(1)), 1)
+    # The place of each token in a random order of its row, in which scored tokens come first.
     order = np.where(mask, rng.random(x.shape), 2.0).argsort(1).argsort(1)
     return np.where(mask & (order < count[:, None]), rng.choice(pool, x.shape), x).astype(x.dtype)
 
@@ -117,13 +119,14 @@ def scored(x: np.ndarray) -> np.ndarray:
 
 
 def ids(x: np.ndarray) -> np.ndarray:
-    """Return the token numbers of rows with marks; padding becomes token 0."""
+    """Return the numbers of the tokens in ``x``, in which tokens that are not scored are stored as ~token; padding
+    becomes token 0."""
     return np.where(x < 0, ~x, x)
 
 
 def texts(tokenizer: "Tokenizer", x: np.ndarray) -> list[str]:
-    """Return the text of each row without its padding."""
-    ends = [np.flatnonzero(row != PADDING)[-1:] + 1 for row in x]
+    """Return the text of each row of ``x`` [rows, length] without its padding."""
+    ends = [np.flatnonzero(row != PADDING)[-1:] + 1 for row in x]  # one number, or none for a row of padding
     return tokenizer.decode_batch([ids(row[: int(end.sum())]).tolist() for row, end in zip(x, ends, strict=True)])
 
 

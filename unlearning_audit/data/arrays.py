@@ -46,8 +46,8 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
 
 
 def _source(options: Options, root: Path, x_of: Callable[[np.lib.npyio.NpzFile], np.ndarray]) -> Source:
-    """Return the samples of a file as a `Source`, with ``x_of`` the open archive as their x, and labels and parts in
-    its types. Errors become ValueError that names the file."""
+    """Return the samples of a file as a `Source`, with labels and parts in its types. ``x_of`` maps the open archive to
+    x. Errors become ValueError that names the file."""
     path = Path(root) / options.path
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -78,8 +78,9 @@ def _labels(archive: np.lib.npyio.NpzFile) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:
-    """Return an array with the dtype and the number of rows of ``x``, without its values. It has the shape of ``x`` if
-    this is not supported."""
+    """Return an empty array with the dtype, the number of rows and the number of axes of ``x``, from the header of its
+    file in the archive, so that no values are read. If these axes are not supported, it has the shape of ``x``, which a
+    message then names."""
     with archive.zip.open("x.npy") as file:  # type: ignore[union-attr] # it is open
         of_version = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
         shape, _, dtype = of_version[min(np.lib.format.read_magic(file)[0], 2) - 1](file)

@@ -20,9 +20,9 @@ class Options(Settings):
 
     Columns that are not named are found: the one with class labels, or ``label``; the one with images, or with texts.
     ``label``: the column with labels, numbers or names. ``image``: a column of images, which become ``image_size`` ×
-    ``image_size`` pixels. ``text``, instead of ``image``: a column of texts, cut or padded
-    to ``length`` tokens. ``tokenizer``: a model's folder; without one, ``vocabulary`` tokens are learned from the test
-    split, which is then used only for tests. ``most``: the number of rows of each split to read, from the first on.
+    ``image_size`` pixels. ``text``, instead of ``image``: a column of texts, cut or padded to ``length`` tokens.
+    ``tokenizer``: a model's folder; without one, ``vocabulary`` tokens are learned from the test split, which is then
+    used only for tests. ``most``: the number of rows of each split to read, from the first on.
     """
 
     repository: str
@@ -63,14 +63,15 @@ def load(options: Options, root: Path) -> Source:
     options = as_it_is(options, Path(root))
     parts = [read(options, Path(root), split) for split in (options.train, options.test) if split]
     classes = sorted({label for _, labels in parts[:1] for label in labels})
-    at = {label: number for number, label in enumerate(classes)}
-    unknown = sorted({label for _, labels in parts for label in labels} - set(at))
+    numbers = {label: number for number, label in enumerate(classes)}
+    unknown = sorted({label for _, labels in parts for label in labels} - set(numbers))
     if unknown:
         raise ValueError(f"{options.label}: the training part has no label {unknown[0]!r}, which the test part has")
-    y = np.array([at[label] for _, labels in parts for label in labels], np.int64)
+    y = np.array([numbers[label] for _, labels in parts for label in labels], np.int64)
     part = np.repeat(np.arange(len(parts), dtype=np.uint8), [len(labels) for _, labels in parts])
     if options.image:
         return Source(np.concatenate([np.stack(values) for values, _ in parts]), y, part, len(classes))
+    # Without a tokenizer of a model, tokens are learned from the last part, the test part.
     tokenizer = _tokens.chosen(Path(root), options.tokenizer, parts[-1][0], options.vocabulary)
     corpus = [text for texts, _ in parts for text in texts]
     x = _tokens.padded(_tokens.encoded(tokenizer, corpus), options.length)
@@ -90,7 +91,8 @@ def as_it_is(options: Options, root: Path) -> Options:
     texts = [name for name, kind in (opened.features or {}).items() if getattr(kind, "dtype", "") in TEXT]
 
     def only(role: str, names: list[str]) -> str:
-        """Return the only one of ``names``. Raises ValueError for none or several."""
+        """Return the only one of ``names``, the columns that may hold the ``role``. Raises ValueError for none or
+        several."""
         if len(names) != 1:
             candidates = ", ".join(names or kinds) or "any column, because their types are not declared"
             raise ValueError(f"{options.repository}: the column with {role} could be {candidates}; name it")
@@ -107,8 +109,8 @@ def as_it_is(options: Options, root: Path) -> Options:
 
 
 def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]]:
-    """Read the rows of a split: a list of inputs and a list of labels. Images are uint8 [3, image_size,
-    image_size]."""
+    """Return the inputs and the labels of a ``split``, one of each for every row. Inputs are texts, or images uint8 [3,
+    image_size, image_size]. Raises ValueError that names the row or the column."""
     column, of_label = str(options.image or options.text), str(options.label)
     values, labels = [], []
     rows = _hub.rows(root, options.repository, options.subset, options.revision, split, [column, of_label])
@@ -130,7 +132,8 @@ def read(options: Options, root: Path, split: str) -> tuple[list[Any], list[Any]
 
 
 def pixels(value: object, options: Options, where: str) -> np.ndarray:
-    """Return one image, uint8 [3, image_size, image_size]. Raises ValueError if the value is not an image."""
+    """Return one image, uint8 [3, image_size, image_size]. ``where``: the row, for the message. Raises ValueError if
+    ``value`` is not an image."""
     from PIL import Image
 
     if not isinstance(value, Image.Image):

@@ -13,8 +13,8 @@ AT_HAND = True
 
 
 class Options(Settings):
-    """``path``: the directory, relative to the working directory. Every image becomes ``image_size`` ×
-    ``image_size`` pixels (bilinear with anti-aliasing, aspect ratio not kept)."""
+    """``path``: the directory, relative to the working directory. Every image becomes ``image_size`` × ``image_size``
+    pixels (bilinear with anti-aliasing, aspect ratio not kept)."""
 
     path: str
     image_size: int = Field(32, ge=1)
@@ -27,6 +27,7 @@ def load(options: Options, root: Path) -> Source:
     without an image's suffix are skipped. Raises ValueError that names the folder or the file.
     """
     path = Path(root) / options.path
+    # A folder val/ alone would be ignored in silence.
     if (path / "val").is_dir() and not (path / "test").exists():
         raise ValueError(f"{path / 'val'}: images are read from train/ and test/; rename it to test, or move it away")
     classes = _folders(path / "train")

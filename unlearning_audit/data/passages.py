@@ -81,13 +81,18 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read tokens int32 [passages, length], all with label 0. WikiText's test part is the test part. Raises
-    ValueError."""
+    """Read tokens int32 [passages, length], all with label 0. WikiText's test part is the test part.
+
+    Passages of the private text come in a random order, each once, then those of the test part, then the random
+    variants (views) of both. The public text gives the tokenizer and the field ``public``. Raises ValueError if there
+    is too little text.
+    """
     known, test = without_repeats([*documents(options, Path(root))])
     public, private = parted(known, options)
     tokenizer = _tokens.chosen(Path(root), options.tokenizer, public, options.vocabulary)
 
     def passages(texts: list[str]) -> np.ndarray:
+        """Return the tokens of ``texts`` cut into passages, int32 [passages, length]."""
         return _tokens.windows(_tokens.encoded(tokenizer, texts), options.length, options.shortest)
 
     train, tested = np.unique(passages(private), axis=0), np.unique(passages(test), axis=0)
@@ -99,21 +104,23 @@ def load(options: Options, root: Path) -> Source:
         x = _tokens.last_scored(x, options.scored)
     if not _tokens.scored(x).any(1).all():
         raise ValueError("scored: some passages have no token that counts; make shortest or scored larger")
-    part, meta = np.repeat(np.array([0, 1], np.uint8), [len(train), len(tested)]), passages(public)
-    of: dict[str, Any] = {}
+    part = np.repeat(np.array([0, 1], np.uint8), [len(train), len(tested)])
+    public_passages = passages(public)
+    fields: dict[str, Any] = {}
     if options.neighbours:
-        if not (meta >= 0).any():
+        if not (public_passages >= 0).any():
             raise ValueError(
                 "neighbours: their tokens are drawn from the public text, which is shorter than a passage of "
                 f"{options.length} tokens; make public larger or length smaller"
             )
         parent = np.repeat(np.arange(len(x)), options.neighbours)
-        views = _tokens.neighbours(x[parent], meta[meta >= 0], options.changed, generator("neighbours", options.draw))
-        of["parent"] = np.concatenate([np.full(len(x), -1), parent])
-        of["view"] = np.repeat(np.array([0, VIEWS["neighbour"]], np.uint8), [len(x), len(views)])
+        pool, rng = public_passages[public_passages >= 0], generator("neighbours", options.draw)
+        views = _tokens.neighbours(x[parent], pool, options.changed, rng)
+        fields["parent"] = np.concatenate([np.full(len(x), -1), parent])
+        fields["view"] = np.repeat(np.array([0, VIEWS["neighbour"]], np.uint8), [len(x), len(views)])
         x, part = np.concatenate([x, views]), np.concatenate([part, np.full(len(views), 2, np.uint8)])
-    of |= _tokens.fields(tokenizer, _tokens.texts(tokenizer, x))
-    return Source(x, np.zeros(len(x), np.int64), part, classes=2, public=meta, **of)
+    fields |= _tokens.fields(tokenizer, _tokens.texts(tokenizer, x))
+    return Source(x, np.zeros(len(x), np.int64), part, classes=2, public=public_passages, **fields)
 
 
 def documents(options: Options, root: Path) -> tuple[list[str], list[str]]:
@@ -172,7 +179,7 @@ def wikitext(options: Options, root: Path) -> tuple[list[str], list[str]]:
 
 
 def articles(text: str) -> list[str]:
-    """Cut WikiText before each title of the first rank, `` = Title = ``."""
+    """Return WikiText cut before each title of the first rank, `` = Title = ``: one text for each article."""
     lines_of_articles: list[list[str]] = [[]]
     for line in text.splitlines(keepends=True):
         title = line.strip()
@@ -183,7 +190,8 @@ def articles(text: str) -> list[str]:
 
 
 def without_repeats(parts: list[list[str]]) -> list[list[str]]:
-    """Return the documents with each paragraph (text between empty lines) only where it occurs first."""
+    """Return the documents of each part with each paragraph (text between empty lines) only where it occurs first, in
+    whatever part. Documents without a paragraph of their own are left out."""
     hashes: set[str] = set()
     unique: list[list[str]] = []
     for documents in parts:
@@ -210,6 +218,6 @@ def parted(documents: list[str], options: Options) -> tuple[list[str], list[str]
     if len(documents) < 2:
         raise ValueError(f"the corpus has {len(documents)} document(s); a public and a private one are needed")
     order = generator("documents", options.draw).permutation(len(documents))
-    size = np.cumsum([len(documents[i]) for i in order])
+    size = np.cumsum([len(documents[i]) for i in order])  # characters up to and with each document
     cut = int(np.clip(np.searchsorted(size, options.public * size[-1]), 1, len(order) - 1))
     return [documents[i] for i in order[:cut]], [documents[i] for i in order[cut:]]

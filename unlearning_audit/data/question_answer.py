@@ -98,7 +98,7 @@ def load(options: Options, root: Path) -> Source:
     the field ``public``. A view is the question of its parent with another answer. ``group`` numbers the sets of the
     test part from 1. Raises ValueError that names the file and the row.
     """
-    train, *tests = (list(part) for part in rows(options, Path(root)))
+    train, *tests = (list(records) for records in rows(options, Path(root)))
     test = [row for rows_of_test in tests for row in rows_of_test]
     order = generator("questions", options.draw).permutation(len(train))
     cut = round(options.public * len(train))
@@ -108,13 +108,14 @@ def load(options: Options, root: Path) -> Source:
     records = [*private, *test]
     if len(private) < 2:
         raise ValueError(f"there are {len(private)} rows to train on; add rows, or make public smaller")
+    # Tokens, parents and kinds of all rows: first the samples, then their views.
     encodings = [encoded(tokenizer, options, row, row[options.answer]) for row in records]
     parent, view = [-1] * len(records), [0] * len(records)
-    sayings = refused(options, Path(root))
-    refusals = generator("refusals", options.draw).integers(max(len(sayings), 1), size=len(records))
+    refusals = possible_refusals(options, Path(root))
+    drawn = generator("refusals", options.draw).integers(max(len(refusals), 1), size=len(records))
     for number, row in enumerate(records):
         variants = {kind: texts(row, getattr(options, kind)) for kind in ("paraphrase", "perturbed", "alternate")}
-        variants["refusal"] = [sayings[refusals[number]]] if sayings else []
+        variants["refusal"] = [refusals[drawn[number]]] if refusals else []
         for kind, answers in variants.items():
             for answer in answers:
                 encodings.append(encoded(tokenizer, options, row, answer))
@@ -132,7 +133,7 @@ def load(options: Options, root: Path) -> Source:
     )  # fmt: skip
 
 
-def refused(options: Options, root: Path) -> tuple[str, ...]:
+def possible_refusals(options: Options, root: Path) -> tuple[str, ...]:
     """Return the refusals, such as "I don't know", from which one is drawn for each question.
 
     They are the library's, or the lines of the user's file; () if the options do not request any. Raises ValueError
@@ -168,7 +169,8 @@ def rows(options: Options, root: Path) -> list[Iterator[dict[str, Any]]]:
 
 
 def checked(options: Options, records: Iterable[Any], place: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows, each with a question and an answer; of rows with choices, the right one becomes the answer.
+    """Yield the ``records`` that have a question and an answer, as they must; of rows with choices, the right one
+    becomes the answer.
 
     ``place``: the file or data set. Raises ValueError that names it and the row.
     """
@@ -181,8 +183,11 @@ def checked(options: Options, records: Iterable[Any], place: str) -> Iterator[di
 
 
 def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, Any]:
-    """Return a row with the right one of its choices as the answer, and the others as perturbed answers. Raises
-    ValueError."""
+    """Return a row with the right one of its choices as the answer, and the others as perturbed answers.
+
+    ``place``: the file or data set and the row, for messages. Raises ValueError if the row has no list of choices, or
+    no number of the right one.
+    """
     fields: dict[Any, Any] = row if isinstance(row, dict) else {}
     choices, right = fields.get(options.choices), fields.get(options.answer)
     texts = choices if isinstance(choices, list) else []
@@ -195,19 +200,19 @@ def with_answer(options: Options, row: dict[str, Any], place: str) -> dict[str, 
 
 
 def texts(row: dict[str, Any], column: str) -> list[str]:
-    """Return the texts in a column as a list; the column may hold a text, several, or nothing."""
+    """Return the texts in a ``column`` of a row as a list; the column may hold a text, several, or nothing."""
     value = row.get(column) or []
     return [text for text in ([value] if isinstance(value, str) else value) if isinstance(text, str) and text.strip()]
 
 
 def prompt(options: Options, row: dict[str, Any]) -> str:
-    """Return the text before the answer."""
+    """Return the text before the answer: the template with the row's question."""
     return options.template.replace("{question}", row[options.question])
 
 
 def encoded(tokenizer: "Tokenizer", options: Options, row: dict[str, Any], answer: str) -> np.ndarray:
-    """Encode one row, int32 [length]: the question is read and not scored, the answer is scored. Raises ValueError if
-    the question leaves no room for an answer."""
+    """Return the tokens of a row's question and an ``answer``, int32 [length]: those of the question are stored as
+    ~token, which is read and not scored. Raises ValueError if the question leaves no room for an answer."""
     before, after = _tokens.encoded(tokenizer, [prompt(options, row), answer])
     if len(before) >= options.length:
         raise ValueError(f"length: {options.length} tokens leave no room for an answer to {row[options.question]!r}")

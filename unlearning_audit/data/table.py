@@ -22,7 +22,7 @@ PARTS = {"train": 0, "test": 1, "0": 0, "1": 1, "false": 0, "true": 1, "0.0": 0,
 #: Suffixes of files that are read, and the separators of their cells.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": ","}
 
-#: Digits with a comma among them.
+#: A number with a comma, such as 1,5 or 1,000.
 COMMA = re.compile(r"\s*[-+]?(?=.*\d)[\d.]*,[\d.,]*(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 #: The number of rows that are checked before a run.
@@ -107,13 +107,14 @@ def _separator(path: Path) -> str:
 
 
 def _of_models(options: Options, columns: Iterable[str]) -> list[str]:
-    """Return the columns that models read."""
+    """Return the names of the columns that models read: those of the options, or else all of ``columns`` but label,
+    test part and group."""
     return options.columns or [name for name in columns if name not in (options.label, options.test, options.group)]
 
 
 def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
-    """Return the first option that names a missing column, or the label among the columns that models read, with a
-    sentence; else None."""
+    """Return the name of the first option that names a column which is not among ``columns``, or the label as one that
+    models read, and a sentence on it; None if there is no such option."""
     fields: dict[str, list[Any]] = {"label": [options.label], "test": [options.test], "group": [options.group]}
     fields |= {"columns": options.columns or [], "categories": options.categories}
     columns = list(columns)
@@ -126,7 +127,8 @@ def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
 
 
 def _no_decimal_commas(name: object, cells: Iterable[str]) -> None:
-    """Raise ValueError for a number with a comma, which may separate decimals or thousands."""
+    """Raise ValueError if a cell of the column ``name`` is a number with a comma, which may separate decimals or
+    thousands."""
     first = next((cell for cell in cells if COMMA.fullmatch(cell)), None)
     if first is not None:
         advice = "write its numbers with a point, or name the column in categories"
@@ -186,8 +188,8 @@ def _features(
 
 
 def _no_word_among_numbers(name: object, cells: "pandas.Series") -> None:
-    """Raise ValueError for a column of numbers in which a word such as "?" stands for missing values. As a category it
-    would become a column of 0 and 1 for every number."""
+    """Raise ValueError if most ``cells`` of the column ``name`` are numbers and some are words such as "?", which stand
+    for missing values. As a category it would become a column of 0 and 1 for every number."""
     import pandas
 
     numeric = pandas.to_numeric(cells, errors="coerce").notna()
@@ -199,6 +201,7 @@ def _no_word_among_numbers(name: object, cells: "pandas.Series") -> None:
 
 
 def _is_category(column: "pandas.Series") -> bool:
+    """Return whether a column holds anything else than numbers: text, true and false, or dates."""
     return column.dtype.kind not in "iuf"
 
 
@@ -221,7 +224,8 @@ def _levels(column: "pandas.Series", options: Options, role: str) -> tuple[list[
 
 
 def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np.ndarray:
-    """Return a column of numbers, float64 [rows], standardised if the options say so."""
+    """Return a column of numbers, float64 [rows]. If the options say so, it is standardised by mean and standard
+    deviation of the training rows ``train`` bool [rows]. Raises ValueError for values that are missing or infinite."""
     values = column.to_numpy(np.float64, na_value=np.nan)
     if wrong := int((~np.isfinite(values)).sum()):
         raise ValueError(f"column {column.name!r} has no finite value in {wrong:,} rows; fill them, or drop these rows")
@@ -230,7 +234,8 @@ def _numbers(column: "pandas.Series", train: np.ndarray, options: Options) -> np
 
 
 def _parts(column: "pandas.Series", name: str) -> np.ndarray:
-    """Return 0 for training and 1 for test rows, uint8 [rows]."""
+    """Return 0 for training and 1 for test rows, uint8 [rows], by the words in the column ``name``. Raises ValueError
+    for any other word."""
     words = [str(value).strip().lower() for value in column]
     strange = next((word for word in words if word not in PARTS), None)
     if strange is not None:

@@ -45,7 +45,7 @@ def load(options: Options, root: Path) -> Source:
 
 
 def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:
-    """Return (image file, class number) of the validation images, sorted by file.
+    """Return (image file, class number) of the validation images in the folder ``place``, sorted by file.
 
     ``labels``: name of a class → number. They are read from val_annotations.txt, whose lines are name, class and four
     corners, separated by tabs.
@@ -55,7 +55,7 @@ def _validation(place: Path, labels: dict[str, int]) -> list[tuple[Path, int]]:
 
 
 def _images(place: Path) -> list[Path]:
-    """Return the images in a folder. Raises ValueError if there are none."""
+    """Return the paths of the images in the folder ``place``. Raises ValueError if there are none."""
     names = listed(place)
     if not names:
         raise ValueError(f"{place} holds no image; unpack the archive again")
@@ -72,7 +72,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def _download(place: Path) -> None:
-    """Download and unpack the data set. Raises ValueError if this fails."""
+    """Download the data set and unpack it in the folder ``place``. Raises ValueError if this fails."""
     from torchvision.datasets.utils import download_and_extract_archive
 
     try:

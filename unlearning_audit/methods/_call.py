@@ -27,7 +27,8 @@ ABOUT = ("num_classes", "device", "seed", "batch_size")
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: "Options") -> None:
-    """Call the published function for every model of the stack and store the weights that it returns.
+    """Call the published function for every model of the stack, one after the other, and store the weights that it
+    returns.
 
     ``options`` name the file and the function. Raises PluginError if the function cannot be called, returns something
     other than weights, or changes the architecture.
@@ -56,14 +57,15 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
     """Return a function that calls the published ``function`` with the arguments for one model, given as `Things`.
 
     For "Class.method", ``function`` is the class: an object of it is made and its method called. Arguments are chosen
-    by the names of parameters. Raises PluginError if a parameter or an option cannot be assigned.
+    by the names of parameters: an option of that name, or else what `arguments.assigned` takes the name to mean (its
+    role, such as "retain_loader"). Raises PluginError if a parameter or an option cannot be assigned.
     """
     method = options.function.partition(".")[2]
-    steps = [_published.parameters(function)]
-    if method:  # a class: what makes the object, and what its method takes
+    steps = [_published.parameters(function)]  # for each call: its parameters, and whether it accepts further keywords
+    if method:  # two calls: one makes the object of the class, one is that of the method
         free = isinstance(inspect.getattr_static(function, method), (staticmethod, classmethod))
         steps.append(_published.parameters(getattr(function, method), bound=not free))
-    parameters = {parameter.name: parameter for of_step, _ in reversed(steps) for parameter in of_step}
+    parameters = {parameter.name: parameter for taken, _ in reversed(steps) for parameter in taken}
     more = any(further for _, further in steps)
     try:
         roles = arguments.assigned(list(parameters.values()), options.options, options.give, more=more)
@@ -73,16 +75,18 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
     last = max((number for number, (_, further) in enumerate(steps) if further), default=0)
 
     def keywords(number: int, things: Things) -> dict[str, Any]:
-        """Return the arguments of one step by name: step 0 calls the function or makes the object, step 1 calls its
-        method.
+        """Return the arguments of one step by name, made from ``things``: step ``number`` 0 calls the function or makes
+        the object, step 1 calls its method.
 
         Options that fit no parameter go to the last step that accepts further keywords.
         """
         names = [parameter.name for parameter in steps[number][0] if parameter.name in roles]
+        # A parameter without a role is an option of the function.
         values = {name: things.give(role) if (role := roles[name]) else options.options[name] for name in names}
         return values | (unplaced if number == last else {})
 
     def call(things: Things) -> Any:
+        """Return what the published function returns for one model, or else the method of the object that it makes."""
         returned = function(**keywords(0, things))
         return getattr(returned, method)(**keywords(1, things)) if method else returned
 
@@ -106,24 +110,26 @@ class Things:
     def give(self, role: str) -> Any:
         """Return the argument for ``role``, a name of `arguments.ROLES`: a set or its loader, the attribute of that
         name, or what the method of that name makes."""
-        part, _, form = role.rpartition("_")
-        if part in self.rows:
-            return self.loader(part) if form == "loader" else self.data(part)
+        subset, _, form = role.rpartition("_")  # such as "retain" and "loader"
+        if subset in self.rows:
+            return self.loader(subset) if form == "loader" else self.data(subset)
         thing = getattr(self, role)
         return thing() if inspect.ismethod(thing) else thing
 
-    def data(self, part: str) -> "Samples":
-        """Return the samples of the set ``part``: "retain", "forget", "val" or "train"."""
-        index = torch.from_numpy(self.rows[part].index[self.number])
+    def data(self, subset: str) -> "Samples":
+        """Return the samples of a ``subset``: "retain", "forget", "val" or "train"."""
+        index = torch.from_numpy(self.rows[subset].index[self.number])
         batch = self.stack.read([self.number], index.unsqueeze(0))
         return Samples(batch.x.squeeze(0), batch.labels.squeeze(0), twice=self.options.batch == "x, y, y")
 
     def loader(self, subset: str) -> "DataLoader[Any]":
-        """Return a loader of the set ``subset`` whose batches are reshuffled in every pass by the model's seed."""
+        """Return a loader of a ``subset`` ("retain", "forget", "val" or "train"), whose batches are reshuffled in every
+        pass by the model's seed and lie on the models' device."""
         order = torch.Generator().manual_seed(seed_of(self.key, ["retain", "forget", "val", "train"].index(subset)))
         device = self.stack.device
 
         def collate(items: list[Any]) -> list[torch.Tensor]:
+            """Return the ``items`` of a batch as tensors on the models' device."""
             return [part.to(device) for part in default_collate(items)]
 
         return DataLoader(self.data(subset), self.options.batch_size, shuffle=True, generator=order, collate_fn=collate)
@@ -133,9 +139,11 @@ class Things:
         return {**{name: self.loader(name) for name in self.rows}, "test": self.loader("val")}
 
     def original(self) -> nn.Module:
+        """Return another copy of the model before unlearning, in evaluation mode."""
         return self.stack.extract(self.number).eval()
 
     def fresh_model(self) -> nn.Module:
+        """Return an untrained model of the same architecture, drawn by the model's seed."""
         return initialised(self.stack.build, seed_of(self.key, "fresh"), self.stack.dtype).to(self.stack.device)
 
     def args(self) -> SimpleNamespace:
@@ -146,14 +154,15 @@ class Things:
     def optimizer(self) -> torch.optim.Optimizer:
         """Return the optimiser of the model's parameters that options.optimizer describes: its ``name`` in torch.optim,
         and its arguments. Raises ValueError if there is no such name."""
-        about = dict(self.options.options.get("optimizer") or {})
-        kind = getattr(torch.optim, str(about.pop("name", "")), None)
+        settings = dict(self.options.options.get("optimizer") or {})
+        kind = getattr(torch.optim, str(settings.pop("name", "")), None)
         if kind is None:
             raise ValueError("it takes an optimiser; set options.optimizer, such as {name: SGD, lr: 0.01}")
-        optimizer: torch.optim.Optimizer = kind(self.model.parameters(), **about)
+        optimizer: torch.optim.Optimizer = kind(self.model.parameters(), **settings)
         return optimizer
 
     def num_classes(self) -> int:
+        """Return the number of classes: that of the logits of one sample."""
         with torch.no_grad():
             return int(self.stack.logits(np.arange(1)).shape[-1])
 
@@ -168,9 +177,11 @@ class Samples(Dataset[tuple[Any, ...]]):
         self.data, self.targets, self.twice = data, targets.cpu().numpy(), twice
 
     def __len__(self) -> int:
+        """Return the number of samples."""
         return len(self.data)
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
+        """Return the sample with the number ``index`` and its label."""
         target = int(self.targets[index])
         return (self.data[index], target, target) if self.twice else (self.data[index], target)
 
@@ -191,10 +202,10 @@ def weights(returned: object, model: nn.Module) -> Mapping[str, torch.Tensor]:
     outputs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     inside = [value for output in outputs if isinstance(output, Mapping) for value in output.values()]
     states = [state for output in (*outputs, *inside) if (state := _state(output, model)) is not None]
-    first = states[0] if states else model.state_dict()
-    if any(not _equal(state, first) for state in states[1:]):
+    unlearned = states[0] if states else model.state_dict()
+    if any(not _equal(state, unlearned) for state in states[1:]):
         raise ValueError(f"it returned {len(states)} different models; return only the one that forgot")
-    return first
+    return unlearned
 
 
 def _equal(state: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
@@ -203,8 +214,8 @@ def _equal(state: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor])
 
 
 def _state(output: object, model: nn.Module) -> Mapping[str, torch.Tensor] | None:
-    """Return the tensors of a returned model or state dict, by name without the prefixes of wrappers; None if
-    ``output`` is neither."""
+    """Return the tensors of a returned model or state dict, by name without the prefixes that DataParallel and
+    torch.compile add; None if ``output`` is neither, or a mapping of tensors of which ``model`` has none."""
     state = output.state_dict() if isinstance(output, nn.Module) else output
     if not (isinstance(state, Mapping) and state and all(isinstance(v, torch.Tensor) for v in state.values())):
         return None

@@ -14,7 +14,7 @@ def delta(epsilon: float, mu: float) -> float:
 
 def shift(epsilon: float, limit: float) -> float:
     """Return the largest distance, in standard deviations, at which two normal distributions of equal spread are
-    (``epsilon``, ``limit``)-indistinguishable. Bisection rounds it down."""
+    (``epsilon``, δ)-indistinguishable with δ = ``limit``. Bisection rounds it down."""
     low, high = 0.0, 1.0
     while delta(epsilon, high) <= limit:
         high *= 2
@@ -25,8 +25,8 @@ def shift(epsilon: float, limit: float) -> float:
 
 
 def spread(distance: float, drift: float, contraction: float, steps: int, epsilon: float, limit: float) -> float:
-    """Return the standard deviation σ of noise per step that makes two runs (``epsilon``, ``limit``)-indistinguishable
-    after T = ``steps`` steps.
+    """Return the standard deviation σ of noise per step that makes two runs (``epsilon``, δ)-indistinguishable, with δ
+    = ``limit``, after T = ``steps`` steps.
 
     The runs begin at most ``distance`` apart. Each step takes two points at distance d to points at most
     ``contraction``·d + ``drift`` apart, and adds normal noise. By shifted interpolation (Bok, Su and Altschuler 2024)
@@ -34,5 +34,5 @@ def spread(distance: float, drift: float, contraction: float, steps: int, epsilo
     All of the distance must be absorbed in the end; the cheapest a_t grow as contraction^(T−t).
     """
     powers = [contraction**k for k in range(steps)]
-    whole = contraction**steps * distance + drift * sum(powers)
-    return whole / (math.sqrt(sum(p * p for p in powers)) * shift(epsilon, limit))
+    at_the_end = contraction**steps * distance + drift * sum(powers)  # how far apart runs without noise end at most
+    return at_the_end / (math.sqrt(sum(p * p for p in powers)) * shift(epsilon, limit))

@@ -14,11 +14,13 @@ def forget_by(
     ``importance`` maps rows to the importance of each weight, name → [models, …]. A weight whose importance for
     ``forget`` exceeds ``a`` times that for all data is multiplied by min(``lam``·(all data)/forget, 1).
     """
-    total = importance((retain + forget).sample(len(retain) + len(forget), stack.seeds, "ssd/all"))
-    lost = importance(forget.sample(len(forget), stack.seeds, "ssd/forget"))
+    for_all = importance((retain + forget).sample(len(retain) + len(forget), stack.seeds, "ssd/all"))
+    for_forget = importance(forget.sample(len(forget), stack.seeds, "ssd/forget"))
 
     def dampened(name: str, value: Tensor) -> Tensor:
-        factor = (lam * total[name] / lost[name]).clamp(max=1)  # NaN only where nothing is lost
-        return torch.where(lost[name] > a * total[name], value * factor, value)
+        """Return the ``value`` [models, …] of the parameter ``name`` with the weights that matter to forget
+        dampened."""
+        factor = (lam * for_all[name] / for_forget[name]).clamp(max=1)  # NaN at 0/0 only, where it is not used
+        return torch.where(for_forget[name] > a * for_all[name], value * factor, value)
 
     stack.edit(dampened)

@@ -4,7 +4,8 @@ from unlearning_audit.training.lazy import ModelStack, State, Tensor, nn, torch
 
 
 def real(stack: ModelStack, method: str) -> None:
-    """Raise ValueError, naming the ``method``, if samples are tokens, which cannot be changed by small steps."""
+    """Raise ValueError, naming the ``method``, if the stack's samples are tokens, which cannot be changed by small
+    steps."""
     if not (stack.x.is_floating_point() or stack.x.dtype == torch.uint8):
         raise ValueError(
             f"{method} moves samples along a gradient, but tokens cannot be moved; leave it out of studies of text"

@@ -27,22 +27,24 @@ class RandomLabels:
         """
         state = loss_state.setdefault(self, {})
         state["epoch"] = epoch if self.redraw else 0
-        if "labels" in state and state["of"] != state["epoch"]:
+        if "labels" in state and state["drawn_for"] != state["epoch"]:
             state["labels"].copy_(self._draws(models, state["epoch"], state["classes"]))
-            state["of"] = state["epoch"]
+            state["drawn_for"] = state["epoch"]
 
     def __call__(self, batch: Batch) -> Tensor:
-        """Return the cross-entropy of each sample of a batch with its random label, [n, b]."""
+        """Return the cross-entropy of each sample of a batch with its random label, [n, b]. The labels of the epoch are
+        drawn here if `begin` has not drawn them."""
         state, classes = batch.loss_state.setdefault(self, {}), batch.logits.shape[-1]
         epoch = state.get("epoch", batch.epoch if self.redraw else 0)
-        if state.get("of") != epoch:
-            state |= {"labels": self._draws(batch.models, epoch, classes).to(batch.rows.device), "of": epoch}
+        if state.get("drawn_for") != epoch:
+            state |= {"labels": self._draws(batch.models, epoch, classes).to(batch.rows.device), "drawn_for": epoch}
             state["classes"] = classes
         # The true label shifted by a uniform number is uniform over all classes, or over the others if 0 is excluded.
         wrong = (batch.labels + state["labels"].gather(1, batch.rows)) % classes
         return cross_entropy(batch.logits, wrong)
 
     def _draws(self, models: list[int], epoch: int, classes: int) -> Tensor:
-        """Draw the number by which the label of each sample is shifted, int64 [n, samples]."""
+        """Return the random number by which the label of each sample is shifted in this ``epoch``, for each of the
+        ``models``: int64 [n, samples], from 0 or 1 to ``classes`` − 1."""
         draws = (generator(self.stack.seeds[model], "random labels", epoch) for model in models)
         return torch.from_numpy(np.stack([rng.integers(self.least, classes, len(self.stack.x)) for rng in draws]))

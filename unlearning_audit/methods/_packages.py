@@ -25,6 +25,7 @@ class Nothing(ModuleType):
         return Nothing(f"{self.__name__}.{name}")
 
     def __call__(self, *args: object, **kwargs: object) -> object:
+        """Return a function that is the only argument, as a decorator does, and else this stand-in."""
         alone = len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], Nothing)
         return args[0] if alone else self
 
@@ -43,6 +44,7 @@ class _Finder:
         self.names = frozenset(names)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Return the specification by which Python imports a stand-in; None for a module that is not covered."""
         return ModuleSpec(name, self, is_package=True) if self.covers(name) else None  # type: ignore[arg-type]
 
     def covers(self, name: str) -> bool:
@@ -50,6 +52,7 @@ class _Finder:
         return any(name == package or name.startswith(f"{package}.") for package in self.names)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the stand-in."""
         return Nothing(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:

@@ -23,7 +23,7 @@ def views(stack: ModelStack, kind: str, forget: Rows, missing: str) -> Tensor:
 
 
 def preferred(difference: Tensor, beta: float) -> Tensor:
-    """Return the loss of direct preference optimisation, −(2/β)·log σ(β·difference), elementwise.
+    """Return the loss of direct preference optimisation, −(2/β)·log σ(β·difference) with β = ``beta``, elementwise.
 
     ``difference``: how much more the other answer's log p has risen than the answer's.
     """
@@ -39,17 +39,18 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
     original = stack.frozen()
 
     def gained(batch: Batch) -> Tensor:
+        """Return how much log p of each answer, summed over its scored tokens, has risen above the original's: [n,
+        b]."""
         rise = cross_entropy(original(batch), batch.labels) - cross_entropy(batch.logits, batch.labels)
         return rise * _tokens.count(stack, batch)
 
     def loss(batch: Batch) -> Tensor:
-        assert batch.first is not None
+        assert batch.first is not None  # the samples' own answers
         return preferred(gained(batch) - gained(batch.first), beta)
 
     columns = [column.contiguous() for column in table.T]
-    weight = 1 / len(columns)
-    follow = (Stream(forget, loss=loss, weight=weight, follows=column) for column in columns)
-    return (Stream(forget, loss=None), *follow)
+    streams_of_views = (Stream(forget, loss=loss, weight=1 / len(columns), follows=column) for column in columns)
+    return (Stream(forget, loss=None), *streams_of_views)
 
 
 def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: float) -> Stream:
@@ -63,8 +64,9 @@ def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: f
     def loss(batch: Batch) -> Tensor:
         reference = original(batch)
         before = dataclasses.replace(batch, logits=reference, first=None, reading=None)
-        rise = other_label(before, reference) - other_label(batch, reference)
-        fall = cross_entropy(reference, batch.labels) - cross_entropy(batch.logits, batch.labels)
-        return preferred(rise - fall, beta)
+        # By how much log p of either label has risen above the original's.
+        rise_of_other = other_label(before, reference) - other_label(batch, reference)
+        rise_of_own = cross_entropy(reference, batch.labels) - cross_entropy(batch.logits, batch.labels)
+        return preferred(rise_of_other - rise_of_own, beta)
 
     return Stream(forget, loss=loss)

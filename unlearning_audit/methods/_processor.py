@@ -15,6 +15,8 @@ class OnProcessor(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        """Call the function ``func`` of torch with ``args`` and ``kwargs``, in which the card is replaced by the
+        processor. ``types``, which torch gives too, are not needed."""
         kwargs = kwargs or {}
         if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
             return args[0]

@@ -39,19 +39,19 @@ def function(
         imports.neighbours(path.resolve()) as dotted,
         mock.patch.object(sys, "argv", [file, *argv]),
     ):
-        first, _, method = name.partition(".")
+        outer, _, method = name.partition(".")
         try:
             module = importlib.import_module(dotted)
         except ModuleNotFoundError as error:
             raise not_installed(file, error) from error
-        parent = getattr(module, first, None)
+        function_or_class = getattr(module, outer, None)
         for idle in skip:
             if not callable(getattr(module, idle, None)):
                 raise ValueError(f"{file}: there is no function {idle!r} to skip")
             setattr(module, idle, lambda *args, **kwargs: None)
-        if not callable(parent) or (method and not hasattr(parent, method)):
+        if not callable(function_or_class) or (method and not hasattr(function_or_class, method)):
             raise ValueError(f"{file}: there is no function {name!r}; define it or name yours in classic.function")
-        yield parent
+        yield function_or_class
 
 
 def not_installed(file: str, error: ModuleNotFoundError) -> PluginError:
@@ -67,12 +67,15 @@ class Args(SimpleNamespace):
     says how to set it."""
 
     def __getitem__(self, name: str) -> Any:
+        """Return the value of ``name``, for ``args["name"]``."""
         return getattr(self, name)
 
     def __contains__(self, name: str) -> bool:
+        """Return whether ``name`` is set, for ``"name" in args``."""
         return name in vars(self)
 
     def get(self, name: str, default: Any = None) -> Any:
+        """Return the value of ``name``, or ``default`` if it is not set, as a dict does."""
         return vars(self).get(name, default)
 
     def __getattr__(self, name: str) -> Any:
@@ -82,14 +85,15 @@ class Args(SimpleNamespace):
 
 
 def parameters(callable_: Callable[..., Any], *, bound: bool = False) -> tuple[list[Parameter], bool]:
-    """Return the parameters of a function that can be given by name, and whether it accepts further keywords.
+    """Return the parameters of the function ``callable_`` that can be given by name, and whether it accepts further
+    keywords (``**kwargs``).
 
     ``bound``: the function is a method that will be called on an object; its first parameter is left out.
     """
     signature = list(inspect.signature(callable_).parameters.values())[int(bound) :]
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     more = any(parameter.kind == parameter.VAR_KEYWORD for parameter in signature)
-    return [Parameter(part.name, part.default is part.empty) for part in signature if part.kind in named], more
+    return [Parameter(given.name, given.default is given.empty) for given in signature if given.kind in by_name], more
 
 
 @contextmanager

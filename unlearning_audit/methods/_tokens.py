@@ -26,7 +26,11 @@ class TextOptimiser(Optimiser):
 
 
 class Held(TextOptimiser):
-    """The optimiser of a method whose loss counts R(retain), ``retain_loss``, ``alpha`` times (`descend`)."""
+    """The options of a method that adds ``alpha`` times a loss on retain to its own loss (`descend`).
+
+    That loss is ``retain_loss``: the ``nll`` of the observed labels or tokens, or the divergence ``kl`` of the
+    predictions from the original's.
+    """
 
     epochs: Passes = 5
     alpha: float = Field(1.0, ge=0)
@@ -40,7 +44,8 @@ def reading(stack: ModelStack) -> str | None:
 
 
 def labels(batch: Batch) -> Tensor:
-    """Return the true tokens int64 [n, b, tokens], or the labels [n, b] where there are no tokens."""
+    """Return the true tokens int64 [n, b, tokens] of a batch, those that are not scored as 0, or the labels [n, b]
+    where there are no tokens. The first token is left out, because nothing predicts it."""
     return batch.labels if batch.reading is None else batch.x[..., 1:].clamp(min=0).long()
 
 
@@ -54,7 +59,7 @@ def averaged(values: Tensor, batch: Batch) -> Tensor:
 
 
 def count(stack: ModelStack, batch: Batch) -> Tensor | int:
-    """Return the number of scored tokens of each sample, [n, b]; 1 for models without tokens."""
+    """Return the number of scored tokens of each sample of a batch, [n, b]; 1 for models without tokens."""
     return (batch.x[..., 1:] >= 0).sum(-1) if reading(stack) else 1
 
 
@@ -74,6 +79,7 @@ def hold(stack: ModelStack, retain: Rows, loss: str, weight: float) -> Stream:
     original: Callable[[Batch], Tensor] = stack.frozen()
 
     def divergence(batch: Batch) -> Tensor:
+        """Return KL(original ‖ model) of each sample, the mean over its scored tokens: [n, b]."""
         return averaged(distillation(batch.logits, original(batch)), batch)
 
     return Stream(retain, loss=divergence, weight=weight, reading=reading(stack))

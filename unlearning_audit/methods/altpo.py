@@ -53,6 +53,6 @@ def repeated(table: Tensor) -> Tensor:
 
     A sample with fewer views than most has its views repeated in turn.
     """
-    counts = (table >= 0).sum(1, keepdim=True).clamp(min=1)
+    counts = (table >= 0).sum(1, keepdim=True).clamp(min=1)  # of each sample's views, which come first in its row
     columns = torch.arange(table.shape[1], device=table.device) % counts
     return table.gather(1, columns)

@@ -29,19 +29,22 @@ class Options(Optimiser):
 
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
-    """Train the models to imitate an untrained model on forget, and the original model on a share of retain."""
+    """Train the models to imitate an untrained model on forget, and the original model on a share of retain. Both sets
+    are mixed in each batch."""
     competent = stack.frozen()
     untrained = stack.copy()
     untrained.reset("bad_teacher")
     incompetent = untrained.frozen()
     part = retain.sample(max(1, round(options.retain_share * len(retain))), stack.seeds, "bad_teacher")
+    # bool [models, samples].
     forgotten = torch.zeros(len(stack), len(stack.x), dtype=torch.bool)
     forgotten = forgotten.scatter(1, torch.from_numpy(forget.index), True).to(stack.device)
 
     def loss(batch: Batch) -> Tensor:
-        lose = forgotten[batch.at.squeeze(1)].gather(1, batch.rows)
-        lose = lose.reshape(*lose.shape, *[1] * (batch.logits.ndim - 2))
-        teacher = torch.where(lose, incompetent(batch), competent(batch))
+        """Return T²·KL(teacher ‖ student) of each sample, [n, b], by the teacher of its set."""
+        to_forget = forgotten[batch.at.squeeze(1)].gather(1, batch.rows)
+        to_forget = to_forget.reshape(*to_forget.shape, *[1] * (batch.logits.ndim - 2))
+        teacher = torch.where(to_forget, incompetent(batch), competent(batch))
         return _tokens.averaged(distillation(batch.logits, teacher, options.T), batch)
 
     mixed = Stream(forget + part, loss=loss, reading=_tokens.reading(stack))

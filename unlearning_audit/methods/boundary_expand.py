@@ -28,38 +28,41 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     """
     wide = expanded(stack)
 
-    def elsewhere(batch: Batch) -> Tensor:
+    def extra_class(batch: Batch) -> Tensor:
+        """Return each sample's cross-entropy with the extra class, the last one, as its label: [n, b]."""
         return cross_entropy(batch.logits, torch.full_like(batch.labels, batch.logits.shape[-1] - 1))
 
-    wide.fit(Stream(forget, loss=elsewhere), optimiser=options, epochs=options.epochs, purpose="unlearn")
-    narrow = set(stack.head)
-    stack.parameters = {
-        name: value[:, :-1].clone() if name in narrow else value for name, value in wide.parameters.items()
-    }
+    wide.fit(Stream(forget, loss=extra_class), optimiser=options, epochs=options.epochs, purpose="unlearn")
+    head = set(stack.head)
+    stack.parameters = {name: v[:, :-1].clone() if name in head else v for name, v in wide.parameters.items()}
     stack.buffers = wide.buffers
 
 
 def expanded(stack: ModelStack) -> ModelStack:
     """Return a copy of the models with one more class in the last layer. Its weights are drawn by each model's seed;
-    all others are kept."""
+    all others are kept.
+
+    Raises ValueError for a model without a final layer of its own, or with one that is not linear.
+    """
     from unlearning_audit.training.stack import ModelStack
 
-    narrow = stack.head
+    head = stack.head
     assert stack.final_layer is not None  # `stack.head` raises otherwise
     wide = stack.copy()
     wide.build = _with_another_class(stack.build, stack.final_layer)
     wide.model = wide.build().to(stack.device, stack.dtype)
-    wide.engine = stack.engine.of(wide.model)
+    wide.engine = stack.engine.for_model(wide.model)
     fresh = ModelStack.create(wide.build, stack.x[:1].cpu().numpy(), torch.zeros(1, dtype=torch.int64).numpy(),
                               stack.seeds, dtype=stack.dtype)  # fmt: skip
-    for name in narrow:
+    for name in head:
         new = fresh.parameters[name][:, -1:].to(stack.device)
         wide.parameters[name] = torch.cat([stack.parameters[name], new], 1)
     return wide
 
 
 def _with_another_class(build: Callable[[], Module], head: str) -> Callable[[], Module]:
-    """Return a function that builds the model of ``build`` with one more class in its final layer ``head``.
+    """Return a function that builds the model of ``build`` with one more class in its final layer, whose dotted name is
+    ``head``.
 
     That function raises ValueError if the layer is not linear.
     """

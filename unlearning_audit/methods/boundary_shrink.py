@@ -31,11 +31,13 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     """Train the forget samples towards the class on the other side of their nearest decision boundary. Raises
     ValueError for samples that are tokens."""
     _inputs.real(stack, "boundary_shrink")
+    # The class across the nearest boundary of each sample to forget, [models, samples].
     nearest = torch.zeros(len(stack), len(stack.x), dtype=torch.int64, device=stack.device)
     for model, index in enumerate(forget.index):
         nearest[model, torch.from_numpy(index).to(stack.device)] = nearest_class(stack, model, index, options.bound)
 
     def across(batch: Batch) -> Tensor:
+        """Return each sample's cross-entropy with the class across its boundary as the label: [n, b]."""
         return cross_entropy(batch.logits, nearest[batch.at, batch.rows])
 
     stack.fit(Stream(forget, loss=across), optimiser=options, epochs=options.epochs, purpose="unlearn")
@@ -50,10 +52,10 @@ def nearest_class(stack: ModelStack, model: int, index: np.ndarray, bound: float
     """
     from unlearning_audit.training.engine import forward_one
 
-    at = torch.from_numpy(index).to(stack.device)
-    weights, x, labels = stack.state(model), stack.scaled(stack.x[at]), stack.labels_of(model, at)
+    samples = torch.from_numpy(index).to(stack.device)
+    weights, x, labels = stack.state(model), stack.scaled(stack.x[samples]), stack.labels_of(model, samples)
     moved = x + bound * _inputs.gradient(stack, weights, x, labels).sign()
-    if x.ndim == 4:
+    if x.ndim == 4:  # images
         moved = moved.clamp(0, 1)
     with torch.no_grad():
         logits = forward_one(stack.model, *weights, moved)

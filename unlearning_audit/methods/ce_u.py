@@ -37,8 +37,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         if not options.skip_first or batch.reading is None:
             return _tokens.averaged(values, batch)
         scored = batch.x >= 0
-        late = (scored & (scored.cumsum(-1) > options.skip_first))[..., 1:]
-        return (values * late).sum(-1) / late.sum(-1).clamp(min=1)
+        counted = (scored & (scored.cumsum(-1) > options.skip_first))[..., 1:]  # without the first scored tokens
+        return (values * counted).sum(-1) / counted.sum(-1).clamp(min=1)
 
     lose = Stream(forget, loss=without, reading=_tokens.reading(stack))
     _tokens.descend(stack, (lose,), retain, options)

@@ -40,7 +40,8 @@ class Options(Settings):
     @model_validator(mode="before")
     @classmethod
     def _single(cls, fields: Any) -> Any:
-        """Move settings "options.lr" of a tuned function into ``options``, where they replace the value of ``lr``."""
+        """Move settings such as "options.lr", which tuning sets, into ``options``, where they replace the value of
+        ``lr``. Leave ``fields`` as they are if there are none, or if ``options`` is not a mapping."""
         single = {name: value for name, value in fields.items() if name.startswith("options.")}
         values = fields.get("options", {})
         if not single or not isinstance(values, dict):

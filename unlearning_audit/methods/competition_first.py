@@ -56,10 +56,12 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     from unlearning_audit.training.engine import StackedChain
 
     def towards_uniform(batch: Batch) -> Tensor:
+        """Return KL(uniform ‖ prediction) of each sample, [n, b]: the teacher's logits are all 0."""
         return distillation(batch.logits, batch.logits.new_zeros(batch.logits.shape))
 
     def contrast(batch: Batch) -> Tensor:
-        assert batch.first is not None
+        """Return −mean log softmax(z_f·z_rᵀ/temperature) over the retain batch, for each forget sample: [n, b]."""
+        assert batch.first is not None  # the batch of forget
         products: Tensor = StackedChain.apply(batch.first.logits, ("linear",), batch.logits.detach(), None)
         return -(products / options.temperature).log_softmax(-1).mean(-1)
 

@@ -42,36 +42,39 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     Raises ValueError for a network without weights to choose among.
     """
-    cold = coldest(stack, forget, retain, options.restart)
+    chosen = smallest_gradients(stack, forget, retain, options.restart)
     noise = stack.noise("competition_second")
 
     def restarted(name: str, value: Tensor) -> Tensor:
-        if name not in cold:
+        """Return the ``value`` [models, …] of the parameter ``name`` with the chosen weights drawn anew."""
+        if name not in chosen:
             return value
         # He initialisation for ReLU by fan-out: outputs times the kernel's area.
         fan_out = value.shape[2 if name in stack.turned else 1] * value.shape[3:].numel()
-        return torch.where(cold[name], noise[name] * (2 / fan_out) ** 0.5, value)
+        return torch.where(chosen[name], noise[name] * (2 / fan_out) ** 0.5, value)
 
     stack.edit(restarted)
     unit = torch.ones((), dtype=stack.dtype, device=stack.device)
-    scale = {name: torch.where(mask, unit, options.kept_rate) for name, mask in cold.items()}
+    scale = {name: torch.where(mask, unit, options.kept_rate) for name, mask in chosen.items()}
     stack.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", scale=scale)
 
 
-def coldest(stack: ModelStack, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
-    """Return a mask of the ``share`` of each layer's weights with the smallest gradients: name → bool [models, …].
+def smallest_gradients(stack: ModelStack, forget: Rows, retain: Rows, share: float) -> dict[str, Tensor]:
+    """Return a mask of the ``share`` of each layer's weights with the smallest gradients: name → bool [models, …], for
+    the layers that may be reinitialised (`layers`).
 
-    The gradient is that of CE(as many retain samples) − CE(forget).
+    The gradient is that of CE(as many retain samples) − CE(forget). Of equal gradients, the first in the layer counts
+    as the smallest.
     """
-    part = stack.gradient(retain.sample(len(forget), stack.seeds, "competition_second"))
-    lost = stack.gradient(forget)
-    cold = {}
+    of_retain = stack.gradient(retain.sample(len(forget), stack.seeds, "competition_second"))
+    of_forget = stack.gradient(forget)
+    masks = {}
     for name in layers(stack):
-        size = (part[name] - lost[name]).abs().flatten(1)
+        size = (of_retain[name] - of_forget[name]).abs().flatten(1)
         order = size.argsort(dim=1, stable=True)
         mask = torch.zeros_like(size, dtype=torch.bool)
-        cold[name] = mask.scatter_(1, order[:, : round(share * size.shape[1])], True).view_as(part[name])
-    return cold
+        masks[name] = mask.scatter_(1, order[:, : round(share * size.shape[1])], True).view_as(of_retain[name])
+    return masks
 
 
 def layers(stack: ModelStack) -> list[str]:

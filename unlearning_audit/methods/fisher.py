@@ -52,25 +52,25 @@ def whole_classes(stack: ModelStack, forget: Rows, retain: Rows) -> dict[int, in
     classes = {}
     for model in range(len(stack)):
         labels_of_model = labels if labels.ndim == 1 else labels[model]
-        removed = set(labels_of_model[forget.index[model]].tolist())
-        if len(removed) == 1 and not removed & set(labels_of_model[retain.index[model]].tolist()):
-            classes[model] = removed.pop()
+        forgotten = set(labels_of_model[forget.index[model]].tolist())
+        if len(forgotten) == 1 and not forgotten & set(labels_of_model[retain.index[model]].tolist()):
+            classes[model] = forgotten.pop()
     return classes
 
 
 def spread(stack: ModelStack, retain: Rows, options: Options) -> dict[str, Tensor]:
     """Return the standard deviation of the noise for each weight, name → [models, …], by the published code that
     ``options.variant`` names."""
-    last = head(stack)
+    last_layer = head(stack)
     if options.variant == "golatkar":
         fisher = stack.squared_gradients(retain, labels="model")
         return {
-            name: torch.stack([_golatkar(f, name in last, options.alpha, name in stack.turned) for f in value])
+            name: torch.stack([_golatkar(f, name in last_layer, options.alpha, name in stack.turned) for f in value])
             for name, value in fisher.items()
         }
     squares, gradient = stack.squared_gradients(retain, labels="observed"), stack.gradient(retain)
     return {
-        name: _becker(value, gradient[name], len(retain), name in last, options.alpha)
+        name: _becker(value, gradient[name], len(retain), name in last_layer, options.alpha)
         for name, value in squares.items()
     }
 
@@ -78,9 +78,9 @@ def spread(stack: ModelStack, retain: Rows, options: Options) -> dict[str, Tenso
 def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) -> Tensor:
     """Return the standard deviation of the noise of one model's tensor, from its Fisher information F, ``fisher``.
 
-    The variance is α·min(1/(F + 1e-8), 1e3), averaged over inputs. In the last layer (``head``) the limit is 1e2
-    instead of 1e3. The variance is × 10 in the last layer and in vectors. ``turned``: F is [inputs, outputs] instead of
-    [outputs, inputs, …].
+    The variance is ``alpha``·min(1/(F + 1e-8), 1e3), averaged over inputs. In the last layer (``head``) the limit is
+    1e2 instead of 1e3. The variance is × 10 in the last layer and in vectors. ``turned``: F is [inputs, outputs]
+    instead of [outputs, inputs, …].
     """
     variance = alpha * (1 / (fisher + 1e-8)).clamp(max=1e2 if head else 1e3)
     if variance.ndim > 1:
@@ -89,8 +89,8 @@ def _golatkar(fisher: Tensor, head: bool, alpha: float, turned: bool = False) ->
 
 
 def _becker(squares: Tensor, gradient: Tensor, rows: int, head: bool, alpha: float) -> Tensor:
-    """Return the standard deviation of the noise of one tensor, [models, …]: min(√(α/F), 1e-3), with F = Σ (g + 1e-7)²
-    over the samples.
+    """Return the standard deviation of the noise of one tensor, [models, …]: min(√(``alpha``/F), 1e-3), with F = Σ (g +
+    1e-7)² over the samples and g a sample's gradient.
 
     As in the published code, only the last layer's bias is × 10. ``squares`` and ``gradient`` [models, …]: means of g²
     and g over ``rows`` samples; ``head``: whether the tensor belongs to the last layer.

@@ -43,8 +43,9 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     """Minimise cross-entropy on retain plus the ℓ1 penalty, after pruning if ``prune`` is above 0."""
 
     def penalty(parameters: dict[str, Tensor], epoch: int | Tensor) -> Tensor:
-        lengths = (value.flatten(1).abs().sum(1) for value in parameters.values())
-        return options.strength(epoch) * functools.reduce(torch.add, lengths)
+        """Return α_e·‖θ‖₁ of each model, [n]."""
+        norms = (value.flatten(1).abs().sum(1) for value in parameters.values())
+        return options.strength(epoch) * functools.reduce(torch.add, norms)
 
     mask = pruned(stack, options.prune) if options.prune else None
     stack.fit(Stream(retain), optimiser=options, epochs=options.epochs, purpose="unlearn", penalty=penalty, mask=mask)
@@ -56,10 +57,11 @@ def pruned(stack: ModelStack, share: float) -> State:
     matrices = {name: value.flatten(1).abs() for name, value in stack.parameters.items() if value.ndim > 2}
     sizes = torch.cat([*matrices.values()], 1)
     count = int(share * sizes.shape[1])
+    # The size of the largest weight that is pruned; without one, a limit below all sizes.
     limit = sizes.kthvalue(count, dim=1, keepdim=True).values if count else -torch.ones_like(sizes[:, :1])
-    kept = {
+    mask = {
         name: (matrices[name] > limit).view_as(value) if name in matrices else torch.ones_like(value, dtype=torch.bool)
         for name, value in stack.parameters.items()
     }
-    stack.edit(lambda name, value: value * kept[name])
-    return kept
+    stack.edit(lambda name, value: value * mask[name])
+    return mask

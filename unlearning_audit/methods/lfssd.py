@@ -25,17 +25,17 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     """Dampen the weights whose importance for forget is much larger than for all data, without a training step."""
     from unlearning_audit.training.engine import forward_one
 
-    def moved(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:
+    def importance(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:
         """Return the importance of each weight of one model, name → tensor: the mean of |∂‖f(x)‖²/∂θ| over batches of
         ``x`` [rows, …]."""
         leaves = {name: value.requires_grad_() for name, value in parameters.items()}
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
-        parts = torch.split(x, options.batch_size)
-        for part in parts:
-            length = forward_one(model, leaves, buffers, part).square().sum(-1).mean()
+        batches = torch.split(x, options.batch_size)
+        for batch in batches:
+            length = forward_one(model, leaves, buffers, batch).square().sum(-1).mean()
             gradients = torch.autograd.grad(length, list(leaves.values()), allow_unused=True, materialize_grads=True)
             for name, g in zip(leaves, gradients, strict=True):
                 total[name] += g.abs()
-        return {name: value / len(parts) for name, value in total.items()}
+        return {name: value / len(batches) for name, value in total.items()}
 
-    forget_by(stack, forget, retain, lambda rows: stack.per_model(rows, moved), options.a, options.lam)
+    forget_by(stack, forget, retain, lambda rows: stack.per_model(rows, importance), options.a, options.lam)

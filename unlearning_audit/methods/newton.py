@@ -40,8 +40,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         inputs, labels = features(stack, model, index), stack.labels_of(model, index)
         w = read(stack, model, inputs.dtype)
         for _ in range(options.steps):
-            w = w - torch.linalg.solve(hessian(w, inputs, options.l2), slope(w, inputs, labels, options.l2).flatten())\
-                .reshape(w.shape)  # fmt: skip
+            step = torch.linalg.solve(hessian(w, inputs, options.l2), slope(w, inputs, labels, options.l2).flatten())
+            w = w - step.reshape(w.shape)
         bound = slope(w, inputs, labels, options.l2).norm() / options.l2
         logging.info("model %d: the retrained last layer lies within %.6g", model, float(bound))
         write(stack, model, w)
@@ -59,7 +59,7 @@ def features(stack: ModelStack, model: int, index: Tensor) -> Tensor:
     """
     from unlearning_audit.training.engine import forward_one
 
-    names = stack.head
+    names = stack.head  # of the layer's weight and, if it has one, its bias
     assert stack.final_layer is not None  # `stack.head` raises otherwise
     layer = stack.model.get_submodule(stack.final_layer)
     if not isinstance(layer, torch.nn.Linear):
@@ -82,9 +82,9 @@ def slope(w: Tensor, inputs: Tensor, labels: Tensor, l2: float) -> Tensor:
     ``w`` [classes, width], ``inputs`` [rows, width], ``labels`` int64 [rows]; ``l2``: the strength of the
     regularisation.
     """
-    wrong = nn.functional.softmax(inputs @ w.T, -1)
-    wrong[torch.arange(len(labels), device=labels.device), labels] -= 1
-    return wrong.T @ inputs / len(inputs) + l2 * w
+    errors = nn.functional.softmax(inputs @ w.T, -1)
+    errors[torch.arange(len(labels), device=labels.device), labels] -= 1  # predictions minus one-hot labels
+    return errors.T @ inputs / len(inputs) + l2 * w
 
 
 def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
@@ -98,7 +98,7 @@ def hessian(w: Tensor, inputs: Tensor, l2: float) -> Tensor:
     blocks = inputs.new_zeros(classes, width, classes, width)
     for i in range(classes):
         for j in range(i, classes):
-            weight = p[:, i] * (float(i == j) - p[:, j])
+            weight = p[:, i] * (float(i == j) - p[:, j])  # the entry (i, j) of diag p − ppᵀ
             blocks[i, :, j] = blocks[j, :, i] = (inputs * weight[:, None]).T @ inputs / len(inputs)
     return blocks.reshape(w.numel(), w.numel()) + l2 * torch.eye(w.numel(), dtype=w.dtype, device=w.device)
 

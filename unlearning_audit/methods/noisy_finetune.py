@@ -64,10 +64,10 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
             2 * options.radius, 2 * options.lr * options.clip, shrink, options.steps, options.epsilon, options.delta
         )
         logging.info("noise of standard deviation %.6g in each of %d steps", sigma, options.steps)
-    stack.parameters = cut(stack.parameters, options.radius)
+    stack.parameters = clipped(stack.parameters, options.radius)
     for step in range(options.steps):
         batch = retain.sample(options.batch_size, stack.seeds, f"noisy_finetune/{step}")
-        gradient = cut(stack.gradient(batch), options.clip)
+        gradient = clipped(stack.gradient(batch), options.clip)
         noise = stack.noise(f"noisy_finetune/{step}")
         stack.parameters = {
             name: shrink * value - options.lr * gradient[name] + sigma * noise[name]
@@ -76,7 +76,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     stack.fit(Stream(retain), optimiser=options.refine, epochs=options.refine_epochs, purpose="unlearn/refine")
 
 
-def cut(state: State, length: float) -> State:
+def clipped(state: State, length: float) -> State:
     """Return each model's tensors, name → [models, …], scaled so that as one vector they have at most the norm
     ``length``."""
     norms = torch.stack([value.flatten(1).square().sum(1) for value in state.values()]).sum(0).sqrt()

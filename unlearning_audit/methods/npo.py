@@ -38,6 +38,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     original = stack.frozen()
 
     def preference(batch: Batch) -> Tensor:
+        """Return −(2/β)·log σ(β·(NLL − NLL_original)) of each sample, [n, b]."""
         rise = cross_entropy(batch.logits, batch.labels) - cross_entropy(original(batch), batch.labels)
         if options.over == "sum":
             rise = rise * _tokens.count(stack, batch)

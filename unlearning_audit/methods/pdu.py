@@ -29,11 +29,13 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     """Minimise the loss of `Options` on forget and retain. Each model has a multiplier λ, which rises while its loss on
     retain exceeds the limit and falls while it does not. An epoch is one pass over forget."""
 
-    def flat(batch: Batch) -> Tensor:
+    def flatness(batch: Batch) -> Tensor:
+        """Return (max z − mean z)² of each sample, [n, b]."""
         z = batch.logits
         return _tokens.averaged((z.amax(-1) - z.mean(-1)).square(), batch)
 
     def constraint(batch: Batch) -> Tensor:
+        """Return λ·(NLL − retain_limit) of each sample, [n, b], and then move λ of each model."""
         above = _tokens.averaged(_tokens.nll(batch), batch) - options.retain_limit
         if constraint not in batch.loss_state:
             batch.loss_state[constraint] = torch.full_like(above[:, 0], options.alpha, requires_grad=False)
@@ -45,7 +47,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     constraint.whole = True  # type: ignore[attr-defined]  # its multiplier moves once with each batch
     reading = _tokens.reading(stack)
     step = (
-        Stream(forget, loss=flat, weight=options.gamma, reading=reading),
+        Stream(forget, loss=flatness, weight=options.gamma, reading=reading),
         Stream(retain, loss=constraint, reading=reading),
     )
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -39,6 +39,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     directions: dict[int, Tensor] = {}
 
     def direction(model: int, like: Tensor) -> Tensor:
+        """Return the direction u of one model, [d], for states ``like`` these, [..., d]. It is drawn once."""
         if model not in directions:
             rng = torch.Generator().manual_seed(seed_of(stack.seeds[model], "rmu"))
             u = torch.rand(like.shape[-1], generator=rng, dtype=like.dtype)
@@ -46,14 +47,17 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         return directions[model]
 
     def distance(states: Tensor, target: Tensor, batch: Batch) -> Tensor:
+        """Return ‖states − target‖² of each sample, the mean over units and scored tokens: [n, b]."""
         return _tokens.averaged((states - target).square().mean(-1), batch)
 
     def away(batch: Batch) -> Tensor:
+        """Return ‖h − steering·u‖² of each sample to forget, the mean over units: [n, b]."""
         u = torch.stack([direction(model, batch.logits) for model in batch.models])
         shape = (len(u), *[1] * (batch.logits.ndim - 2), u.shape[1])
         return distance(batch.logits, options.steering * u.reshape(shape), batch)
 
     def hold(batch: Batch) -> Tensor:
+        """Return ‖h − h_original‖² of each retained sample, the mean over units: [n, b]."""
         return distance(batch.logits, original(batch), batch)
 
     step: tuple[Stream, ...] = (Stream(forget, loss=away, reading=reading),)

@@ -44,9 +44,9 @@ def salient(stack: ModelStack, forget: Rows, keep: float) -> dict[str, Tensor]:
     name → bool [models, …]."""
     gradient = stack.gradient(forget)
     flat = torch.cat([g.flatten(1) for g in gradient.values()], 1).abs()
-    # Stable sort: ties (weights of dead units have gradient 0) are broken by position.
+    # Stable sort: of equal gradients, such as 0 in units that are never active, the first weight ranks first.
     ranked = flat.argsort(dim=1, descending=True, stable=True)
     mask = torch.zeros_like(flat, dtype=torch.bool)
     mask.scatter_(1, ranked[:, : round(keep * flat.shape[1])], True)
-    parts = torch.split(mask, [g.shape[1:].numel() for g in gradient.values()], 1)
-    return {name: part.view_as(g) for (name, g), part in zip(gradient.items(), parts, strict=True)}
+    masks = torch.split(mask, [g.shape[1:].numel() for g in gradient.values()], 1)
+    return {name: of_layer.view_as(g) for (name, g), of_layer in zip(gradient.items(), masks, strict=True)}

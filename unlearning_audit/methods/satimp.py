@@ -27,6 +27,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     over forget."""
 
     def weighted(batch: Batch) -> Tensor:
+        """Return −weight·NLL of each sample, the mean over its scored tokens: [n, b]."""
         nll = _tokens.nll(batch)
         p = (-nll).exp().detach()
         return -_tokens.averaged(p**options.beta1 * (1 - p) ** options.beta2 * nll, batch)

@@ -59,9 +59,11 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     teacher, reading = stack.frozen(), _tokens.reading(stack)
 
     def distance(batch: Batch) -> Tensor:
+        """Return T²·KL(teacher ‖ student) of each sample, [n, b]."""
         return _tokens.averaged(distillation(batch.logits, teacher(batch), options.T), batch)
 
     def hold(batch: Batch) -> Tensor:
+        """Return γ·CE + α·T²·KL(teacher ‖ student) of each sample, [n, b]."""
         return options.gamma * _tokens.averaged(_tokens.nll(batch), batch) + options.alpha * distance(batch)
 
     away = Stream(

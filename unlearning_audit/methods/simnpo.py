@@ -28,6 +28,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     over forget."""
 
     def preference(batch: Batch) -> Tensor:
+        """Return −(2/β)·log σ(β·(NLL − δ)) of each sample, [n, b]."""
         above = cross_entropy(batch.logits, batch.labels) - options.delta
         return -2 / options.beta * nn.functional.logsigmoid(options.beta * above)
 

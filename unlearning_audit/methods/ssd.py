@@ -28,6 +28,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     step."""
 
     def importance(rows: Rows) -> dict[str, Tensor]:
+        """Return the Fisher information of each weight on some rows, name → [models, …]."""
         return stack.squared_gradients(rows, per_sample=options.per_sample, batch_size=options.batch_size)
 
     forget_by(stack, forget, retain, importance, options.a, options.lam)

@@ -29,6 +29,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     original = stack.frozen()
 
     def lowered(batch: Batch) -> Tensor:
+        """Return each sample's cross-entropy to the original's prediction with a lowered logit: [n, b]."""
         z = original(batch)
         target = (z - options.beta * nn.functional.one_hot(_tokens.labels(batch), z.shape[-1])).softmax(-1)
         return _tokens.averaged(-(target * batch.logits.log_softmax(-1)).sum(-1), batch)

@@ -77,15 +77,16 @@ def with_noise(stack: ModelStack, noise_rows: Rows, options: Options) -> tuple[M
         noises.append(error_maximising(stack, model, labels[-1], options))
     samples = stack.scaled(stack.x)
     noisy.x = torch.cat([samples, *noises])
-    new = torch.cat(labels)
-    noisy.labels = torch.cat([stack.labels, new if stack.labels.ndim == 1 else new.expand(len(stack), -1)], -1)
-    first = len(samples) + count * np.arange(len(stack))
-    return noisy, Rows(first[:, None] + np.arange(count))
+    new_labels = torch.cat(labels)
+    new_labels = new_labels if stack.labels.ndim == 1 else new_labels.expand(len(stack), -1)
+    noisy.labels = torch.cat([stack.labels, new_labels], -1)
+    first_rows = len(samples) + count * np.arange(len(stack))  # of each model's noise
+    return noisy, Rows(first_rows[:, None] + np.arange(count))
 
 
 def error_maximising(stack: ModelStack, model: int, labels: Tensor, options: Options) -> Tensor:
-    """Return noise [labels, …] that maximises one model's loss with these ``labels`` int64 [labels], less the penalty
-    on its norm.
+    """Return noise samples [n, …] that maximise one model's loss with the ``labels`` int64 [n], less the penalty on
+    their norm.
 
     The noise has the shape and scale of samples as models read them.
     """
@@ -95,6 +96,7 @@ def error_maximising(stack: ModelStack, model: int, labels: Tensor, options: Opt
     adam = Optimiser(optimiser="adam", lr=options.noise_lr).build([noise])
     weights = stack.state(model)
     for _ in range(options.noise_steps):
+        # The gradient of the penalty less that of the loss, because Adam descends.
         noise.grad = 2 * options.noise_penalty * noise - _inputs.gradient(stack, weights, noise, labels)
         adam.step()
     return noise

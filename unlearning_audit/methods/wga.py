@@ -25,6 +25,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     over forget."""
 
     def weighted(batch: Batch) -> Tensor:
+        """Return −weight·NLL of each sample, the mean over its scored tokens: [n, b]."""
         nll = _tokens.nll(batch)
         return -_tokens.averaged((-options.beta * nll).exp().detach() * nll, batch)
 

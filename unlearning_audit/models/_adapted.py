@@ -28,15 +28,16 @@ class Adapted(nn.Module):
         self.scale = adapter.alpha / adapter.rank
         # Buffers outside state_dict, such as the frequencies of positions, must move to another device, too.
         tensors = model.state_dict() | dict(model.named_buffers())
-        # A tuple hides the model from torch: state_dict and parameters do not contain it.
+        # The model itself, and its tensors by name. A tuple hides the model from torch: state_dict and parameters do
+        # not contain it.
         self._frozen: tuple[nn.Module, dict[str, Tensor]] = model, {k: v.detach() for k, v in tensors.items()}
         self.a, self.b, self.turned = nn.ParameterDict(), nn.ParameterDict(), {}
         for name, layer in model.trunk.named_modules():  # as peft does, without the layer that puts out tokens
             targeted = adapter.targets is None or name.endswith(adapter.targets)
             if not isinstance(layer, (nn.Linear, Conv1D)) or not targeted:
                 continue
-            key = f"trunk.{name}.weight".replace(".", "/")
-            self.turned[key] = isinstance(layer, Conv1D)
+            key = f"trunk.{name}.weight".replace(".", "/")  # a ParameterDict refuses dots
+            self.turned[key] = isinstance(layer, Conv1D)  # which stores [in, out] instead of [out, in]
             rows, columns = layer.weight.shape[::-1] if self.turned[key] else layer.weight.shape
             self.a[key] = nn.Parameter(torch.empty(adapter.rank, columns))
             self.b[key] = nn.Parameter(torch.zeros(rows, adapter.rank))
@@ -51,14 +52,16 @@ class Adapted(nn.Module):
         return list(self._frozen[1].values())
 
     def _apply(self, change: Callable[[Tensor], Tensor], recurse: bool = True) -> "Adapted":
-        """Change the device or precision of the frozen weights together with that of the trained factors."""
+        """Apply ``change``, by which torch moves a tensor to another device or precision, to the trained factors and to
+        the frozen weights, which torch does not find by itself."""
         super()._apply(change, recurse)  # type: ignore[no-untyped-call] # of torch
         model, frozen = self._frozen
         self._frozen = model, {k: change(v) for k, v in frozen.items()}
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Adapted":
-        """Return a copy that shares the frozen weights. So a teacher takes memory for its factors only."""
+        """Return a copy that shares the frozen weights. So a teacher takes memory for its factors only. ``memo``: the
+        copies that are made already, by the identity of what was copied."""
         memo[id(self._frozen)] = self._frozen
         clone = type(self).__new__(type(self))
         memo[id(self)] = clone

@@ -4,7 +4,8 @@ from torch import Tensor, nn
 
 
 class Bag(nn.Module):
-    """A network of one hidden layer on the mean of a sentence's token vectors."""
+    """A network of one hidden layer on the mean of a sentence's token vectors. ``width``: units of the vectors and of
+    the hidden layer; ``vocabulary``: the number of tokens."""
 
     head = "output"
 
@@ -15,6 +16,7 @@ class Bag(nn.Module):
         self.output = nn.Linear(width, classes)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return logits [n, classes] for tokens ``x`` int [n, length], negative where a row is padded."""
         logits: Tensor = self.output(self.hidden(mean(self.tokens(x.clamp_min(0).long()), x)).relu())
         return logits
 
@@ -22,5 +24,5 @@ class Bag(nn.Module):
 def mean(states: Tensor, x: Tensor) -> Tensor:
     """Return the mean of ``states`` [n, length, width] over the tokens of ``x`` [n, length] that are not padding, [n,
     width]."""
-    real = (x >= 0).to(states.dtype).unsqueeze(-1)
-    return (states * real).sum(1) / real.sum(1).clamp_min(1)
+    is_token = (x >= 0).to(states.dtype).unsqueeze(-1)
+    return (states * is_token).sum(1) / is_token.sum(1).clamp_min(1)

@@ -34,6 +34,7 @@ class Standardise(nn.Module):
         self.register_buffer("std", torch.tensor(options.std).view(-1, 1, 1), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return standardised images, [n, channels, height, width]."""
         return (x - self.mean) / self.std
 
 
@@ -50,6 +51,7 @@ class PatchWhitening(nn.Module):
     def __init__(self, channels: int, pixels: float = 0.95, colours: float = 0.9) -> None:
         super().__init__()
         self.channels = 8 * channels
+        # Correlations in a row of two pixels and between channels; their products are those in a patch.
         line = torch.tensor([[1, pixels], [pixels, 1]], dtype=torch.float64)
         between = torch.full((channels, channels), colours, dtype=torch.float64).fill_diagonal_(1)
         variances, directions = torch.linalg.eigh(torch.kron(between, torch.kron(line, line)))
@@ -57,6 +59,7 @@ class PatchWhitening(nn.Module):
         self.register_buffer("filters", torch.cat([filters, -filters]), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the whitened patches of images ``x`` [n, c, h, w] and their negatives: [n, 8 c, h − 1, w − 1]."""
         return nn.functional.conv2d(x, self.filters)
 
 
@@ -74,8 +77,8 @@ def standardise(options: ImageOptions, shape: tuple[int, ...]) -> Standardise:
 
 
 def normalisation(kind: str, channels: int, groups: int) -> nn.Module:
-    """Return a layer that normalises ``channels``: by "batch" statistics, by "group" statistics of each sample, or, for
-    "none", not at all.
+    """Return a layer that normalises ``channels``, by its ``kind``: "batch" statistics, "group" statistics of each
+    sample, or, for "none", not at all.
 
     ``groups``: the number of groups of channels, for "group" only. Raises ValueError if the channels cannot be divided
     into equal groups.
@@ -96,5 +99,5 @@ class GlobalMaxPool(nn.Module):
     """
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Pool ``x``."""
+        """Return the largest value of every channel of ``x`` [b, c, h, w]: [b, c, 1, 1]."""
         return x.amax((2, 3), keepdim=True)

@@ -51,7 +51,7 @@ class Passage(nn.Module):
     def forward(self, x: Tensor, reading: str | None = None) -> Tensor:
         """Map tokens ``x`` int [n, length] to the logits of the two classes, [n, 2], or to the output ``reading``,
         which the class describes."""
-        ids = torch.where(x < 0, ~x, x).long()
+        ids = torch.where(x < 0, ~x, x).long()  # tokens that are not scored are stored as ~token
         if reading is not None and reading.startswith("layer "):
             layers = self.trunk(input_ids=ids, use_cache=False, output_hidden_states=True).hidden_states
             hidden: Tensor = layers[int(reading.removeprefix("layer "))]
@@ -79,7 +79,7 @@ def mean_nll(vocabulary: Tensor, x: Tensor) -> Tensor:
 
 
 def two_classes(nll: Tensor) -> Tensor:
-    """Return the logits (φ, 0) that belong to p̄ = exp(−nll): [...] → [..., 2]."""
+    """Return the logits (φ, 0) whose softmax is (p̄, 1 − p̄) with p̄ = exp(−``nll``): [...] → [..., 2]."""
     nll = nll.clamp_min(LEAST)
     phi = -nll - torch.log(-torch.expm1(-nll))
     return torch.stack([phi, torch.zeros_like(phi)], -1)
@@ -100,7 +100,7 @@ def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) ->
         model = _merged(Path(options.weights))
     elif options.weights is not None:
         model = pretrained(AutoModelForCausalLM, options.weights, Path(options.weights).resolve(), "sdpa")
-        model = model if options.adapter else copy.deepcopy(model)
+        model = model if options.adapter else copy.deepcopy(model)  # beside adapters the weights are fixed, so shared
     else:
         model = AutoModelForCausalLM.from_config(undropped(config), attn_implementation="sdpa")
     positions = getattr(model.config, "max_position_embeddings", None)
@@ -111,15 +111,15 @@ def causal(config: PretrainedConfig, shape: tuple[int, ...], options: Causal) ->
 
 
 def undropped(config: PretrainedConfig) -> PretrainedConfig:
-    """Return the configuration with every dropout rate set to 0, because dropout draws from one random stream for all
-    models."""
+    """Return the configuration, in which every dropout rate is set to 0. Dropout would draw from one random stream for
+    all models."""
     for name, value in vars(config).items():
-        if isinstance(value, float) and ("drop" in name):
+        if isinstance(value, float) and "drop" in name:
             setattr(config, name, 0.0)
     return config
 
 
-@functools.lru_cache(maxsize=1)  # the last alone: checkpoints after one another need not lie in memory together
+@functools.lru_cache(maxsize=1)  # only the last one is kept, because several may not fit into memory
 def pretrained(kind: Any, weights: str, place: Path, attention: str) -> Any:
     """Return the model that ``weights`` names, a folder or a model of the hub, without dropout and in single precision.
     It is read once even if many models start from it.

@@ -19,20 +19,25 @@ def convolution(inputs: int, outputs: int, stride: int, kernel: int = 3) -> nn.C
 
 
 class PaddedShortcut(nn.Module):
-    """A shortcut without parameters (option A of He et al. 2016): every second pixel, and zeros for new channels."""
+    """A shortcut without parameters (option A of He et al. 2016): every second pixel, and zeros for the channels that
+    ``outputs`` are more than ``inputs``, half of them before and half after."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
+        # Channels of zeros before and after those of the input.
         self.before, self.after = (outputs - inputs) // 2, outputs - inputs - (outputs - inputs) // 2
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return ``x`` [n, inputs, h, w] at half its size, with channels of zeros added: [n, outputs, h/2, w/2]."""
         return F.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, self.before, self.after))
 
 
 class Block(nn.Module):
     """A residual block: two convolutions, each normalised, and a shortcut around both.
 
-    ``project``: where the shortcut changes shape, it is a 1 × 1 convolution instead of a `PaddedShortcut`.
+    ``inputs`` and ``outputs``: numbers of channels; ``stride`` of the first convolution; ``norm`` and ``groups``: those
+    of `normalisation`. ``project``: where the shortcut changes shape, it is a 1 × 1 convolution instead of a
+    `PaddedShortcut`.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int, norm: str, groups: int, project: bool) -> None:
@@ -49,6 +54,7 @@ class Block(nn.Module):
             self.shortcut = PaddedShortcut(inputs, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the block's output for ``x`` [n, inputs, h, w]."""
         inner = F.relu(self.norm1(self.conv1(x)))
         return F.relu(self.norm2(self.conv2(inner)) + self.shortcut(x))
 
@@ -84,6 +90,7 @@ class ResNet(nn.Module):
         self.linear = nn.Linear(inputs, classes)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return logits [n, classes] for images ``x`` [n, channels, height, width] in [0, 1]."""
         x = F.relu(self.norm(self.stem(self.standardise(x))))
         logits: Tensor = self.linear(self.blocks(self.pool(x)).mean((2, 3)))
         return logits

@@ -24,6 +24,7 @@ class Encoder(nn.Module):
         self.output = nn.Linear(trunk.config.hidden_size, classes)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return logits [n, classes] for tokens ``x`` int [n, length], negative where a row is padded."""
         # Added to the attention scores [n, heads, from, to]; a mask of two axes would be inspected for its values.
         blocked = torch.zeros_like(x, dtype=self.output.weight.dtype).masked_fill(x < 0, -1e9)[:, None, None, :]
         states = self.trunk(input_ids=x.clamp_min(0).long(), attention_mask=blocked).last_hidden_state

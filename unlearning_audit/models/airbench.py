@@ -38,7 +38,7 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     for width in options.widths:
         for pooled in (True, False):
             convolution = nn.Conv2d(inputs, width, 3, padding=1, bias=False)
-            nn.init.dirac_(convolution.weight.data[:inputs])
+            nn.init.dirac_(convolution.weight.data[:inputs])  # the identity on the first channels
             layers.append(convolution)
             if pooled:
                 layers.append(nn.MaxPool2d(2))

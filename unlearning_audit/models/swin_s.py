@@ -14,9 +14,9 @@ LIBRARIES = ("torchvision.models",)
 
 class Options(ImageOptions):
     """``weights``: none, default (ImageNet-1k from torchvision, stored in torch.hub's folder), or the path of a
-    ``.safetensors`` file with torchvision's names, relative to the working directory; their final layer is not
-    taken. ``image_size``: images are resized to it (bilinear). ``depths`` and ``heads``: those of the four stages;
-    ``width``: that of the first. Swin-T has depths 2, 2, 6, 2."""
+    ``.safetensors`` file with torchvision's names, relative to the working directory; their final layer is not taken.
+    ``image_size``: images are resized to it (bilinear). ``depths`` and ``heads``: those of the four stages; ``width``:
+    that of the first. Swin-T has depths 2, 2, 6, 2."""
 
     weights: str = "none"
     image_size: int = Field(224, ge=32)
@@ -49,9 +49,9 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
         num_classes=classes,
     )
     if options.weights != "none":
-        drawn = {name: value for name, value in swin.state_dict().items() if name.startswith("head.")}
+        new_head = {name: value for name, value in swin.state_dict().items() if name.startswith("head.")}
         try:
-            swin.load_state_dict(_state(options.weights) | drawn)
+            swin.load_state_dict(_state(options.weights) | new_head)
         except RuntimeError as error:
             raise ValueError(f"{options.weights}: these weights do not fit swin_s of these sizes; {error}") from error
     size = (options.image_size, options.image_size)

@@ -1,4 +1,4 @@
-"""What is said of files of a user's folder in a format that is not read."""
+"""Sentences on files of a user's folder in a format that is not read."""
 
 from collections.abc import Iterable
 from pathlib import Path

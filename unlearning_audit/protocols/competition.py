@@ -63,7 +63,7 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     ValueError if the share is less than one sample, or more samples than the classes have.
     """
     samples = np.flatnonzero(data.part == 0)
-    k = int(options.share * len(samples) + 1e-9)
+    k = int(options.share * len(samples) + 1e-9)  # rounded down, but not because of a rounding error
     if k < 1:
         raise ValueError(
             f"share={options.share} of {len(samples)} samples is less than one; use more data or a larger share"
@@ -75,18 +75,20 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
             f"{[*options.classes]}; use a smaller share or more classes"
         )
     rng = generator(seed, "forget")
-    removal = _people(candidates, samples, data, k, rng) if options.by_subject else rng.permutation(candidates)[:k]
+    forgotten = _people(candidates, samples, data, k, rng) if options.by_subject else rng.permutation(candidates)[:k]
     train = np.tile(data.part == 0, (options.models_per_block, 1))
     forget = np.zeros(train.shape, bool)
-    forget[:, removal] = True
-    numbers = range(block * options.models_per_block, (block + 1) * options.models_per_block)
-    single = options.originals == "one"
-    seeds = (seed_of(seed, "model", 0 if single else number // options.copies) for number in numbers)
-    return members(block, seeds, train, forget, replicate=np.array(numbers) if single or options.copies > 1 else None)
+    forget[:, forgotten] = True
+    numbers = range(block * options.models_per_block, (block + 1) * options.models_per_block)  # of all blocks' models
+    one_original = options.originals == "one"
+    seeds = (seed_of(seed, "model", 0 if one_original else number // options.copies) for number in numbers)
+    replicate = np.array(numbers) if one_original or options.copies > 1 else None
+    return members(block, seeds, train, forget, replicate=replicate)
 
 
 def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng: np.random.Generator) -> np.ndarray:
-    """Return all samples of people who are drawn at random until no more fit, at most ``k`` samples, int [n].
+    """Return all samples of people who are drawn at random by ``rng`` until no more fit, at most ``k`` samples, int
+    [n].
 
     ``candidates``: the samples that may be forgotten; ``samples``: all training samples. People who also have samples
     that are not candidates are left out. Raises ValueError if no person fits, or if the data do not say whose samples
@@ -95,7 +97,7 @@ def _people(candidates: np.ndarray, samples: np.ndarray, data: Data, k: int, rng
     if data.subject is None:
         raise ValueError("by_subject needs data that name the person of each sample; add the field subject to the file")
     allowed = np.setdiff1d(data.subject[candidates], data.subject[np.setdiff1d(samples, candidates)])
-    people, left = [], k
+    people, left = [], k  # the samples of each person that is drawn, and how many samples may follow
     for person in rng.permutation(allowed):
         rows = candidates[data.subject[candidates] == person]
         if len(rows) <= left:

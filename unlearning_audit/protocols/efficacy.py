@@ -39,10 +39,10 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if the class has no sample
     or the fraction is less than one.
     """
-    part = data.part == 0
-    train = np.tile(part, (options.models_per_block, 1))
-    candidates = np.flatnonzero(part & (data.y == options.target_class))
-    k = int(options.fraction * len(candidates) + 1e-9)
+    pool = data.part == 0
+    train = np.tile(pool, (options.models_per_block, 1))
+    candidates = np.flatnonzero(pool & (data.y == options.target_class))
+    k = int(options.fraction * len(candidates) + 1e-9)  # rounded down, but not because of a rounding error
     if k < 1:
         raise ValueError(
             f"fraction={options.fraction} of the {len(candidates)} training samples of class "
@@ -51,4 +51,4 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     forget = np.zeros(train.shape, bool)
     forget[:, candidates[:k]] = True
     numbers = range(block * options.models_per_block, (block + 1) * options.models_per_block)
-    return members(block, (seed_of(seed, "model", n) for n in numbers), train, forget)
+    return members(block, (seed_of(seed, "model", number) for number in numbers), train, forget)

@@ -87,7 +87,8 @@ def methods(options: Options, names: list[str]) -> list[str]:
         raise ValueError(f"{root}: there is no such folder; give one relative to the working directory")
     method_names = [name for name in names if name not in YARDSTICKS]
     for name in names:
-        # A method may have its models in root / "target" if it is the only one, besides reference methods.
+        # A method that is the only one, besides reference methods, may have its models in root / "target". A reference
+        # method may not have that folder if there is no other method.
         in_root = [root / "target"] if len(method_names) == (name not in YARDSTICKS) else []
         places = [place for place in (root / name / "target", *in_root) if place.is_dir()]
         if name in YARDSTICKS:
@@ -129,7 +130,7 @@ def _no_strangers(root: Path, method_names: list[str]) -> None:
 
 
 def _no_strange_arrays(folder: Path, names: tuple[str, ...]) -> None:
-    """Raise ValueError for an array in a folder whose name is not among ``names``."""
+    """Raise ValueError for a file .npy in ``folder`` whose name is not among the ``names`` of arrays."""
     for path in sorted(folder.glob("[!.]*.npy")):
         if path.stem == "logits" and "logits" not in names:
             raise ValueError(f"{path}: logits are read from the folder of their models, such as {folder / 'target'}")
@@ -158,7 +159,7 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
     method_names = [name for name in names if name not in YARDSTICKS]
     alone = len(method_names) == 1
     base = {name: root if alone and not (root / name / "target").is_dir() else root / name for name in method_names}
-    # If several methods are compared, their models differ only by the method.
+    # If several methods are compared, their models differ only by the method, and any method's files on models will do.
     first = base[method_names[0]] if method_names else root
     shared = {}
     for kind in SHARED:
@@ -182,12 +183,12 @@ def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitF
     """
     folders = {"target": shared[kind]}
     retrained = [name for name in ("retrain", "retrain_control") if name in shared and name != kind]
-    folders |= {part: shared[name] for part, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
+    folders |= {role: shared[name] for role, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
     if "shadow_original" in shared:
         folders["shadow_original"] = shared["shadow_original"]
-    if kind == "original":  # these models are unchanged, so they and their shadow models play two parts each
-        parts = {"original": "original", "shadow": "shadow_original"}
-        folders |= {part: shared[name] for part, name in parts.items() if name in shared}
+    if kind == "original":  # these models are unchanged, so they and their shadow models have two roles each
+        populations_of_roles = {"original": "original", "shadow": "shadow_original"}
+        folders |= {role: shared[name] for role, name in populations_of_roles.items() if name in shared}
     return folders
 
 
@@ -207,6 +208,7 @@ def checkpoints(folder: Path) -> list[Path]:
         return []
 
     def is_model(path: Path) -> bool:
+        """Return whether a folder is one model: of transformers, of peft, or a state dict in several parts."""
         named = (path / "config.json").is_file() or (path / "adapter_config.json").is_file()
         return named or any(path.glob(f"*{INDEX}"))
 
@@ -215,7 +217,8 @@ def checkpoints(folder: Path) -> list[Path]:
     inside = [path for path in folder.iterdir() if path.suffix == ".safetensors" or is_model(path)]
 
     def order(path: Path) -> tuple[list[str | int], str]:
-        parts = re.split(r"([0-9]+)", path.name)  # words and numbers in turn
+        """Return a key for sorting: the words and numbers of a name in turn, so that model10 comes after model9."""
+        parts = re.split(r"([0-9]+)", path.name)
         return [int(part) if place % 2 else part for place, part in enumerate(parts)], path.name
 
     return sorted(inside, key=order)
@@ -231,31 +234,31 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     if (folder / PUBLISHED).is_file():
         return {"published": folder / PUBLISHED}
     _no_strange_arrays(folder, ARRAYS)
-    places = {"logits": [folder]}
+    places = {"logits": [folder]}  # array → the folders in which it may lie, the first of which counts
     places |= {name: [folder, *above] for name in SAMPLE_FILES}
     places |= {name: [folder, *donors] for name in MODEL_FILES}
-    candidates = {name: [at / f"{name}.npy" for at in folders] for name, folders in places.items()}
+    candidates = {name: [place / f"{name}.npy" for place in folders] for name, folders in places.items()}
     for path in (path for paths in candidates.values() for path in paths):
         if (path.exists() or path.is_symlink()) and not path.is_file():  # ignoring it would change the meaning
             raise ValueError(f"{path}: this is a folder or a broken link, not a file; save the array with numpy.save")
     files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
-    opened = checkpoints(folder)
-    files |= {f"checkpoint_{number}": path for number, path in enumerate(opened)}
+    models = checkpoints(folder)
+    files |= {f"checkpoint_{number}": path for number, path in enumerate(models)}
     # A missing file that all populations share is reported where it belongs, and not in the first population without
     # it.
-    belongs = {name: at[-1] if kind in SHARED[:3] else folder for name, at in places.items()}
+    belongs = {name: folders[-1] if kind in SHARED[:3] else folder for name, folders in places.items()}
     required = ("labels",) if kind == "shadow_original" else ("labels", "forget")
-    if files["logits"] is None and not opened:
+    if files["logits"] is None and not models:
         raise ValueError(_formats.instead_of_logits(folder))
     for name in (name for name in ARRAYS[1:] if files[name] is None):
         if sentence := _formats.other_format(name, places[name], also_text=name in required):
             raise ValueError(sentence)
-    for name in required[1:] if opened else required:
+    for name in required[1:] if models else required:  # beside models, labels come with the study's data
         if files[name] is None:
             raise ValueError(f"{belongs[name] / name}.npy: this file is missing; save it with numpy.save")
     # If every sample is to be forgotten, nothing has to be known of others.
-    unknown, forget = files["train"] is None and files["heldout"] is None, files["forget"]
-    if unknown and not (forget and headers.opened("forget", forget).all()):
+    no_membership, forget = files["train"] is None and files["heldout"] is None, files["forget"]
+    if no_membership and not (forget and headers.opened("forget", forget).all()):
         raise ValueError(
             f"{belongs['train']}/train.npy: this file is missing, and so is heldout.npy; one of the two must be there"
         )

@@ -51,23 +51,24 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     """Return the memberships and labels of one block of models. Some samples of two classes, drawn at random, have the
     label of the other class in training, and are to be forgotten.
 
-    ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if a class has no sample.
+    ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if a class has no sample,
+    or if the share of it is less than one.
     """
-    part = data.part == 0
+    pool = data.part == 0
     if options.pool == "half":
-        order = generator(seed, "halves").permutation(np.flatnonzero(part))
-        part = np.isin(np.arange(len(part)), order[: len(order) // 2])
-    train = np.tile(part, (options.models, 1))
-    candidates = [np.flatnonzero(part & (data.y == c)) for c in options.classes]
+        order = generator(seed, "halves").permutation(np.flatnonzero(pool))
+        pool = np.isin(np.arange(len(pool)), order[: len(order) // 2])
+    train = np.tile(pool, (options.models, 1))
+    candidates = [np.flatnonzero(pool & (data.y == label)) for label in options.classes]
     # All blocks confuse the same number of samples of each class, so that all models forget equally many.
-    k = int(options.share * min(len(c) for c in candidates) + 1e-9)
+    k = int(options.share * min(len(samples) for samples in candidates) + 1e-9)
     if k < 1:
         raise ValueError(f"classes {options.classes} leave nothing to confuse; choose classes that the data have")
     labels = np.tile(data.y, (options.models, 1))
     forget = np.zeros(train.shape, bool)
-    for label, confused in ((0, 1), (1, 0)):
-        rows = generator(seed, "confusion", block, label).permutation(candidates[label])[:k]
+    for number, other in ((0, 1), (1, 0)):  # of the two classes
+        rows = generator(seed, "confusion", block, number).permutation(candidates[number])[:k]
         forget[:, rows] = True
-        labels[:, rows] = options.classes[confused]
-    seeds = (seed_of(seed, "model", block, i) for i in range(options.models))
+        labels[:, rows] = options.classes[other]
+    seeds = (seed_of(seed, "model", block, model) for model in range(options.models))
     return members(block, seeds, train, forget, labels=labels)

@@ -66,13 +66,14 @@ def draw(
         )
     canaries = _candidates.draw(allowed, count, options, selection)
     samples_of_pair = generator(seed, "canaries").permutation(canaries)[:count].reshape(-1, 2)
-    heads = generator(seed, "coins", block).integers(0, 2, size=len(samples_of_pair))
+    coins = generator(seed, "coins", block).integers(0, 2, size=len(samples_of_pair))  # which of a pair is forgotten
     pair = np.full(len(data.y), -1, np.int64)
     pair[samples_of_pair] = np.arange(len(samples_of_pair))[:, None]
+    # Requests count from 1; 0 stands for samples that are no canaries.
     request = np.where(pair < 0, 0, 1 + pair * options.requests // options.canaries)[None]
     train, forget, heldout = (np.zeros((1, len(data.y)), bool) for _ in range(3))
     train[0, samples] = True
-    forget[0, np.take_along_axis(samples_of_pair, heads[:, None], axis=1)] = True
-    heldout[0, np.take_along_axis(samples_of_pair, 1 - heads[:, None], axis=1)] = True
+    forget[0, np.take_along_axis(samples_of_pair, coins[:, None], axis=1)] = True
+    heldout[0, np.take_along_axis(samples_of_pair, 1 - coins[:, None], axis=1)] = True
     more = {"heldout": heldout, "pair": pair, "request": request if options.requests > 1 else None}
     return members(block, [seed_of(seed, "model", block)], train & ~heldout, forget, **more)

@@ -26,6 +26,7 @@ def draw(
     ``block``: the number of the pair; ``population``: not used, as there is only one; ``selection``: how strongly
     samples are memorised, if ``options.memorised`` needs it.
     """
+    # For the game's and the adversary's half, two independent splits (retained, forgotten, held out).
     splits = [
         [swap.split_set(half, data, options, selection, seed, "random", block, side, number) for number in range(2)]
         for side, half in swap.cut(data, options, seed)

@@ -17,7 +17,8 @@ PROTOCOL = Protocol(
     counts=("target_blocks", "shadow_blocks"), targets="target_set", shadows=("shadow_blocks", 3),
 )  # fmt: skip
 
-#: The roles of a target sample; the roles that it has in the models of a block; and those of canaries, by quarter.
+#: The roles of a target sample: retained, forgotten, or held out. The roles that it has in the three models of a block,
+#: and those of canaries, for each quarter of them.
 RETAINED, FORGOTTEN, OUT = range(3)
 THIRDS = (RETAINED, FORGOTTEN, OUT)
 QUARTERS = (THIRDS, THIRDS, (FORGOTTEN, FORGOTTEN, OUT), (OUT, OUT, FORGOTTEN))
@@ -94,14 +95,14 @@ def draw(
             f"attack_size={size} is more than the {len(remainder)} training samples that {len(audited)} targets leave; "
             "lower one of the two"
         )
-    role = np.concatenate([roles(len(kind), block, population, options, seed, name)
-                           for name, kind in enumerate(kinds)], axis=1)  # fmt: skip
+    of_kinds = [roles(len(kind), block, population, options, seed, number) for number, kind in enumerate(kinds)]
+    role = np.concatenate(of_kinds, axis=1)
     train, forget, heldout = (np.zeros((3, len(data.y)), bool) for _ in range(3))
     train[:, audited], forget[:, audited], heldout[:, audited] = role != OUT, role == FORGOTTEN, role == OUT
     for model in range(3):
         joined = generator(seed, "ruli", "attack", population, block, model).permutation(remainder)[:size]
         train[model, joined] = True
-        if options.target_set == "canary" and selection is not None:
+        if options.target_set == "canary" and selection is not None:  # `targets` raises an error without one
             forget[model, _fillers(joined, int(forget[model].sum()), options, selection)] = True
     weight = np.zeros(len(data.y))
     weight[audited] = 1.0
@@ -145,14 +146,14 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
     """
     canary = options.target_set == "canary"
     size = n // 4 if canary else n
-    turn = np.arange(3)[:, None]
+    model = np.arange(3)[:, None]
     role = np.empty((3, n), np.int64)
     # The quarters are drawn anew every four blocks, when every canary has had all patterns.
     quarters = generator(seed, "ruli", "quarters", population, block // 4).permutation(n)
-    for i, quarter in enumerate(quarters.reshape(-1, size)):
-        pattern = np.array(QUARTERS[(i + block) % 4] if canary else THIRDS)
-        start = generator(seed, "ruli", "roles", population, block, kind, i).permutation(np.arange(size) % 3)
-        role[:, quarter] = pattern[(start + turn) % 3]
+    for number, quarter in enumerate(quarters.reshape(-1, size)):  # without canaries, one row of all samples
+        pattern = np.array(QUARTERS[(number + block) % 4] if canary else THIRDS)
+        start = generator(seed, "ruli", "roles", population, block, kind, number).permutation(np.arange(size) % 3)
+        role[:, quarter] = pattern[(start + model) % 3]
     return role
 
 
@@ -160,8 +161,8 @@ def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Sel
     """Return the samples that a model forgets together with its ``canaries`` (their number), so that these are the
     share ``canary_rate`` of its forget set.
 
-    They are taken from ``joined``, the other training samples of the model, without vulnerable ones. Raises ValueError
-    if there are too few.
+    They are taken from ``joined``, the other training samples of the model, without those that are vulnerable by the
+    ``selection``. Raises ValueError if there are too few.
     """
     count = round(canaries / options.canary_rate) - canaries
     fillers = joined[~selection.vulnerable[joined]][:count]

@@ -67,9 +67,10 @@ def draw(
 
 
 def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]:
-    """Return the game's half 𝒟 and the adversary's half: equally many sample numbers, the same for every block.
+    """Return the game's half 𝒟 and the adversary's half, as pairs of a name ("game", "shadow") and sample numbers.
 
-    Each half has half of the candidates, so that all models forget and keep equally many samples.
+    Both halves have equally many samples, and are the same for every block. Each has half of the candidates, the
+    samples that may be forgotten, so that all models forget and keep equally many samples.
     """
     train = generator(seed, "halves").permutation(np.flatnonzero(data.part == 0))
     allowed = _candidates.candidates(train, data, options)
@@ -88,12 +89,13 @@ def split_set(
     candidates, R is the rest of ``samples``.
 
     k = ⌊α n / (1 + α)⌋, or half of the candidates if these are fewer, rounded down to a multiple of ``requests``.
-    ``key``: the seed, and what distinguishes this draw from others. Raises ValueError if k is 0.
+    ``selection``: how strongly samples are memorised, if ``options.memorised`` needs it. ``key``: the seed, and what
+    distinguishes this draw from others. Raises ValueError if k is 0.
     """
     alpha, allowed = options.alpha, _candidates.candidates(samples, data, options)
-    size = int(alpha * len(samples) / (1 + alpha) + 1e-9)
+    size = int(alpha * len(samples) / (1 + alpha) + 1e-9)  # rounded down, but not because of a rounding error
     k = min(size, len(allowed) // 2)
-    whole = 2 * size >= len(allowed)
+    all_are_used = 2 * size >= len(allowed)
     k -= k % options.requests
     if k < 1:
         reason = "nothing to forget" if options.requests == 1 else f"less than a sample for each of {options.requests}"
@@ -104,7 +106,7 @@ def split_set(
     order = generator(*key, "split").permutation(_candidates.draw(allowed, 2 * k, options, selection))
     f, t = order[:k], order[k : 2 * k]
     # If all candidates are used, an odd one is left out. Otherwise R would hold a sample of the forgotten class.
-    return np.setdiff1d(samples, allowed if whole else order[: 2 * k]), f, t
+    return np.setdiff1d(samples, allowed if all_are_used else order[: 2 * k]), f, t
 
 
 def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, options: Options, seed: int) -> Membership:
@@ -114,6 +116,7 @@ def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, option
     of retained, forgotten and held-out samples. If there are several requests, the samples of F and of T are assigned
     to them in their order.
     """
+    # For each model: its half (0: game, 1: shadow), the number of its split, (R, F, T), and its number in the split.
     plan = [
         (side, number, sets, replicate)
         for side, count in enumerate((options.models_per_split, options.shadow_models_per_split))

@@ -22,8 +22,11 @@ def use() -> str:
 
 @functools.cache
 def _use(choice: str) -> str:
-    """Claim the device that ``choice`` names (UNLEARNING_DEVICE, or ""), once per process, because a claim changes
-    which GPUs are visible."""
+    """Claim the device that ``choice`` names, the value of UNLEARNING_DEVICE ("": a GPU if the machine has one), make
+    it ready, and return "cuda" or "cpu".
+
+    This is done once per process, because a claim changes which GPUs are visible.
+    """
     if choice == "cpu" or not (choice or device.visible()):
         return "cpu"
     if ":" in choice:
@@ -41,7 +44,8 @@ def _use(choice: str) -> str:
 
 
 def obstacle() -> str:
-    """Return the reason why torch cannot compute on the first visible GPU; "" if it can."""
+    """Return the reason why torch cannot compute on the first visible GPU, and for which cards this build of torch is;
+    "" if it can. Torch is asked to add two numbers there."""
     try:
         torch.ones(1, device="cuda").add_(1).cpu()
     except (RuntimeError, AssertionError) as error:
@@ -99,5 +103,5 @@ def choose_kernels() -> None:
     if not deterministic():
         torch.backends.cudnn.benchmark = True
         return
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS repeats its bits in a fixed workspace only
     torch.use_deterministic_algorithms(True)  # imports torch's compiler, which takes seconds

@@ -22,7 +22,8 @@ NAME = "checkpoint"
 
 class Checkpoints:
     """The checkpoints of a job's models in its ``folder``. ``numbers``: for each model of the stack, its number among
-    the job's models; ``interval``: seconds between checkpoints (None: `seconds`).
+    the job's models; ``interval``: seconds between checkpoints (None: those of UNLEARNING_CHECKPOINT_SECONDS, or else
+    `INTERVAL`). Models that are trained together are a group, which is named by their numbers in the stack.
 
     A checkpoint holds everything on which the rest of a training depends, at the end of an epoch: weights, buffers and
     the optimiser's state. Sample order and augmentation need no state, because they are keyed by model and epoch.
@@ -32,21 +33,22 @@ class Checkpoints:
         self.folder, self.numbers = Path(folder), [int(number) for number in numbers]
         seconds = os.environ.get("UNLEARNING_CHECKPOINT_SECONDS") or INTERVAL
         self.interval = float(seconds) if interval is None else interval
-        self._moments: dict[tuple[int, ...], float] = {}
+        self._moments: dict[tuple[int, ...], float] = {}  # group → when its last checkpoint was begun
         self._start = time.monotonic()
 
     def due(self, group: Sequence[int], done: bool = False) -> bool:
-        """Return whether the models of a ``group`` have trained for the interval since their last checkpoint.
+        """Return whether the models of a ``group`` are to be written now: they have trained for the interval since
+        their last checkpoint.
 
-        For models that are ``done``, return whether the whole job has run for the interval: it still trains other
+        If their training is ``done``, return whether the whole job has run for the interval: it still trains other
         groups, and must not repeat this one if it is killed.
         """
         since = self._start if done else self._moments.get(tuple(group), self._start)
         return time.monotonic() - since >= self.interval
 
     def write(self, group: Sequence[int], epoch: int, states: dict[str, State | list[Tensor]]) -> None:
-        """Write a checkpoint of the models of a ``group`` (numbers in the stack) after ``epoch`` epochs. If that fails,
-        log it and continue the training; the next one is due an interval later in any case.
+        """Write a checkpoint of the models of a ``group`` after ``epoch`` epochs. If that fails, log it, so that the
+        training continues; the next checkpoint is due an interval later in any case.
 
         ``states``: kind ("weights", "buffers", "optimiser" …) → tensors, by name or as a list.
         """
@@ -59,14 +61,15 @@ class Checkpoints:
                 tensors[f"{kind}/{name}"] = value.detach().cpu().contiguous()
         tensors["epoch"], tensors["models"] = torch.tensor(epoch), torch.tensor(self._models(group))
         try:
-            with replacing(path) as part:
-                save_file(tensors, part, metadata={"node": node_of(path)})
+            with replacing(path) as temporary:
+                save_file(tensors, temporary, metadata={"node": node_of(path)})
             seal(path)
         except ArtifactError as error:
             logging.warning("no checkpoint was written: %s", error)
 
     def read(self, group: Sequence[int]) -> tuple[int, dict[str, State]] | None:
-        """Return the checkpoint of a ``group`` of models: the number of epochs, and kind → name → tensor.
+        """Return the checkpoint of a ``group`` of models: how many epochs they were trained for, and the tensors as
+        kind → name → tensor (`write`).
 
         Return None if there is no checkpoint, or if it is damaged or belongs to other models.
         """
@@ -84,14 +87,16 @@ class Checkpoints:
         epoch = int(tensors.pop("epoch"))
         states: dict[str, State] = {}
         for name, value in tensors.items():
-            kind, _, part = name.partition("/")
-            states.setdefault(kind, {})[part] = value
+            kind, _, key = name.partition("/")
+            states.setdefault(kind, {})[key] = value
         return epoch, states
 
     def _models(self, group: Sequence[int]) -> list[int]:
+        """Return the numbers that the models of a ``group`` have among the job's models."""
         return [self.numbers[model] for model in group]
 
     def _path(self, group: Sequence[int]) -> Path:
+        """Return the path of a group's checkpoint, which is named by the group's first model."""
         return self.folder / f"{NAME}-{self._models(group)[0]}.safetensors"
 
 

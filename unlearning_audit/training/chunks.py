@@ -11,8 +11,8 @@ Result = TypeVar("Result")
 
 
 def chunks(rows: int, size: int, work: Callable[[slice], Result]) -> Iterator[Result]:
-    """Yield the results of ``work`` for consecutive slices of ``size`` rows, which cover ``rows`` in all. When memory
-    is exhausted, halve the size and try again.
+    """Yield what ``work`` returns for one slice of ``size`` rows after another, until all of the ``rows`` are done.
+    When memory is exhausted, halve the size and try the slice again.
 
     Raises the error of ``work`` if a single row is too large, or if it is not about memory.
     """
@@ -28,7 +28,7 @@ def chunks(rows: int, size: int, work: Callable[[slice], Result]) -> Iterator[Re
             start += size
             yield result
             continue
-        torch.cuda.empty_cache()  # here, where the error no longer holds what the step had taken
+        torch.cuda.empty_cache()  # after the except block: before, the error holds the memory of the failed call
 
 
 def used_up(error: BaseException | None) -> bool:

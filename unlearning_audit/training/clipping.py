@@ -20,19 +20,19 @@ from unlearning_audit.training.engine import Stacked, State, chain_backward, cha
 #: The label of a row without a sample, which torch's cross-entropy ignores.
 IGNORED = -100
 
-#: For one layer: squared norms [b] of the samples' gradients, and a function that maps scales [b] of the samples to
-#: name → sum of the scaled gradients.
+#: What one layer contributes: the squared norms [b] of the samples' gradients of its weights, and a function that maps
+#: factors [b] of the samples to the sums of the gradients times these factors, name → tensor.
 Part = tuple[Tensor, Callable[[Tensor], State]]
 
 
 def scales(squared_norms: Tensor, limit: float) -> Tensor:
-    """Return the factors that scale gradients with these ``squared_norms`` [b] to norms of at most ``limit``: [b], at
-    most 1."""
+    """Return the factors, [b] and at most 1, that scale gradients with these ``squared_norms`` [b] to norms of at most
+    ``limit``. The small constant is that of Opacus; it avoids a division by 0."""
     return (limit / (squared_norms.sqrt() + 1e-6)).clamp(max=1.0)
 
 
 def _squared(rows: Tensor) -> Tensor:
-    """Return the squared norm over the last dimension."""
+    """Return the squared norm of each of the ``rows``, over the last dimension: [..., d] → [...]."""
     norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
     return norms.square()
 
@@ -40,23 +40,25 @@ def _squared(rows: Tensor) -> Tensor:
 def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limit: float) -> State:
     """Return the sums over samples of clipped gradients, name → [n, …], of n stacked chains of layers.
 
-    ``parameters``: name → [n, …]; ``x`` [n, b, …], ``labels`` int64 [n, b]; ``limit``: the norm to which each sample's
-    gradient is clipped.
+    ``engine``: that of the models; ``parameters``: name → [n, …]; ``x`` [n, b, …], ``labels`` int64 [n, b]; ``limit``:
+    the norm to which each sample's gradient is clipped. A layer with input x and gradient g at its output has the
+    weight gradient g·xᵀ, whose squared norm is ‖g‖²‖x‖²; its bias has the gradient g. So no gradient of a single sample
+    is stored.
     """
-    names, steps = engine.chain()
+    names, steps = engine.chain()  # of weight and bias of each linear layer in turn; the kinds of all layers
     weights = [parameters[name].detach() if name in parameters else None for name in names]
     values, matrices = chain_forward(x.flatten(2), steps, weights)
     with torch.enable_grad():
         logits = values[-1].detach().requires_grad_()
         (gradient,) = torch.autograd.grad(_loss(logits.flatten(0, 1), labels.flatten()), logits)
-    layers = [*chain_backward(steps, values, matrices, gradient)]
-    squares = [_squared(gradient) * (_squared(x) + (weights[2 * at + 1] is not None)) for at, x, gradient in layers]
+    layers = [*chain_backward(steps, values, matrices, gradient)]  # number, input and gradient at the output
+    squares = [_squared(g) * (_squared(x) + (weights[2 * layer + 1] is not None)) for layer, x, g in layers]
     scale, sums = scales(torch.stack(squares).sum(0), limit).unsqueeze(-1), {}
-    for at, x, gradient in layers:
+    for layer, x, gradient in layers:
         scaled = gradient.mul_(scale)
-        sums[names[2 * at]] = weight_gradient(scaled, x)
-        if weights[2 * at + 1] is not None:
-            sums[names[2 * at + 1]] = scaled.sum(1)
+        sums[names[2 * layer]] = weight_gradient(scaled, x)
+        if weights[2 * layer + 1] is not None:
+            sums[names[2 * layer + 1]] = scaled.sum(1)
     return sums
 
 
@@ -65,14 +67,16 @@ def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple
     before clipping.
 
     ``x`` [b, …], ``labels`` int64 [b]; ``limit``: the norm to which each sample's gradient is clipped. Layers that the
-    loss does not depend on are left out.
+    loss does not depend on are left out. A hook notes the inputs of each layer with weights, and the edge of autograd's
+    graph at its output; one backward pass then gives the gradients at all of these edges.
     """
-    calls: dict[tuple[str, nn.Module], list[Any]] = {}
+    calls: dict[tuple[str, nn.Module], list[Any]] = {}  # (name, layer) → (inputs, edge) of each call of the layer
 
-    def keep(name: str, layer: nn.Module) -> Callable[..., Any]:
+    def noting(name: str, layer: nn.Module) -> Callable[..., Any]:
+        """Return a hook that notes every call of the ``layer`` in ``calls``."""
         return lambda _, inputs, output: calls.setdefault((name, layer), []).append((inputs, get_gradient_edge(output)))
 
-    hooks = [layer.register_forward_hook(keep(name, layer)) for name, layer in weighted(model)]
+    hooks = [layer.register_forward_hook(noting(name, layer)) for name, layer in weighted(model)]
     try:
         with torch.enable_grad():
             loss = _loss(model(x), labels)
@@ -80,38 +84,39 @@ def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple
         for hook in hooks:
             hook.remove()
     edges = [edge for uses in calls.values() for _, edge in uses]
-    gradients = iter(torch.autograd.grad(loss, edges, allow_unused=True))
+    gradients = iter(torch.autograd.grad(loss, edges, allow_unused=True))  # in the order of the calls
     parts = []
     with torch.no_grad():
         for (name, layer), uses in calls.items():
-            used = [
-                (read, gradient) for (read, _), gradient in zip(uses, gradients, strict=False) if gradient is not None
-            ]
+            pairs = [(inputs, gradient) for (inputs, _), gradient in zip(uses, gradients, strict=False)]
+            used = [(inputs, gradient) for inputs, gradient in pairs if gradient is not None]
             if used:
                 parts.append(_part(f"{name}." if name else "", layer, used))
         squares = torch.stack([squared for squared, _ in parts]).sum(0)
         scale, sums = scales(squares, limit), {}
-        for _, total in parts:
-            sums.update(total(scale))
+        for _, scaled_sum in parts:
+            sums.update(scaled_sum(scale))
     return sums, squares
 
 
 def weighted(model: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """Yield (name, layer) for the layers of ``model`` with weights of their own; ``name`` is that of ``model``.
+    """Yield (name, layer) for the layers of ``model`` with weights of their own, itself included; ``name`` is the
+    dotted name of ``model``.
 
     If Opacus has no rule for such a layer, layers inside it are not yielded, because autograd computes the gradients of
     all of it.
     """
-    own = any(True for _ in model.parameters(recurse=False))
-    if own:
+    has_weights = any(True for _ in model.parameters(recurse=False))
+    if has_weights:
         yield name, model
-    if not own or type(model) in GradSampleModule.GRAD_SAMPLERS:
+    if not has_weights or type(model) in GradSampleModule.GRAD_SAMPLERS:
         for child, module in model.named_children():
             yield from weighted(module, f"{name}.{child}".lstrip("."))
 
 
 def _loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the sum of the cross-entropy over the samples; rows with the label `IGNORED` do not count."""
+    """Return the sum of the cross-entropy over the samples, [], from ``logits`` [b, classes] and ``labels`` [b]. Rows
+    with the label `IGNORED` do not count."""
     return nn.functional.cross_entropy(logits, labels, reduction="sum", ignore_index=IGNORED)
 
 
@@ -119,27 +124,29 @@ def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Te
     """Return one layer's squared norms and the function for the sum of its scaled gradients (`Part`).
 
     ``prefix``: the start of its parameters' names; ``uses``: for each call in the forward pass, the layer's inputs and
-    the gradient at its output.
+    the gradient at its output. A linear layer or a convolution that is called once has a faster way; for all others,
+    the per-sample gradients of all calls are added up.
     """
-    (inputs, gradient), *others = uses
-    if not others and type(layer) is nn.Linear:
+    (inputs, gradient), once = uses[0], len(uses) == 1
+    if once and type(layer) is nn.Linear:
         if gradient.ndim == 2:
             return _product(prefix, layer, inputs[0].unsqueeze(-1), gradient.unsqueeze(-1))
         return _product(prefix, layer, inputs[0].flatten(1, -2).mT, gradient.flatten(1, -2).mT)
-    if not others and type(layer) is nn.Conv2d and layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
+    if once and type(layer) is nn.Conv2d and layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
         return _convolution(prefix, layer, layer.padding, inputs[0], gradient)
-    sample = GradSampleModule.GRAD_SAMPLERS.get(type(layer), ft_compute_per_sample_gradient)
+    per_sample = GradSampleModule.GRAD_SAMPLERS.get(type(layer), ft_compute_per_sample_gradient)
     names = {id(value): f"{prefix}{name}" for name, value in layer.named_parameters()}
     singles: State = {}
     for inputs, gradient in uses:
-        for parameter, value in sample(layer, list(inputs), gradient).items():
+        for parameter, value in per_sample(layer, list(inputs), gradient).items():
             name = names[id(parameter)]
             singles[name] = singles[name] + value if name in singles else value
     return _singles(singles)
 
 
 def _singles(singles: State) -> Part:
-    """Return squared norms and the function for the scaled sum (`Part`) from per-sample gradients, name → [b, …]."""
+    """Return the squared norms of the samples' gradients and the function for their scaled sum (`Part`), from the
+    gradients of every single sample, ``singles``: name → [b, …]."""
     squared = torch.stack([value.flatten(1).square().sum(1) for value in singles.values()]).sum(0)
     return squared, lambda scale: {name: _weighed(value, scale) for name, value in singles.items()}
 
@@ -159,20 +166,20 @@ def _shorter(places: int, inputs: int, outputs: int) -> bool:
 
 
 def _convolution(prefix: str, layer: nn.Conv2d, padding: tuple[int, ...], x: Tensor, gradient: Tensor) -> Part:
-    """Return a convolution's squared norms and the function for the sum of its scaled gradients (`Part`): from its
-    patches, on a GPU or if that is cheaper, or else from per-sample gradients.
+    """Return a convolution's squared norms and the function for the sum of its scaled gradients (`Part`): from the
+    patches of the image that it multiplies, on a GPU or if that is cheaper, or else from per-sample gradients.
 
-    ``prefix``: the start of its parameters' names; ``padding``: zeros at each edge, for height and width;
-    ``x`` [b, in, h, w]: the input; ``gradient`` [b, out, h', w']: the gradient at the output.
+    ``prefix``: the start of its parameters' names; ``padding``: zeros at each edge, for height and width; ``x`` [b, in,
+    h, w]: the input; ``gradient`` [b, out, h', w']: the gradient at the output.
     """
     outputs, *kernel = layer.weight.shape
     if layer.groups == 1 and (x.is_cuda or _shorter(gradient[0, 0].numel(), math.prod(kernel), outputs)):
         patches = nn.functional.unfold(x, layer.kernel_size, layer.dilation, padding, layer.stride)
         return _product(prefix, layer, patches, gradient.flatten(2))
     # On a processor, one convolution with a group for each sample is faster than copies of all patches.
-    as_one, all_weights = x.reshape(1, len(x) * x.shape[1], *x.shape[2:]), x.new_empty(len(x) * outputs, *kernel)
+    packed, all_weights = x.reshape(1, len(x) * x.shape[1], *x.shape[2:]), x.new_empty(len(x) * outputs, *kernel)
     _, weights, _ = torch.ops.aten.convolution_backward(
-        gradient.reshape(1, -1, *gradient.shape[2:]), as_one, all_weights, None, layer.stride, padding, layer.dilation,
+        gradient.reshape(1, -1, *gradient.shape[2:]), packed, all_weights, None, layer.stride, padding, layer.dilation,
         transposed=False, output_padding=[0, 0], groups=len(x) * layer.groups, output_mask=[False, True, False],
     )  # fmt: skip
     bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum((2, 3))}
@@ -184,7 +191,8 @@ def _product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gradient: 
     input at each of t places of a sample, such as the pixels of a convolution.
 
     ``prefix``: the start of its parameters' names; ``read`` [b, in, t]: the inputs; ``gradient`` [b, out, t]: the
-    gradient at the output.
+    gradient at the output. A sample's weight gradient is G·Xᵀ for its slices G and X of the two; its squared norm is
+    the sum of (XᵀX)∘(GᵀG), elementwise.
     """
     (_, inputs, places), outputs = read.shape, gradient.shape[1]
     bias = {} if layer.bias is None else {f"{prefix}bias": gradient.sum(2)}
@@ -198,6 +206,7 @@ def _product(prefix: str, layer: nn.Linear | nn.Conv2d, read: Tensor, gradient: 
         squared = squared + value.square().sum(1)
 
     def total(scale: Tensor) -> State:
+        """Return the sums over samples and places of the gradients, each sample's times its ``scale`` [b], by name."""
         weight = torch.einsum("bot,bit->oi", gradient * scale[:, None, None], read).view(layer.weight.shape)
         return {f"{prefix}weight": weight, **{name: _weighed(value, scale) for name, value in bias.items()}}
 

@@ -18,9 +18,9 @@ _claimed: list[IO[str]] = []
 def visible(devices: Path = DEVICES) -> list[str]:
     """Return the GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES.
 
-    If that variable is set, it decides. As in CUDA, everything after an invalid name is ignored. Otherwise device files
-    are counted: those of NVIDIA's driver; without them, the render nodes beside ROCm's /dev/kfd; or one GPU for
-    /dev/dxg, the single file of Windows' subsystem for Linux.
+    If that variable is set, it decides. As in CUDA, everything after an invalid name is ignored. Otherwise files in the
+    folder ``devices`` are counted: those of NVIDIA's driver; without them, the render nodes beside ROCm's /dev/kfd; or
+    one GPU for /dev/dxg, the single file of Windows' subsystem for Linux.
     """
     mask = os.environ.get("CUDA_VISIBLE_DEVICES")
     if mask is not None:
@@ -97,8 +97,8 @@ def claim_gpu(devices: Path = DEVICES) -> None:
 
 
 def _prefix(name: str) -> str:
-    """Return the prefix of the names of a GPU's claim files. A device may be called MIG-GPU-…/1/0, so slashes are
-    replaced."""
+    """Return the prefix of the names of the claim files of the GPU ``name``. A device may be called MIG-GPU-…/1/0, so
+    slashes are replaced."""
     return f"{name.replace('/', '_')}."
 
 

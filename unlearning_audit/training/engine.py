@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import vmap
 
+#: Name → tensor: parameters or buffers of one model or, with a leading dimension, of many.
 State = dict[str, Tensor]
-
 
 #: Alignment in bytes of each model's values, so that matrix kernels give the same bits for every model of a stack.
 LINE = 64
@@ -48,8 +48,8 @@ def _changed(module: nn.Module) -> bool:
 
 
 def forward_one(model: nn.Module, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-    """Return the logits [batch, classes] of one model with the given weights for ``x`` [batch, …], or its output
-    ``reading``, if that is given. ``buffers`` are updated in place."""
+    """Return the logits [batch, classes] of one model with these ``parameters`` and ``buffers`` (name → tensor) for
+    ``x`` [batch, …], or its output ``reading``, if that is given. ``buffers`` are updated in place."""
     with placed(places(model), {**parameters, **buffers}):
         return _answer(model, x, reading)
 
@@ -73,8 +73,8 @@ def repeatable() -> Iterator[None]:
 
 
 def _room(like: Tensor, *shape: int) -> Tensor:
-    """Return an uninitialised tensor [models, rows, columns] in which each model starts at a multiple of `LINE`
-    bytes."""
+    """Return an uninitialised tensor of this ``shape``, [models, rows, columns], with the dtype and device of ``like``,
+    in which each model starts at a multiple of `LINE` bytes."""
     models, rows, columns = shape
     per_line = LINE // like.element_size()
     stride = -(-rows * columns // per_line) * per_line
@@ -102,8 +102,8 @@ ELEMENTWISE: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
 def chain_forward(
     x: Tensor, steps: tuple[str, ...], weights: Sequence[Tensor | None]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Compute a chain of layers for n models at once; return the values before and after each layer, and the aligned
-    weights of the linear layers.
+    """Compute a chain of layers for n models at once; return the values before and after each layer, and the weights of
+    the linear layers, aligned in memory (`_aligned`).
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ def chain_forward(
         The weights of the linear layers.
     """
     values, matrices = [_aligned(x)], [_aligned(weight) for weight in weights[::2] if weight is not None]
-    linear = zip(matrices, weights[1::2], strict=True)
-    for step, before in zip(steps, (None, *steps), strict=False):
+    linear = zip(matrices, weights[1::2], strict=True)  # weight and bias of each linear layer
+    for step, previous_step in zip(steps, (None, *steps), strict=False):
         x = values[-1]
         if step == "linear":
             matrix, bias = next(linear)
@@ -134,7 +134,7 @@ def chain_forward(
             else:
                 torch.baddbmm(bias.unsqueeze(1), x, matrix.mT, out=out)
         else:  # in place after a linear layer, whose own output nothing else needs
-            out = ELEMENTWISE[step][0](x if before == "linear" else x.clone())
+            out = ELEMENTWISE[step][0](x if previous_step == "linear" else x.clone())
         values.append(out)
     return values, matrices
 
@@ -142,20 +142,22 @@ def chain_forward(
 def chain_backward(
     steps: tuple[str, ...], values: Sequence[Tensor], matrices: Sequence[Tensor], gradient: Tensor, to_x: bool = False
 ) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield, for each linear layer from the last to the first, its number, its input and the gradient at its output.
+    """Yield, for each linear layer from the last to the first, its number among linear layers, its input [n, b, in] and
+    the gradient at its output [n, b, out].
 
-    With ``to_x``, yield last of all −1, the input of the chain and the gradient there. ``steps``, ``values`` and
-    ``matrices`` are those of `chain_forward`; ``gradient`` [n, b, …] is at the output of the chain.
+    With ``to_x``, the last of the yielded triples is −1, the input of the chain and the gradient there. ``steps`` (the
+    kinds of the layers), ``values`` (before and after each layer) and ``matrices`` (the weights of linear layers) are
+    those of `chain_forward`; ``gradient`` [n, b, …] is at the output of the chain.
     """
-    at, first = len(matrices), steps.index("linear")
+    number, first_linear = len(matrices), steps.index("linear")
     for i, step in reversed([*enumerate(steps)]):
         if step != "linear":
             gradient = ELEMENTWISE[step][1](gradient, values[i + 1])
             continue
-        at, gradient = at - 1, _aligned(gradient)
-        yield at, values[i], gradient
-        if i > first or to_x:
-            gradient = torch.bmm(gradient, matrices[at], out=_room(gradient, *values[i].shape))
+        number, gradient = number - 1, _aligned(gradient)
+        yield number, values[i], gradient
+        if i > first_linear or to_x:  # something before this layer needs the gradient at its input
+            gradient = torch.bmm(gradient, matrices[number], out=_room(gradient, *values[i].shape))
     if to_x:
         yield -1, values[0], gradient
 
@@ -178,6 +180,8 @@ class StackedChain(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, steps: tuple[str, ...], *weights: Tensor | None) -> Tensor:
+        """Return the output [n, b, out] of the chain for ``x`` [n, b, in], and keep in ``ctx`` what `backward` needs.
+        ``steps`` and ``weights`` are those of `chain_forward`."""
         values, matrices = chain_forward(x, steps, weights)
         ctx.steps = steps
         ctx.save_for_backward(*values, *matrices)
@@ -185,30 +189,34 @@ class StackedChain(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, at_output: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of ``x`` [n, b, in] and of the trained weights, from the gradient ``at_output`` [n, b,
-        out] of the chain; None for arguments that are not differentiated."""
+        """Return the gradients of the arguments of `forward`, from the gradient ``at_output`` [n, b, out] of the chain:
+        of ``x`` [n, b, in], of ``steps`` (None), and of each weight and bias; None where none is asked for."""
         values, matrices = ctx.saved_tensors[: len(ctx.steps) + 1], ctx.saved_tensors[len(ctx.steps) + 1 :]
         to_x, _, *trainable = ctx.needs_input_grad
         gradients: list[Tensor | None] = [None] * len(trainable)
-        for at, x, gradient in chain_backward(ctx.steps, values, matrices, at_output, to_x):
-            if at >= 0 and trainable[2 * at]:
-                gradients[2 * at] = weight_gradient(gradient, x)
-            if at >= 0 and trainable[2 * at + 1]:
-                gradients[2 * at + 1] = gradient.sum(1)
-            if not to_x and not any(trainable[: 2 * at]):
+        for layer, x, gradient in chain_backward(ctx.steps, values, matrices, at_output, to_x):
+            if layer >= 0 and trainable[2 * layer]:
+                gradients[2 * layer] = weight_gradient(gradient, x)
+            if layer >= 0 and trainable[2 * layer + 1]:
+                gradients[2 * layer + 1] = gradient.sum(1)
+            if not to_x and not any(trainable[: 2 * layer]):
                 break  # nothing before this layer is trained
         return gradient if to_x else None, None, *gradients
 
 
 class Stacked:
     """An engine that computes all models of a group in one batched operation per layer. Groups have 2 to ``width``
-    models."""
+    models.
+
+    ``model`` gives the architecture; ``layers``: its layers with names if it is a plain chain (`linear_layers`), which
+    is then computed by `StackedChain`, else None.
+    """
 
     def __init__(self, model: nn.Module, width: int = 16) -> None:
         self.model, self.width, self.layers = model, width, linear_layers(model)
 
-    def of(self, model: nn.Module) -> "Stacked":
-        """Return an engine of this kind for ``model``."""
+    def for_model(self, model: nn.Module) -> "Stacked":
+        """Return an engine of this kind for another ``model``."""
         return Stacked(model, self.width)
 
     def groups(self, models: int) -> list[list[int]]:
@@ -222,7 +230,7 @@ class Stacked:
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
         """Map ``x`` [models, batch, …] to logits [models, batch, classes], or to the models' output ``reading``, if
-        that is given."""
+        that is given. ``parameters`` and ``buffers``: name → [models, …]."""
         logits: Tensor
         if self.layers is None:
             logits = vmap(partial(forward_one, self.model, reading=reading))(parameters, buffers, x)
@@ -249,13 +257,13 @@ class Serial:
 
     def __init__(self, model: nn.Module) -> None:
         self.model, self.places = model, places(model)
-        self._stacked: State | None = None
-        self._views: State = {}
+        self._stacked: State | None = None  # within `lasting`: the parameters, views of all tensors without the leading
+        self._views: State = {}  # dimension of one, and pairs of a trained parameter and its view
         self._pairs: list[tuple[Tensor, Tensor]] = []
         self.fusion: tuple[int, Callable[..., Tensor]] | None = None
 
-    def of(self, model: nn.Module) -> "Serial":
-        """Return an engine of this kind for ``model``."""
+    def for_model(self, model: nn.Module) -> "Serial":
+        """Return an engine of this kind for another ``model``."""
         return Serial(model)
 
     def groups(self, models: int) -> list[list[int]]:
@@ -289,9 +297,9 @@ class Serial:
                 value.grad = gradient if value.grad is None else value.grad + gradient
 
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
-        """Map ``x`` [1, batch, …] to logits [1, batch, classes]. ``reading``: the name of another output of the model,
-        which replaces the logits."""
-        if parameters is self._stacked:  # the model's own tensors, under a leading axis of 1
+        """Map ``x`` [1, batch, …] to logits [1, batch, classes]. ``parameters`` and ``buffers``: name → [1, …];
+        ``reading``: the name of another output of the model, which replaces the logits."""
+        if parameters is self._stacked:  # within `lasting`, the module computes with these already
             return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
         # Views: running statistics are updated in place, and gradients reach the stack without a copy.
         weights = {name: v.squeeze(0) for name, v in (*parameters.items(), *buffers.items())}
@@ -307,7 +315,7 @@ def places(model: nn.Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
 
     Tied weights have several pairs, under the name that is listed first.
     """
-    names: dict[int, str] = {}
+    names: dict[int, str] = {}  # identity of a tensor → the name under which it is listed first
     by_name: dict[str, list[tuple[dict[str, Any], str]]] = {}
     for prefix, module in model.named_modules():
         for tensors in (module._parameters, module._buffers):
@@ -321,9 +329,9 @@ def places(model: nn.Module) -> dict[str, list[tuple[dict[str, Any], str]]]:
 def aliases(model: nn.Module) -> dict[str, str]:
     """Return the further names of parameters that a state dict lists several times, such as tied weights: further name
     → first name."""
-    first = {id(value): name for name, value in model.named_parameters()}
+    first_names = {id(value): name for name, value in model.named_parameters()}
     listed = model.state_dict(keep_vars=True).items()
-    return {name: first[id(value)] for name, value in listed if first.get(id(value), name) != name}
+    return {name: first_names[id(value)] for name, value in listed if first_names.get(id(value), name) != name}
 
 
 @contextmanager
@@ -351,11 +359,11 @@ def images_last(x: Tensor) -> Tensor:
 
 
 def choose(model: nn.Module, backend: str = "auto", device: str = "cpu") -> Stacked | Serial:
-    """Return the engine for ``model``: the one that ``backend`` names ("stacked" or "serial"), or the faster one
-    ("auto").
+    """Return the engine for ``model``: the one that ``backend`` names ("stacked" or "serial"), or for "auto" the one
+    that is faster on the ``device``.
 
-    Measured on CPUs (tests/benchmarks/loops.py): stacking two to eight models makes a chain of 9,000 weights 1.4 to
-    3.4 times as fast, and one of 180,000 weights 10 to 25 % faster; above 300,000 it gains almost nothing. Convolutions
+    Measured on CPUs (tests/benchmarks/loops.py): stacking two to eight models makes a chain of 9,000 weights 1.4 to 3.4
+    times as fast, and one of 180,000 weights 10 to 25 % faster; above 300,000 it gains almost nothing. Convolutions
     become slower. On a GPU, kernel launches limit chains of any size, so all models of a job are stacked.
     """
     on_gpu = torch.device(device).type == "cuda"

@@ -27,18 +27,19 @@ def readings(stack: ModelStack, index: np.ndarray) -> np.ndarray:
     """
     stack.model.eval()
     hidden = of_passages if "layer" in stack.readings else of_layer
-    of_models = []
+    per_model = []
 
     def read(weights: tuple[State, State], rows: Tensor, part: slice) -> Tensor:
+        """Return the inputs of the last layer of the model with these ``weights`` for a ``part`` of its ``rows``."""
         return hidden(stack, weights, stack.x[rows[part].to(stack.device)]).float().cpu()
 
     for model, samples in enumerate(torch.from_numpy(index)):
         rows = samples[samples >= 0]
         states = torch.cat([*chunks(len(rows), CHUNK, partial(read, stack.state(model), rows))])
-        whole = states.new_zeros((len(samples), states.shape[1]))
-        whole[samples >= 0] = states
-        of_models.append(whole.numpy())
-    return np.stack(of_models)
+        filled = states.new_zeros((len(samples), states.shape[1]))  # 0 where there is no sample
+        filled[samples >= 0] = states
+        per_model.append(filled.numpy())
+    return np.stack(per_model)
 
 
 def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
@@ -57,15 +58,16 @@ def of_passages(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> T
 def of_layer(stack: ModelStack, weights: tuple[State, State], x: Tensor) -> Tensor:
     """Return the inputs of one model's final layer for the samples ``x`` [n, …]: [n, width].
 
-    ``weights``: parameters and buffers of the model. Raises PluginError if the layer is not called as a module, once
-    and with one row per sample.
+    A hook notes them during one forward pass. ``weights``: parameters and buffers of the model. Raises PluginError if
+    the layer is not called as a module, once and with one row per sample.
     """
     layer, inputs = stack.model.get_submodule(str(stack.final_layer)), []
 
-    def keep(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def note(_: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """Keep the layer's input: the first of the arguments of its call, whether it is given by position or name."""
         inputs.append((*arguments, *keywords.values())[0])
 
-    with layer.register_forward_pre_hook(keep, with_kwargs=True):
+    with layer.register_forward_pre_hook(note, with_kwargs=True):
         forward_one(stack.model, *weights, images_last(stack.scaled(x)))
     if len(inputs) != 1 or len(inputs[0]) != len(x):
         rows = f"with {len(inputs[0])} rows for {len(x)} samples" if len(inputs) == 1 else f"{len(inputs)} times"

@@ -28,7 +28,8 @@ def suitable(fit: Fit) -> bool:
     stack = fit.stack
     random = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in stack.model.modules())
     plain = type(fit) is Fit and isinstance(stack.engine, Serial) and stack.x.ndim == 4 and stack.model.training
-    return plain and not random and sum(order.steps for order, *_ in fit.orders([0])) * fit.epochs * len(stack) >= LONG
+    steps_of_epoch = sum(order.steps for order, *_ in fit.orders([0]))  # the first stream of a pass sets its steps
+    return plain and not random and steps_of_epoch * fit.epochs * len(stack) >= LONG
 
 
 @contextmanager
@@ -48,6 +49,7 @@ def fused(fit: Fit) -> Iterator[None]:
     try:
         engine.fusion = size, torch.compile(partial(functional_call, stack.model), dynamic=False)
         leaves, buffers = fit.copy_state([0])
+        # The first rows; if there are fewer than a batch, they are repeated.
         batch = stack.read([0], torch.arange(size).remainder(len(stack.x))[None])
         stack.forward(leaves, buffers, batch.x).sum().backward()
     except Exception as error:

@@ -26,7 +26,7 @@ def greedy(stack: Models, rows: np.ndarray) -> np.ndarray:
     are processed in order and for each model alone, so that the result does not depend on other models. Raises
     ValueError for models that do not predict tokens.
     """
-    return _said(stack, rows, 1, lambda *_: likeliest)[:, :, 0]
+    return _generated(stack, rows, 1, lambda *_: likeliest)[:, :, 0]
 
 
 def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
@@ -40,20 +40,22 @@ def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     predict tokens.
     """
 
-    def choice(model: int, samples: np.ndarray, answer: np.ndarray) -> Choice:
+    def choice(model: int, samples: np.ndarray, numbers: np.ndarray) -> Choice:
+        """Return the choice of tokens by one ``model`` for answers to some ``samples``: for each, the ``numbers`` say
+        which of its answers it is."""
         uniform = {
             sample: generator("sampled", stack.seeds[model], sample).random((answers, stack.x.shape[1]))
             for sample in np.unique(samples).tolist()
         }
-        quantiles = np.stack([uniform[s][a] for s, a in zip(samples.tolist(), answer.tolist(), strict=True)])
+        quantiles = np.stack([uniform[s][a] for s, a in zip(samples.tolist(), numbers.tolist(), strict=True)])
         return at_quantiles(torch.from_numpy(quantiles).to(stack.device))
 
-    return _said(stack, rows, answers, choice)
+    return _generated(stack, rows, answers, choice)
 
 
-def _said(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..., Choice]) -> np.ndarray:
-    """Return ``answers`` texts, as tokens, of each model for each of its samples: int32 [models, rows, answers,
-    length − 1], −1 where a text has ended or there is no sample.
+def _generated(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..., Choice]) -> np.ndarray:
+    """Return ``answers`` texts, as tokens, of each model for each of its samples: int32 [models, rows, answers, length
+    − 1], −1 where a text has ended or there is no sample.
 
     ``rows`` int64 [models, rows]: the numbers of each model's samples (−1: no sample). ``choice`` maps a model, n of
     its samples, int64 [n], and the number of the answer that each is to get, int64 [n], to the `Choice` of tokens.
@@ -64,12 +66,13 @@ def _said(stack: Models, rows: np.ndarray, answers: int, choice: Callable[..., C
     tokens = np.full((*rows.shape, answers, stack.x.shape[1] - 1), -1, np.int32)
     for model, samples in enumerate(rows):
         weights = stack.state(model)  # copied once, not for every token
+        # Every pair of a sample's position and the number of an answer.
         pairs = np.argwhere(np.broadcast_to(samples[:, None] >= 0, (len(samples), answers)))
-        for first in range(0, len(pairs), CHUNK):
-            at, answer = pairs[first : first + CHUNK].T
-            x = stack.x[torch.from_numpy(samples[at]).to(stack.device)]
-            said = continued(stack, weights, x, choice(model, samples[at], answer))
-            tokens[model, at, answer] = said.cpu().numpy()
+        for start in range(0, len(pairs), CHUNK):
+            positions, numbers = pairs[start : start + CHUNK].T
+            x = stack.x[torch.from_numpy(samples[positions]).to(stack.device)]
+            texts = continued(stack, weights, x, choice(model, samples[positions], numbers))
+            tokens[model, positions, numbers] = texts.cpu().numpy()
     return tokens
 
 
@@ -80,12 +83,13 @@ def likeliest(logits: Tensor, place: int) -> Tensor:
 
 
 def at_quantiles(uniform: Tensor) -> Choice:
-    """Return a choice that takes the token at which the cumulative probability passes ``uniform`` float64 [n,
-    length]."""
+    """Return a choice that takes, at each place of each text, the token at which the cumulative probability passes the
+    number in ``uniform`` float64 [n, length], from 0 to 1."""
 
     def choice(logits: Tensor, place: int) -> Tensor:
-        below = torch.softmax(logits.double(), -1).cumsum(-1)
-        return (below <= uniform[:, place, None] * below[:, -1:]).sum(-1).clamp(max=logits.shape[-1] - 1)
+        """Return the token of each text at a ``place``, int64 [n], from ``logits`` [n, vocabulary]."""
+        cumulative = torch.softmax(logits.double(), -1).cumsum(-1)  # its last value may differ from 1 by rounding
+        return (cumulative <= uniform[:, place, None] * cumulative[:, -1:]).sum(-1).clamp(max=logits.shape[-1] - 1)
 
     return choice
 
@@ -99,8 +103,9 @@ def continued(stack: Models, weights: tuple[State, State], x: Tensor, choice: Ch
     """
     first, last = bounds(x)
     place = torch.arange(x.shape[1], device=x.device)
+    # A token that is not scored is stored as ~token.
     text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
-    for t in range(int(first.min()), int(last.max())):
+    for t in range(int(first.min()), int(last.max())):  # of all texts; outside of its bounds a text stays as it is
         token = choice(stack.answers(weights, text[:, :t], "next"), t).to(text.dtype)
         text[:, t] = torch.where((first <= t) & (t < last), token, text[:, t])
     from_first = first[:, None] + place[:-1]

@@ -56,7 +56,7 @@ def run(fit: Fit) -> State | None:
 
 
 class Traffic:
-    """The groups of models of a fit that wait, and the lanes of those that are training.
+    """The groups of models of a fit that are ``waiting``, and the ``lanes`` of those that are training.
 
     ``room``: how many may train at once, 1 until it is measured; ``most``: the largest number that is allowed;
     ``queues``: CUDA streams that no lane uses; ``free``: bytes of the card before the first lane, None once they are
@@ -107,7 +107,7 @@ class Traffic:
         If there is a single lane, its group is divided, or its batches are. Raises ``trouble`` if nothing is left to
         divide. The stack has no results of stopped lanes.
         """
-        self.free = None
+        self.free = None  # the number of lanes is known now
         count, stopped = len(self.lanes), [lane]
         self.drop(lane)
         while len(self.lanes) > count // 2:
@@ -135,28 +135,30 @@ class Traffic:
 
 
 def halves(group: list[int]) -> list[list[int]]:
-    """Return two groups of half the size, or only the group itself if it has one model, possibly padded with its copy.
+    """Return two groups of half the size, or only the group itself if it consists of one model.
 
-    A half of one model is padded with a copy of it, as in `Stacked.groups`.
+    A group of one model may be padded with a copy of it, because stacked models are never computed alone
+    (`Stacked.groups`); a half of one model is padded so.
     """
     if len(set(group)) < 2:
         return [group]
     middle = len(group) // 2
-    return [part if len(part) > 1 else part * 2 for part in (group[:middle], group[middle:])]
+    return [half if len(half) > 1 else half * 2 for half in (group[:middle], group[middle:])]
 
 
 def _lean(error: BaseException) -> BaseException:
     """Return the error without its traceback and those of its causes, because their frames hold the memory of the
     failed step."""
-    part: BaseException | None = error
-    while part is not None:
-        part.with_traceback(None)
-        part = part.__cause__ or part.__context__
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.with_traceback(None)
+        cause = cause.__cause__ or cause.__context__
     return error
 
 
 class Lane:
-    """One group of models in training, on its own CUDA stream ``queue``. Without a GPU, its steps are ordinary ones.
+    """One ``group`` of models of a ``fit`` in training, on its own CUDA stream ``queue`` (None without a GPU, where
+    steps are not recorded).
 
     ``exhausted``: whether training has ended; ``steps``: how many were taken; ``state``: the group's parameters and
     buffers; ``course``: the generator that takes the steps.
@@ -167,7 +169,7 @@ class Lane:
         self.recorder: Recorder | None = None
         self.state: tuple[State, State] = {}, {}
         self.course: Iterator[None] | None = None
-        if queue is not None:
+        if queue is not None:  # what was computed before, such as the weights, must be there
             queue.wait_stream(torch.cuda.current_stream())
 
     @property
@@ -196,7 +198,7 @@ class Lane:
         self.course = self.fit.course(self.group, *self.state, self.recorder)
 
     def advance(self) -> None:
-        """Take one step, or set ``exhausted`` if training has ended."""
+        """Take one step, or set ``exhausted`` if training has ended: then `next` returns its default, the lane."""
         self.exhausted = self.course is None or next(self.course, self) is self
         self.steps += 1
 

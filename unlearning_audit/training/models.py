@@ -26,14 +26,16 @@ from unlearning_audit.training.streams import Batch, Rows, crop_and_flip
 class Models:
     """Stacked models and their data.
 
-    ``parameters`` and ``buffers``: name → tensor [models, …]. ``seeds``: one int per model, which unlearning may
-    replace; ``initial_seeds``: the seeds of the initial weights. ``x``: the samples [samples, …]; uint8 is scaled to
-    [0, 1] when read. ``labels``: int64 [samples] or, if models have labels of their own, [models, samples].
-    ``updates``: name → [models, …], the sum of the training steps whose batch had a recorded sample, or None if
-    training recorded none. ``views``: kind → int64 [samples, most views of a sample], the rows of each sample's views
-    of that kind, filled with −1. ``memorised``: float64 [samples], how much other models memorised each sample, or
-    None. ``checkpoints``: where the next training stores its checkpoints, or None. ``alike``: for a sham, the same
-    models after the method whose change it matches, or None.
+    ``parameters`` and ``buffers``: name → tensor [models, …]. ``build`` returns an untrained model, and ``model`` is
+    one that gives the architecture. ``recipe``: how the models are trained. ``seeds``: one int per model, which
+    unlearning may replace; ``initial_seeds``: the seeds of the initial weights. ``x``: the samples [samples, …]; uint8
+    is scaled to [0, 1] when read. ``labels``: int64 [samples] or, if models have labels of their own, [models,
+    samples]. ``updates``: name → [models, …], the sum of the training steps whose batch had a recorded sample, or None
+    if training recorded none. ``views``: kind → int64 [samples, most views of a sample], the rows of each sample's
+    views of that kind, filled with −1. ``memorised``: float64 [samples], how much other models memorised each sample,
+    or None. ``checkpoints``: where the next training stores its checkpoints, or None. ``alike``: for a sham, the same
+    models after the method whose change it matches, or None. ``privacy``: what private training spent, by name, or
+    None. ``information`` and ``spared``: results that `squared_gradients` keeps, and the seconds that they saved.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Models:
         self.memorised: np.ndarray | None = None
 
     def __len__(self) -> int:
+        """Return the number of models."""
         return len(self.seeds)
 
     @property
@@ -101,13 +104,14 @@ class Models:
             return self.engine.forward(parameters, buffers, x, reading).to(self.dtype)
 
     def read(self, models: list[int], rows: Tensor, jitter: Tensor | None = None) -> Batch:
-        """Return the samples ``rows`` int64 [n, b] of ``models`` with their labels, as a Batch without logits.
+        """Return the samples ``rows`` int64 [n, b] with the labels that they have for each of the n ``models``, as a
+        Batch without logits.
 
         ``jitter`` uint8 [n, b, 3] shifts and mirrors images (`streams.crop_and_flip`).
         """
         rows = rows.to(self.device)
         at, flat = self._at(models), rows.flatten()
-        # Faster than self.x[rows] on a CPU.
+        # On a CPU, index_select is faster than an index of two dimensions.
         labels = self.labels.index_select(0, flat).view(rows.shape) if self.labels.ndim == 1 else self.labels[at, rows]
         x = self.scaled(self.x.index_select(0, flat).view(*rows.shape, *self.x.shape[1:]))
         if jitter is not None:
@@ -115,7 +119,8 @@ class Models:
         return Batch(x=x, labels=labels, rows=rows, models=models, at=at)
 
     def _at(self, models: list[int]) -> Tensor:
-        """Return model numbers as an index [n, 1]. It is kept on the device, because a copy would synchronise."""
+        """Return the numbers of ``models`` on the device, int64 [n, 1], an index beside rows [n, b]. They are kept
+        there, because every copy to a card would wait for it."""
         key = tuple(models)
         if key not in self._places:
             self._places[key] = torch.tensor(models, device=self.device)[:, None]
@@ -154,15 +159,16 @@ class Models:
         rows = torch.arange(len(self.x)) if index is None else torch.from_numpy(np.asarray(index))
         self.model.eval()
 
-        def ask(weights: tuple[State, State], part: slice) -> Tensor:
+        def answer(weights: tuple[State, State], part: slice) -> Tensor:
+            """Return the logits of the model with these ``weights`` for a ``part`` of the rows."""
             return forward_one(self.model, *weights, images_last(self.scaled(self.x[rows[part].to(self.device)])))
 
-        parts = (chunks(len(rows), chunk, partial(ask, self.state(model))) for model in range(len(self)))
-        return np.stack([torch.cat([*of_model]).float().cpu().numpy() for of_model in parts])
+        parts = (chunks(len(rows), chunk, partial(answer, self.state(model))) for model in range(len(self)))
+        return np.stack([torch.cat([*parts_of_model]).float().cpu().numpy() for parts_of_model in parts])
 
     def predictions(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the logit-scaled confidence float32 [models, rows] for the samples ``rows`` int64 [rows], and whether
-        the prediction is right, bool [models, rows]."""
+        """Return the logit-scaled confidence log p/(1 − p) of the true class, float32 [models, rows], for the samples
+        ``rows`` int64 [rows], and whether the prediction is right, bool [models, rows]."""
         from unlearning_audit import stats
 
         logits, y = self.logits(rows), np.broadcast_to(self.labels.cpu().numpy(), (len(self), len(self.x)))[:, rows]
@@ -214,7 +220,7 @@ class Models:
         if self.information is None:
             return self.per_model(rows, compute)
         content = hashlib.sha256(repr((labels, per_sample, batch_size)).encode() + rows.index.tobytes())
-        for value in (*self.parameters.values(), *self.buffers.values(), self.labels):
+        for value in (*self.parameters.values(), *self.buffers.values(), self.labels):  # all that the result depends on
             content.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
         if content.digest() in self.information:
             result, seconds = self.information[content.digest()]
@@ -238,11 +244,11 @@ class Models:
         """
         self.model.eval()
         results = []
-        for m in range(len(self)):
-            index = torch.from_numpy(rows.index[m]).to(self.device)
-            x, y = self.scaled(self.x[index]), self.labels_of(m, index)
-            results.append(compute(self.model, *self.state(m), x, y))
-        return {k: torch.stack([r[k] for r in results]) for k in results[0]}
+        for model in range(len(self)):
+            index = torch.from_numpy(rows.index[model]).to(self.device)
+            x, y = self.scaled(self.x[index]), self.labels_of(model, index)
+            results.append(compute(self.model, *self.state(model), x, y))
+        return {name: torch.stack([result[name] for result in results]) for name in results[0]}
 
     def insert(self, model: int, weights: nn.Module | Mapping[str, Tensor]) -> None:
         """Replace the weights of the model with the number ``model`` by ``weights``, a module or a state dict.
@@ -251,9 +257,9 @@ class Models:
         values.
         """
         state = dict(weights.state_dict() if isinstance(weights, nn.Module) else weights)
-        for name, first in aliases(self.model).items():
-            again = state.pop(name, None)
-            if again is not None and not torch.equal(again.nan_to_num(), state.setdefault(first, again).nan_to_num()):
+        for name, first in aliases(self.model).items():  # a tied tensor is stored under the first of its names
+            value = state.pop(name, None)
+            if value is not None and not torch.equal(value.nan_to_num(), state.setdefault(first, value).nan_to_num()):
                 raise ValueError(f"tensors {first!r} and {name!r} are one tensor of the model, and differ now")
         places = {name: value[model] for name, value in (self.parameters | self.buffers).items()}
         problem = mismatch(state, places)

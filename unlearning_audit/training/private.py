@@ -48,7 +48,7 @@ def train(stack: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints 
     refuse(stack.model)
     per_epoch = steps_per_epoch(len(rows), stack.recipe.batch_size)
     rate, steps = 1 / per_epoch, per_epoch * stack.recipe.epochs
-    noise = noise_multiplier(privacy, rate, steps)
+    noise = noise_multiplier(privacy, rate, steps)  # in units of max_grad_norm
     accountant = descend(stack, rows, noise, checkpoints)
     stack.privacy = {
         "epsilon": float(accountant.get_epsilon(privacy.delta)), "delta": privacy.delta, "noise_multiplier": noise,
@@ -63,7 +63,7 @@ def steps_per_epoch(samples: int, batch_size: int) -> int:
 
 def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
     """Return the standard deviation of the noise, in units of ``max_grad_norm``, for which training spends between 99 %
-    and 100 % of epsilon.
+    and 100 % of the epsilon of ``privacy``.
 
     ``sample_rate``: the probability with which a step draws a sample; ``steps``: the number of steps. Raises ValueError
     if no noise is enough.
@@ -83,7 +83,8 @@ def noise_multiplier(privacy: Privacy, sample_rate: float, steps: int) -> float:
 
 
 def refuse(model: nn.Module) -> None:
-    """Raise ValueError if samples of a batch interact (batch normalisation), or if Opacus cannot handle a layer."""
+    """Raise ValueError if samples of a batch interact in ``model`` (batch normalisation), or if Opacus cannot handle
+    one of its layers."""
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules()):
         raise ValueError(
             "dp: batch normalisation mixes the samples of a batch, so that no sample's gradient can be "
@@ -96,8 +97,8 @@ def refuse(model: nn.Module) -> None:
 
 
 def descend(stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> RDPAccountant:
-    """Train all models with the noise multiplier ``noise``. Return the privacy accountant of one model, because all are
-    equal.
+    """Train all models on their ``rows`` with the noise multiplier ``noise``. Return Opacus' account of the privacy
+    that one model has spent, because all models spend the same.
 
     ``checkpoints``: where an interrupted training resumes.
     """
@@ -112,7 +113,7 @@ def descend(stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | 
 
 def confirm(stack: Models, rows: np.ndarray) -> None:
     """Check that the per-sample gradients seen by `clipping` have the true norms, to 1 %, for the first model and the
-    samples ``rows``. Raise ValueError if they do not.
+    samples ``rows``. Raise ValueError if they do not. True norms come from one backward pass for each sample.
 
     If two layers share a weight, or a function reads it, only a part of its gradient is seen. A layer that gets one row
     for all samples sees a single sample. Gradients would then be larger than the noise allows for. A network with
@@ -123,11 +124,11 @@ def confirm(stack: Models, rows: np.ndarray) -> None:
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     x, labels = stack.scaled(stack.x[torch.from_numpy(rows).to(stack.device)]), stack.labels_of(0, rows)
     with torch.random.fork_rng(devices=[]):
-        if not torch.equal(model(x), model(x)):
+        if not torch.equal(model(x), model(x)):  # dropout
             return
         single = [loss(model(row), label) for row, label in zip(x.split(1), labels.split(1), strict=True)]
         true = [torch.autograd.grad(value, parameters, allow_unused=True) for value in single]
-        squares = [torch.stack([g.square().sum() for g in of if g is not None]).sum() for of in true]
+        squares = [torch.stack([g.square().sum() for g in sample if g is not None]).sum() for sample in true]
         norms, problem = torch.stack(squares).sqrt().tolist(), ""
         try:
             seen = clipping.of_model(model, x, labels, math.inf)[1].sqrt().tolist()
@@ -144,7 +145,8 @@ def confirm(stack: Models, rows: np.ndarray) -> None:
 
 
 class PrivateFit(Fit):
-    """Private training of all models on their ``rows``. ``noise``: in units of the norm to which gradients are clipped.
+    """Private training of all models on their ``rows``. ``noise``: in units of the norm to which gradients are clipped;
+    ``checkpoints``: where an interrupted training resumes.
 
     Batches are processed in parts of at most ``size`` samples. If models are stacked or steps are recorded, parts are
     filled up to ``size`` with rows that have no loss.
@@ -169,22 +171,22 @@ class PrivateFit(Fit):
         It starts from the model's seed or, if ``states``, a checkpoint as `Checkpoints.read` returns it, is not empty,
         from its state there: ``states["noise"]`` maps a model's place in the group, as text, to that state.
         """
-        made = []
-        for place, model in enumerate(group):
-            rng = torch.Generator(self.stack.device).manual_seed(seed_of(self.stack.seeds[model], "train/noise"))
-            if states:
-                rng.set_state(states["noise"][str(place)])
-            made.append(rng)
-        self.generators[tuple(group)] = made
+        seeds = [seed_of(self.stack.seeds[model], "train/noise") for model in group]
+        generators = [torch.Generator(self.stack.device).manual_seed(seed) for seed in seeds]
+        for place, rng in enumerate(generators if states else []):
+            rng.set_state(states["noise"][str(place)])
+        self.generators[tuple(group)] = generators
 
     def remembered(self, state: GroupState) -> dict[str, State | list[Tensor]]:
         """Return what a checkpoint of a group must hold, kind → tensors: weights, buffers, and the states of the
         optimiser and of the generators of noise."""
         return super().remembered(state) | {"noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]}
 
-    def orders(self, group: list[int], first: int = 0) -> list[Any]:
+    def orders(self, group: list[int], first_epoch: int = 0) -> list[Any]:
+        """Return the order of the batches of the only stream of the only pass, [pass][stream], from the 0-based
+        ``first_epoch`` on."""
         size = -(-self.size // self.pieces) if self.filled else 1
-        return [[Poisson(self.stack, group, self.passes[0][0].rows, size, first)]]
+        return [[Poisson(self.stack, group, self.passes[0][0].rows, size, first_epoch)]]
 
     def advance(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
         """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide by the
@@ -195,11 +197,11 @@ class PrivateFit(Fit):
         and replayed.
         """
         [(rows, jitter)] = inputs
-        gradients: State = {}
+        gradients: State = {}  # the tensors in which the optimiser looks for gradients
         for name, leaf in state.leaves.items():
             leaf.grad = torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.zero_()
             gradients[name] = leaf.grad
-        size = -(-self.size // self.pieces)
+        size = -(-self.size // self.pieces)  # of a part
         for start in range(0, rows.shape[1], size):
             part = slice(start, start + size)
             shifts = None if jitter is None else jitter[:, part]
@@ -218,10 +220,10 @@ class PrivateFit(Fit):
 
     @torch.no_grad()
     def _add(self, state: GroupState, gradients: State, inputs: Inputs) -> None:
-        """Add the sums of clipped gradients of some samples to ``gradients``, name → [n, …].
+        """Add the sums of clipped gradients of some samples to ``gradients``, name → [n, …], for each of the n models.
 
         ``inputs``: sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b, 3] or
-        None.
+        None. A row without a sample reads sample 0 with a label that no loss counts.
         """
         [(rows, jitter)] = inputs
         batch, engine = self.stack.read(state.group, rows.clamp(min=0), jitter), self.stack.engine
@@ -246,26 +248,26 @@ class Poisson:
     """The Poisson batches of a ``group`` of models, each of whose ``rows`` is in a batch with the same probability.
 
     A batch is sample numbers int64 [n, b] and, if images are shifted, uint8 [n, b, 3]. b is a multiple of ``size``;
-    rows without a sample are −1. ``first``: the number of epochs to skip.
+    rows without a sample are −1. ``first_epoch``: the 0-based epoch of the first batch.
     """
 
     stack: Models
     group: list[int]
     rows: Rows
     size: int
-    first: int = 0
+    first_epoch: int = 0
     steps: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.steps = steps_per_epoch(len(self.rows), self.stack.recipe.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Yield one batch of all models for each step, from epoch ``first`` on: sample numbers, and shifts of images or
-        None."""
+        """Yield one batch of all models for each step, from ``first_epoch`` on: sample numbers, and shifts of images or
+        None. The batches of earlier epochs are drawn, too, and dropped, so that the later ones are the same."""
         draws = [self._of_one(model) for model in self.group]
         for step in range(self.steps * self.stack.recipe.epochs):
             batches = [next(draw) for draw in draws]
-            if step < self.first * self.steps:
+            if step < self.first_epoch * self.steps:
                 continue
             length = -(-max(len(rows) for rows, _ in batches) // self.size) * self.size
             index = np.full((len(batches), length), -1)
@@ -278,7 +280,8 @@ class Poisson:
             yield torch.from_numpy(index).to(device), None if shifts is None else torch.from_numpy(jitter).to(device)
 
     def _of_one(self, model: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yield the batches of one model: sample numbers, and shifts of images or None."""
+        """Yield the batches of one ``model`` without end: sample numbers int64 [samples of the batch], and shifts of
+        images uint8 [samples of the batch, 3] or None."""
         seed, rows = self.stack.seeds[model], self.rows.index[model]
         sampling = torch.Generator().manual_seed(seed_of(seed, "train/sampling"))
         shifts = generator(seed, "train/augment")

@@ -17,7 +17,8 @@ Inputs = list[tuple[Tensor, Tensor | None]]
 
 
 def taken(recorder: "Recorder | None", number: int, step: Callable[[Inputs], None], inputs: Inputs) -> None:
-    """Run one ``step`` on ``inputs``, through the ``recorder`` if there is one (`Recorder.run`)."""
+    """Run one ``step`` of the kind ``number`` on ``inputs``, through the ``recorder`` if there is one
+    (`Recorder.run`)."""
     if recorder is None:
         step(inputs)
     else:
@@ -27,7 +28,8 @@ def taken(recorder: "Recorder | None", number: int, step: Callable[[Inputs], Non
 class Recorder:
     """The recorded steps of one group of models, on the CUDA stream ``queue``, which is the current one.
 
-    All recordings share one memory pool: they run one at a time, and none reads what another has left.
+    All recordings share one memory pool: they run one at a time, and none reads what another has left. ``_kinds``: kind
+    of step → the tensors from which its recording reads its inputs, and the recording; None after the first such step.
     """
 
     def __init__(self, queue: "torch.cuda.Stream") -> None:
@@ -50,14 +52,14 @@ class Recorder:
             step(inputs)
             self._kinds[kind] = None
             return
-        made = self._kinds[kind]
-        if made is None:
+        recording = self._kinds[kind]
+        if recording is None:
             places = [(rows.clone(), None if jitter is None else jitter.clone()) for rows, jitter in inputs]
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self.pool, stream=self.queue):
                 step(places)
-            made = self._kinds[kind] = places, graph
-        places, graph = made
+            recording = self._kinds[kind] = places, graph
+        places, graph = recording
         for (rows, jitter), (row_place, jitter_place) in zip(inputs, places, strict=True):
             row_place.copy_(rows)
             if jitter is not None and jitter_place is not None:

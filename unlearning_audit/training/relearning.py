@@ -43,7 +43,7 @@ def curves(stack: ModelStack, taught: Rows, rows: np.ndarray, last: int) -> tupl
     settings = {name: getattr(stack.recipe, name) for name in Optimiser.model_fields}
     optimiser = Optimiser(**{**settings, "schedule": "constant", "milestones": (), "augment": "none"})
     steps_per_epoch = -(-len(taught) // optimiser.batch_size)
-    steps, read = points(last), []
+    steps, predictions = points(last), []
     for step in steps.tolist():
         # Each point trains from the start: a stopped optimiser loses its momentum. Batches come in the same order.
         learner = stack.copy()
@@ -51,6 +51,6 @@ def curves(stack: ModelStack, taught: Rows, rows: np.ndarray, last: int) -> tupl
             learner.fit(
                 Stream(taught), optimiser=optimiser, epochs=-(-step // steps_per_epoch), steps=step, purpose="relearn"
             )
-        read.append(learner.predictions(rows))
-    phi, right = (np.stack(part, axis=1) for part in zip(*read, strict=True))
+        predictions.append(learner.predictions(rows))
+    phi, right = (np.stack(arrays, axis=1) for arrays in zip(*predictions, strict=True))
     return steps, phi, right

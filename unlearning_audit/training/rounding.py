@@ -12,8 +12,8 @@ from unlearning_audit.training.stack import ModelStack
 
 
 def rounded(weight: Tensor, bits: int) -> Tensor:
-    """Round weights [models, outputs, …] to the nearest of 2^bits − 1 levels, symmetric about 0 and scaled by each
-    output's largest weight.
+    """Return the ``weight`` [models, outputs, …] rounded to the nearest of 2^bits − 1 levels, symmetric about 0 and
+    scaled by each output's largest weight. An output whose weights are all 0 stays.
 
     Raises ValueError below two bits, for which there are no such levels.
     """
@@ -45,20 +45,21 @@ def answers(stack: ModelStack, rows: np.ndarray, bits: Sequence[int]) -> tuple[n
     right : bool [models, bits, rows]
         Whether the prediction is right.
     """
-    if hasattr(stack.model, "merged"):  # one at a time, for then each has weights of its own
+    if hasattr(stack.model, "merged"):  # adapters share frozen weights; merged, each model has weights of its own
         phi, right = zip(*(answers(_merged(stack, model), rows, bits) for model in range(len(stack))), strict=True)
         return np.concatenate(phi), np.concatenate(right)
-    read = []
+    predictions = []
     for count in bits:
         coarse = stack.copy()
         coarse.edit(partial(_coarse, count, stack.turned))
-        read.append(coarse.predictions(rows))
-    phi, right = (np.stack(part, axis=1) for part in zip(*read, strict=True))
+        predictions.append(coarse.predictions(rows))
+    phi, right = (np.stack(arrays, axis=1) for arrays in zip(*predictions, strict=True))
     return phi, right
 
 
 def _coarse(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:
-    """Return a parameter [models, …] that is `rounded` to ``bits`` if it is a matrix or a kernel, else unchanged.
+    """Return the ``value`` [models, …] of a parameter, `rounded` to ``bits`` if it is a matrix or a kernel, else
+    unchanged.
 
     ``turned``: the names of parameters that are stored as [models, inputs, outputs].
     """

@@ -49,18 +49,18 @@ class ModelStack(Models):
 
         ``build`` returns an untrained model. ``x`` [samples, …] and ``labels`` int64 [samples] or [models, samples] are
         the data. With ``alike`` all models start from the first seed, which saves time if their weights will be loaded
-        afterwards. ``settings``: ``recipe``, how `train` trains; ``backend``, "stacked", "serial" or "auto", which
-        takes the faster engine; and the ``device``, "cpu" or "cuda".
+        afterwards. ``dtype``: the precision of weights. ``settings``: ``recipe``, how `train` trains; ``backend``,
+        "stacked", "serial" or "auto", which takes the faster engine; and the ``device``, "cpu" or "cuda".
         """
         parameters: dict[str, Tensor] = {}
         buffers: dict[str, Tensor] = {}
-        for number, seed in enumerate(seeds):  # one after the other: of large models only one lies there twice
+        for number, seed in enumerate(seeds):  # one at a time, so that only one of large models is in memory twice
             if not number or not alike:
                 fresh = initialised(build, seed, dtype)
             weights = {name: value.detach() for name, value in fresh.named_parameters()}
-            further = aliases(fresh)
+            further_names = aliases(fresh)
             for name, value in (weights | fresh.state_dict()).items():
-                if name in further:
+                if name in further_names:
                     continue
                 stacked = parameters if name in weights else buffers
                 if not number:
@@ -78,7 +78,7 @@ class ModelStack(Models):
         recipe with DP and ``record``.
         """
         recipe = self.recipe
-        checkpoints, self.checkpoints = self.checkpoints, None  # of this training alone
+        checkpoints, self.checkpoints = self.checkpoints, None  # they belong to this training and to no later one
         if recipe.dp is not None:
             if record is not None:
                 raise ValueError("recipe: record_updates cannot be kept under dp; drop one of the two")
@@ -176,15 +176,15 @@ class ModelStack(Models):
         return [name for name in self.parameters if name.startswith(f"{self.final_layer}.")]
 
     def reset_head(self, purpose: str) -> None:
-        """Reinitialise the final layer as ``build`` does, for each model from its own seed and ``purpose``.
+        """Give every model a new final layer, drawn as ``build`` does, from the model's own seed and ``purpose``.
 
         If ``build`` reads the final layer from a file of weights, all models get the layer of that file. Raises
         ValueError for a model without a final layer of its own.
         """
-        for m, seed in enumerate(self.seeds):
+        for model, seed in enumerate(self.seeds):
             fresh = dict(initialised(self.build, seed_of(seed, purpose), self.dtype).named_parameters())
             for name in self.head:
-                self.parameters[name][m] = fresh[name].detach().to(self.device)
+                self.parameters[name][model] = fresh[name].detach().to(self.device)
 
     def reset(self, purpose: str | None) -> None:
         """Reinitialise all weights and drop recorded updates.
@@ -194,8 +194,9 @@ class ModelStack(Models):
         """
         if purpose is not None:
             self.seeds = self.initial_seeds = [seed_of(seed, purpose) for seed in self.seeds]
-        seeds, first = self.initial_seeds, self.x[:1].cpu().numpy()
-        fresh = ModelStack.create(self.build, first, np.zeros(1, np.int64), seeds, dtype=self.dtype)
+        # Only its weights are used; any sample and label will do for its data.
+        seeds, sample = self.initial_seeds, self.x[:1].cpu().numpy()
+        fresh = ModelStack.create(self.build, sample, np.zeros(1, np.int64), seeds, dtype=self.dtype)
         self.updates, self.privacy = None, None
         self.parameters = {k: v.to(self.device) for k, v in fresh.parameters.items()}
         self.buffers = {k: v.to(self.device) for k, v in fresh.buffers.items()}
@@ -226,11 +227,11 @@ class ModelStack(Models):
     def take(self, models: np.ndarray) -> "ModelStack":
         """Return a stack of some of the models: ``models`` int64 [any] are their numbers, in the order wanted. A number
         may occur more than once."""
-        subset, at = self.copy(), torch.from_numpy(models)
+        subset, index = self.copy(), torch.from_numpy(models)
         subset.seeds, subset.initial_seeds = ([s[m] for m in models] for s in (self.seeds, self.initial_seeds))
-        for states in (subset.parameters, subset.buffers, subset.updates or {}):
-            states.update({name: value[at] for name, value in states.items()})
-        subset.labels = self.labels[at] if self.labels.ndim == 2 else self.labels
+        for state in (subset.parameters, subset.buffers, subset.updates or {}):
+            state.update({name: value[index] for name, value in state.items()})
+        subset.labels = self.labels[index] if self.labels.ndim == 2 else self.labels
         return subset
 
     def frozen(self) -> "Teacher":
@@ -246,8 +247,8 @@ class ModelStack(Models):
 
         tensors = {k: v.detach().cpu().contiguous() for k, v in self.stored().items()}
         # One metadata key only: with several, the file's bytes depend on hash order.
-        with files.replacing(path) as part:
-            save_file(tensors, part, metadata={"node": files.node_of(path)})
+        with files.replacing(path) as temporary:
+            save_file(tensors, temporary, metadata={"node": files.node_of(path)})
 
     def stored(self) -> State:
         """Return the tensors that `write` stores, by name: parameters, buffers and, with the prefix `UPDATE`, recorded
@@ -265,17 +266,17 @@ class ModelStack(Models):
         stored = read_models(path)
         if models is not None:
             stored = {name: value[torch.from_numpy(models)] for name, value in stored.items()}
-        expected = self.parameters | self.buffers
+        expected = self.parameters | self.buffers  # their names and shapes
         if any(name.startswith(UPDATE) for name in stored):
             expected |= {UPDATE + k: v for k, v in self.parameters.items()}
         problem = mismatch(stored, expected)
         if problem:
             raise files.ArtifactError(f"{path}: {problem} (models first); delete the file and run again")
         for name, value in stored.items():
-            wrong = int((~value.isfinite()).sum()) if finite else 0
-            if wrong:
+            count = int((~value.isfinite()).sum()) if finite else 0
+            if count:
                 raise files.NotFiniteError(
-                    f"{path}: tensor {name!r} has {wrong} values that are NaN or infinite; training diverged, or the "
+                    f"{path}: tensor {name!r} has {count} values that are NaN or infinite; training diverged, or the "
                     "file is damaged: choose a smaller lr, or delete the file and run again"
                 )
         self.parameters = {k: stored[k].to(self.device, v.dtype) for k, v in self.parameters.items()}
@@ -297,7 +298,8 @@ def shelf(path: str | Path, count: int) -> Iterator[Callable[[np.ndarray, ModelS
     with ExitStack() as contexts:
 
         def write(models: np.ndarray, stack: ModelStack) -> None:
-            if np.array_equal(models, np.arange(count)):
+            """Write the models of ``stack`` to their places ``models`` in the file."""
+            if np.array_equal(models, np.arange(count)):  # all models in one portion
                 stack.write(path)
                 return
             stored = stack.stored()
@@ -306,8 +308,8 @@ def shelf(path: str | Path, count: int) -> Iterator[Callable[[np.ndarray, ModelS
                     _layout(contexts.enter_context(files.replacing(path)), files.node_of(path), count, stored)
                 )
             for name, value in stored.items():
-                numbers = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
-                places[name][models] = numbers.numpy()
+                content = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
+                places[name][models] = content.numpy()
 
         yield write
         for place in places.values():
@@ -344,7 +346,7 @@ def _layout(path: Path, node: str, count: int, stored: State) -> dict[str, np.me
 
 
 def read_models(path: str | Path) -> State:
-    """Return all tensors of a safetensors file.
+    """Return all tensors of a safetensors file, by name.
 
     Raises FailedError if the file states why there are no models, and ArtifactError if it is missing, damaged or
     belongs to another node.
@@ -352,6 +354,7 @@ def read_models(path: str | Path) -> State:
     from safetensors import safe_open
 
     def read() -> State:
+        """Return the tensors; `files.checked` calls this, and turns errors of reading into ArtifactError."""
         with safe_open(path, "pt") as file:
             files.same_node(path, (file.metadata() or {}).get("node"))
             if set(file.keys()) == FAILURE:
@@ -368,14 +371,15 @@ def write_failure(path: str | Path, part: str, why: str) -> None:
     """
     from safetensors.torch import save_file
 
-    tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in
-               (("part", part), ("why", why))}  # fmt: skip
-    with files.replacing(path) as part_file:
-        save_file(tensors, part_file, metadata={"node": files.node_of(path)})
+    texts = {"part": part, "why": why}
+    tensors = {name: torch.tensor(list(text.encode()), dtype=torch.uint8) for name, text in texts.items()}
+    with files.replacing(path) as temporary:
+        save_file(tensors, temporary, metadata={"node": files.node_of(path)})
 
 
 def initialised(build: Callable[[], nn.Module], seed: int, dtype: torch.dtype = torch.float32) -> nn.Module:
-    """Return a model whose initial weights depend on ``seed`` alone."""
+    """Return a model that ``build`` makes, in the precision ``dtype``, whose initial weights depend on ``seed`` alone.
+    Torch's own random stream is left as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(seed, "init"))
         return build().to(dtype)
@@ -387,14 +391,14 @@ class Teacher:
     def __init__(self, stack: ModelStack) -> None:
         self.parameters = {k: v.detach().clone() for k, v in stack.parameters.items()}
         self.buffers = {k: v.detach().clone() for k, v in stack.buffers.items()}
-        # The copied module shares the tensors of the original, because the frozen weights replace them in every call.
+        # Tensors that deepcopy finds in its memo are not copied: the frozen weights replace them in every call.
         memo = {id(tensor): tensor for tensor in (*stack.model.parameters(), *stack.model.buffers())}
-        self.engine = stack.engine.of(copy.deepcopy(stack.model, memo).eval())
+        self.engine = stack.engine.for_model(copy.deepcopy(stack.model, memo).eval())
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> Tensor:
-        """Return the outputs of the frozen models for ``batch.x``: logits [n, b, classes], or the batch's
-        ``reading``."""
+        """Return the outputs of the frozen models for ``batch.x``: logits [n, b, classes], or the batch's ``reading``.
+        The weights of the batch's models are taken once and kept in ``loss_state``."""
         if self not in batch.loss_state:
             batch.loss_state[self] = [
                 {k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers)

@@ -48,7 +48,7 @@ class Rows:
 
     def ranked(self, score: np.ndarray) -> "Rows":
         """Return each model's rows sorted by falling ``score`` float [samples]; every pass reads them in this order."""
-        order = np.argsort(-score[self.index], axis=1, kind="stable")
+        order = np.argsort(-score[self.index], axis=1, kind="stable")  # of each model's own rows
         return Rows(np.take_along_axis(self.index, order, 1), fixed=True)
 
     def sample(self, k: int, seeds: list[int], purpose: str) -> "Rows":
@@ -98,14 +98,16 @@ def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
     """
     index = torch.from_numpy(rows.index).to(labels.device)
     classes = labels.expand(len(index), -1).gather(1, index) if labels.ndim == 1 else labels.gather(1, index)
+    # n_c of every model, [models, classes].
     counts = torch.zeros(len(index), int(labels.max()) + 1, dtype=torch.float64, device=labels.device)
     counts.scatter_add_(1, classes, torch.ones_like(classes, dtype=torch.float64))
 
     def loss(batch: Batch) -> Tensor:
+        """Return the weighted cross-entropy of each sample of a batch, [n, b]."""
         weight = (1 / counts[batch.at.squeeze(1)]).gather(1, batch.labels).to(batch.logits.dtype)
         return cross_entropy(batch.logits, batch.labels) * weight / weight.mean(-1, keepdim=True)
 
-    loss.whole = True  # type: ignore[attr-defined]
+    loss.whole = True  # type: ignore[attr-defined]  # a batch may not be divided, because its mean weight is needed
     return loss
 
 
@@ -154,7 +156,7 @@ class Order:
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:
         """Yield the rows int64 [n, b] of every batch, and the shifts of its images uint8 [n, b, 3], or None without
-        ``jitter``.
+        ``jitter``. n is the number of models and b the batch size; the last batch of a pass may be smaller.
 
         Shifts are vertical and horizontal, 0–8, and flip, 0–1. Raises ValueError if there are no rows.
         """
@@ -179,12 +181,13 @@ def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     """Shift images by up to 4 pixels (zeros outside) and mirror them, as ``jitter`` says: the result has the shape of
     ``x``.
 
-    ``x`` [n, b, c, h, w]; ``jitter`` uint8 [n, b, 3]: vertical and horizontal shift 0–8 (4 is none), flip 0–1. Raises
+    ``x`` [n, b, c, h, w]; ``jitter`` uint8 [n, b, 3]: vertical and horizontal shift 0–8 (4 is none), flip 0–1. Images
+    are padded by 4 pixels on each side; the result takes from them the rows and columns that begin at the shift. Raises
     ValueError for samples that are not images.
     """
     if x.ndim != 5:
         raise ValueError(f"augment: crop_flip is for images, and a sample here is {tuple(x.shape[2:])}; set it to none")
-    flat = torch.nn.functional.pad(x.flatten(0, 1), (4, 4, 4, 4))
+    padded = torch.nn.functional.pad(x.flatten(0, 1), (4, 4, 4, 4))
     draws = torch.as_tensor(jitter, device=x.device).reshape(-1, 3).long()
     height, width = x.shape[-2:]
     rows = draws[:, :1] + torch.arange(height, device=x.device)
@@ -192,5 +195,5 @@ def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     columns = draws[:, 1:2] + torch.where(draws[:, 2:] == 1, width - 1 - columns, columns)
     sample = torch.arange(len(draws), device=x.device)[:, None, None]
     # NumPy-style indexing around a slice moves the channels to the end.
-    moved = flat[sample, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    moved = padded[sample, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
     return moved.reshape(x.shape)

@@ -21,13 +21,13 @@ def readings(stack: Models, rows: np.ndarray) -> np.ndarray:
     """
     if "tokens" not in stack.readings:
         raise ValueError("an attack or metric reads single tokens, which only language models predict; leave it out")
-    values, most = [], int((stack.x[:, 1:] >= 0).sum(1).max())
+    of_models, most = [], int((stack.x[:, 1:] >= 0).sum(1).max())
     for model in range(len(stack)):
         weights = stack.state(model)
         parts = [stack.x[part.to(stack.device)] for part in torch.from_numpy(rows).split(chunk(stack))]
-        four = [packed(of(stack.answers(weights, x, "tokens"), x), x, most) for x in parts]
-        values.append(torch.cat(four).cpu().numpy())
-    return np.stack(values)
+        values = [packed(four_values(stack.answers(weights, x, "tokens"), x), x, most) for x in parts]
+        of_models.append(torch.cat(values).cpu().numpy())
+    return np.stack(of_models)
 
 
 def chunk(stack: Models) -> int:
@@ -35,18 +35,19 @@ def chunk(stack: Models) -> int:
     return max(1, min(CHUNK, NUMBERS // (stack.x.shape[1] * stack.vocabulary)))
 
 
-def packed(four: Tensor, x: Tensor, most: int) -> Tensor:
-    """Return the four values of scored tokens only, [rows, most, 4], from those of all tokens, ``four`` [rows, length −
-    1, 4].
+def packed(values: Tensor, x: Tensor, most: int) -> Tensor:
+    """Return the four values of scored tokens only, [rows, most, 4], from those of all tokens, ``values`` [rows, length
+    − 1, 4].
 
     ``x`` int [rows, length]: the tokens, negative where they are not scored. Rows with fewer than ``most`` scored
     tokens end in values of other tokens, which are NaN.
     """
+    # Stably sorted, scored tokens come first and stay in their order.
     order = (x[:, 1:] < 0).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
-    return four.take_along_dim(order.unsqueeze(-1), dim=1)
+    return values.take_along_dim(order.unsqueeze(-1), dim=1)
 
 
-def of(vocabulary: Tensor, x: Tensor) -> Tensor:
+def four_values(vocabulary: Tensor, x: Tensor) -> Tensor:
     """Return four values for every token but the first, float32 [rows, length − 1, 4], NaN where a token is not scored.
 
     They are log p of the token; mean and standard deviation of log p under the model's own prediction; and the token's
@@ -63,5 +64,5 @@ def of(vocabulary: Tensor, x: Tensor) -> Tensor:
     # Among equally probable tokens, the first in the vocabulary ranks first, as in argmax.
     earlier = torch.arange(logp.shape[-1], device=logp.device) < ids
     rank = ((logp > observed) | ((logp == observed) & earlier)).sum(-1).to(logp.dtype)
-    four = torch.stack([observed[..., 0], mean, spread, rank], -1)
-    return four.masked_fill((x[:, 1:] < 0).unsqueeze(-1), torch.nan).float()
+    values = torch.stack([observed[..., 0], mean, spread, rank], -1)
+    return values.masked_fill((x[:, 1:] < 0).unsqueeze(-1), torch.nan).float()

@@ -17,7 +17,8 @@ from torch.optim.sgd import sgd
 
 
 class Updates:
-    """The base of the optimisers. The learning rate is ``param_groups[0]["lr"]``.
+    """The base of the optimisers of ``parameters``, with the learning rate ``lr``, ``momentum`` and ``weight_decay`` as
+    in torch.optim. The current learning rate is ``param_groups[0]["lr"]``, as there.
 
     For recorded steps, ``rate`` is a tensor [] that holds the learning rate, so that a recording follows a schedule;
     counts of steps are then on the parameters' device.
@@ -56,30 +57,31 @@ class Updates:
     @torch.no_grad()
     def step(self) -> None:
         """Update the parameters once. Parameters without a gradient stay."""
-        at = [i for i, p in enumerate(self.parameters) if p.grad is not None]
+        positions = [i for i, p in enumerate(self.parameters) if p.grad is not None]
         gradients = [p.grad for p in self.parameters if p.grad is not None]
-        if at:
-            self._move([self.parameters[i] for i in at], gradients, at)
+        if positions:
+            self._move([self.parameters[i] for i in positions], gradients, positions)
 
     def _zeros(self) -> list[Tensor]:
+        """Return a tensor of zeros for each parameter, of its shape."""
         return [torch.zeros_like(p) for p in self.parameters]
 
     def _counts(self) -> list[Tensor]:
-        """Return a count of steps for each parameter, 0."""
+        """Return a count of steps for each parameter, a tensor [] that is 0 at first."""
         # On a card Adam's corrections are computed from these in their precision, elsewhere in double precision.
         if self.rate is None:
             return [torch.zeros((), dtype=torch.float32) for _ in self.parameters]
         return [torch.zeros((), dtype=torch.float64, device=self.rate.device) for _ in self.parameters]
 
     def _settings(self) -> dict[str, Any]:
-        """Return the kernel's arguments for the learning rate and the kind of kernel: kernels for a rate in main memory
-        take it as a number."""
+        """Return the arguments of torch's kernel for the learning rate and the kind of kernel. The rate is a number, or
+        the tensor ``rate`` for recorded steps, which are "capturable" on a card."""
         if self.rate is None:
             return {"lr": self.param_groups[0]["lr"], "foreach": True}
         return {"lr": self.rate, "foreach": self.rate.is_cuda, "capturable": self.rate.is_cuda}
 
-    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        """Update the ``parameters``, which have the positions ``at`` among all, by their ``gradients``."""
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
+        """Update the ``parameters``, which have these ``positions`` among all, by their ``gradients``."""
         raise NotImplementedError
 
 
@@ -94,14 +96,15 @@ class SGD(Updates):
         self.velocity = self._zeros() if self.momentum else []
 
     def state(self) -> list[Tensor]:
+        """Return the velocities; none without momentum."""
         return self.velocity
 
-    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        """Update the ``parameters``, which have the positions ``at`` among all, by their ``gradients``, and update
-        their velocities."""
-        velocity = [self.velocity[i] for i in at] if self.momentum else []
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
+        """Update the ``parameters``, which have these ``positions`` among all, by their ``gradients``, and update their
+        velocities."""
+        velocity = [self.velocity[i] for i in positions] if self.momentum else []
         if self.rate is not None:  # torch's only kernel that takes the learning rate as a tensor
-            buffers: list[Tensor | None] = [*velocity] or [None] * len(at)
+            buffers: list[Tensor | None] = [*velocity] or [None] * len(positions)
             sgd(
                 parameters, gradients, buffers, fused=True, lr=self.rate, momentum=self.momentum,
                 weight_decay=self.weight_decay, dampening=0, nesterov=False, maximize=False,
@@ -127,10 +130,13 @@ class Adam(Updates):
         self.first, self.second, self.steps = self._zeros(), self._zeros(), self._counts()
 
     def state(self) -> list[Tensor]:
+        """Return the first and second moments of gradients and the counts of steps, of each parameter."""
         return [*self.first, *self.second, *self.steps]
 
-    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        first, second, steps = ([state[i] for i in at] for state in (self.first, self.second, self.steps))
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
+        """Update the ``parameters``, which have these ``positions`` among all, by their ``gradients``, and update their
+        moments and counts of steps."""
+        first, second, steps = ([state[i] for i in positions] for state in (self.first, self.second, self.steps))
         self.kernel(
             parameters, gradients, first, second, [], steps, weight_decay=self.weight_decay, amsgrad=False, beta1=0.9,
             beta2=0.999, eps=1e-8, maximize=False, **self._settings(),
@@ -151,10 +157,13 @@ class RMSprop(Updates):
         self.square, self.velocity, self.steps = self._zeros(), self._zeros(), self._counts()
 
     def state(self) -> list[Tensor]:
+        """Return the mean squares of gradients, the velocities and the counts of steps, of each parameter."""
         return [*self.square, *self.velocity, *self.steps]
 
-    def _move(self, parameters: list[Tensor], gradients: list[Tensor], at: list[int]) -> None:
-        square, velocity, steps = ([state[i] for i in at] for state in (self.square, self.velocity, self.steps))
+    def _move(self, parameters: list[Tensor], gradients: list[Tensor], positions: list[int]) -> None:
+        """Update the ``parameters``, which have these ``positions`` among all, by their ``gradients``, and update their
+        mean squares, velocities and counts of steps."""
+        square, velocity, steps = ([state[i] for i in positions] for state in (self.square, self.velocity, self.steps))
         rmsprop(
             parameters, gradients, square, [], velocity if self.momentum else [], steps, alpha=0.99, eps=1e-8,
             weight_decay=self.weight_decay, momentum=self.momentum, centered=False, **self._settings(),
