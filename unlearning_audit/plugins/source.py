@@ -86,12 +86,16 @@ def _ours(path: Path) -> bool:
 
 
 @functools.cache
-def _files(name: str) -> tuple[Path, ...]:
-    """Return the files that Python runs to import a module of the library or a script, the packages around it first; ()
-    for other modules."""
-    package, *_ = parts = name.split(".")
-    folder = LIBRARY if package == LIBRARY_NAME else SCRIPTS
-    return tuple(imports.modules_in(folder, parts)) if package else ()
+def _files(path: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return the files that Python runs for the file at ``path``, each once: those of the packages around it, and those
+    of the library and its scripts among the modules ``names`` that it imports.
+
+    Looking for them takes longer than anything else in planning, and a library's file has the same ones each time.
+    """
+    files = [around / "__init__.py" for around in imports.packages_around(path)[:-1]]
+    for package, *inner in (name.split(".") for name in names if not name.startswith(".")):
+        files += imports.modules_in(LIBRARY if package == LIBRARY_NAME else SCRIPTS, [package, *inner])
+    return tuple(dict.fromkeys(files))
 
 
 def modules(*files: Path) -> dict[Path, str]:
@@ -108,8 +112,7 @@ def modules(*files: Path) -> dict[Path, str]:
             continue
         status = path.stat()
         digests[path], names = _read(path, (status.st_mtime_ns, status.st_size))
-        todo += [(source, folder) for name in names for source in _files(name)]
-        todo += [(around / "__init__.py", folder) for around in imports.packages_around(path)[:-1]]
+        todo += [(source, folder) for source in _files(path, names) if source not in digests]
         if not _ours(path):
             todo += [(source.resolve(), folder) for name in names for source in _beside(name, path, folder)]
     return digests
