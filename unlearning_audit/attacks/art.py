@@ -41,16 +41,19 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     one half.
 
     Raises ValueError if the shadow models have other classes than the audited models, or no members or no non-members.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     statistic = partial(features, kind=options.features)
     examples = signals.statistics(statistic, shadow, classes=logits.shape[-1])
     rows = sampled_rows(examples.member, options, rng)
     with seeded(int(rng.integers(2**31))):
         attack = fitted(examples.value[rows], examples.label[rows], examples.member[rows], logits.shape[-1], options)
-        value = signals.per_model(
+        probability = signals.per_model(
             lambda z, label: attack.infer(None, label, pred=statistic(z, label), probabilities=True).ravel(), logits, y
         )
-    return value, value > 0.5
+    return probability, probability > 0.5
 
 
 def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
@@ -62,10 +65,10 @@ def features(logits: np.ndarray, y: np.ndarray, kind: str) -> np.ndarray:
 
 
 def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator) -> np.ndarray:
-    """Choose the rows from which ART learns: return their numbers, int64 [rows], members before non-members.
+    """Return the numbers of the rows from which ART learns, int64 [rows], members before non-members.
 
-    ``member`` bool [n] says which rows of the shadow models are members. Members and non-members are drawn at random if
-    there are more than ``options`` allow, and keep their order otherwise.
+    ``member`` bool [n] says which rows of the shadow models are members. Members, and non-members, are drawn at random
+    if they are more than ``options`` allow, and keep their order otherwise.
     """
     sides = [np.flatnonzero(member), np.flatnonzero(~member)]
     most = min(map(len, sides)) if options.balanced else max(map(len, sides))
@@ -74,21 +77,21 @@ def sampled_rows(member: np.ndarray, options: Options, rng: np.random.Generator)
 
 
 def fitted(value: np.ndarray, label: np.ndarray, member: np.ndarray, classes: int, options: Options) -> Any:
-    """Fit ART's attack on the features ``value`` float32 [n, classes] and labels int64 [n] of known ``member`` bool
-    [n]; return the attack."""
+    """Return ART's attack, fitted to the features ``value`` float32 [n, classes] and the labels int64 [n] of rows that
+    are members, or not, by ``member`` bool [n]."""
     from art.attacks.inference.membership_inference import MembershipInferenceBlackBox
     from art.estimators.classification import BlackBoxClassifier
 
     class Attack(MembershipInferenceBlackBox):  # type: ignore[misc]  # ART has no types
         """ART's attack, with a data set from which torch's loader takes the rows of a batch at once: the same rows in
-        the same order."""
+        the same order, only faster."""
 
         def _get_attack_dataset(self, f_1: np.ndarray, f_2: np.ndarray, label: np.ndarray | None = None) -> Any:
-            rows = super()._get_attack_dataset(f_1, f_2, label)
-            rows.__getitems__ = lambda several: list(
-                zip(*(x[several] for x in (rows.x_1, rows.x_2, rows.y)), strict=True)
-            )
-            return rows
+            """Return ART's data set with the method that torch's loader calls for a batch, if there is one."""
+            data = super()._get_attack_dataset(f_1, f_2, label)
+            columns = data.x_1, data.x_2, data.y
+            data.__getitems__ = lambda rows: list(zip(*(column[rows] for column in columns), strict=True))
+            return data
 
     # ART requires a classifier; its predictions are never used, because all are passed in.
     classifier = BlackBoxClassifier(lambda x: x, input_shape=(classes,), nb_classes=classes)

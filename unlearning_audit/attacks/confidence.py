@@ -10,9 +10,13 @@ CLASSICAL = True
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
-    """Return φ = log p_y/(1 − p_y) as the score; it grows with p_y, so thresholds, decisions and the ROC curve are
-    those of p_y.
+    """Return φ = log p_y/(1 − p_y) as the score, p_y the probability of the label. The decision is whether it reaches
+    the threshold of the class, learned on the shadow models.
 
-    The score is not p_y itself, which rounds to 1 for the most confident samples and would tie them.
+    φ grows with p_y, so thresholds, decisions and the ROC curve are those of p_y. The score is not p_y itself, which
+    rounds to 1 for the most confident samples and would tie them.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     return thresholds.score(signals.phi, logits, y, shadow)

@@ -13,13 +13,15 @@ class Options(Settings):
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
-    """Return as the score 1.0 where the largest logit is that of the label, else 0.0; the decision is the score as a
-    bool."""
+    """Return as the score 1.0 where the largest logit is that of the label, else 0.0; the decision is whether it is 1.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models.
+    """
     value = signals.per_model(correct, logits, y)
     return value, value > 0
 
 
 def correct(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return whether the predicted class is ``y``, bool [n]. Of equal largest logits the first class is predicted, as
-    for accuracy."""
+    """Return whether the predicted class is ``y`` int [n], bool [n], from ``logits`` [n, classes]. Of equal largest
+    logits the first class is predicted, as for accuracy."""
     return np.asarray(logits.argmax(axis=1) == y)

@@ -8,7 +8,11 @@ from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score Σ_c p_c log p_c in nats, the negative entropy, which is higher for members. The decision is
-    whether it reaches the threshold of the class, learned on the shadow models."""
+    whether it reaches the threshold of the class, learned on the shadow models.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
+    """
     return thresholds.score(negative_entropy, logits, y, shadow)
 
 

@@ -3,6 +3,8 @@
 Training brings members close to a minimum of the loss, where their gradients are small.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.random import Generator
 
@@ -24,14 +26,17 @@ def score(
 
     ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the shadow
     models have other classes than these, or if logits and labels do not fit each other.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
-    examples = signals.known_values(small(shadow.squared_norms), shadow, classes=logits.shape[-1])
-    value = small(squared_norms)
-    if stats.auc(score=examples.value, positive=examples.member).value < 0.5:
-        examples, value = signals.KnownRows(-examples.value, examples.label, examples.member), -value
+    examples = signals.known_values(smallness(shadow.squared_norms), shadow, classes=logits.shape[-1])
+    value = smallness(squared_norms)
+    if stats.auc(score=examples.value, positive=examples.member).value < 0.5:  # members have the larger norms
+        examples, value = replace(examples, value=-examples.value), -value
     return value, thresholds.decide(value, examples, logits, y)
 
 
-def small(squared_norms: np.ndarray) -> np.ndarray:
+def smallness(squared_norms: np.ndarray) -> np.ndarray:
     """Return −log of the norm from ``squared_norms``, float64 of their shape; 354 where the norm is 0."""
     return np.asarray(-0.5 * np.log(np.maximum(squared_norms, SMALLEST)))

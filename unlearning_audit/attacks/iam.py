@@ -30,13 +30,16 @@ def score(
     samples]: mean log p of the label under shadow models that never saw the sample, NaN if there is none. Raises
     ValueError for samples that all shadow models saw, and if the shadow models have other classes than the audited
     models.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     if np.isnan(reference_logp).any():
         raise ValueError(f"{int(np.isnan(reference_logp).any(axis=0).sum())} samples were seen by every shadow model")
     value = 1 - share_kept(signals.per_model(signals.phi, logits, y), before, reference_logp)
-    after = signals.per_model(signals.phi, shadow.logits, shadow.y)
-    learned = 1 - share_kept(after, shadow.before, shadow.reference_logp)
-    examples = signals.known_values(learned, shadow, classes=logits.shape[-1])
+    shadow_after = signals.per_model(signals.phi, shadow.logits, shadow.y)
+    shadow_value = 1 - share_kept(shadow_after, shadow.before, shadow.reference_logp)
+    examples = signals.known_values(shadow_value, shadow, classes=logits.shape[-1])
     return value, thresholds.decide(value, examples, logits, y)
 
 
@@ -54,11 +57,11 @@ def share_kept(after: np.ndarray, before: np.ndarray, unseen_logp: np.ndarray, s
     ``p_IPapprox_carlogi_simp`` only with one shadow model.
     """
     logp = np.minimum(unseen_logp, SUREST)
-    unseen = logp - np.log(-np.expm1(logp))
-    shares = np.linspace(0.0, 1.0, steps)
-    value = np.zeros(after.shape)
-    for share, weight in zip(shares[:-1], shares[1:] / shares[1:].sum(), strict=True):
-        centre = unseen + share * (before - unseen)
+    unseen = logp - np.log(-np.expm1(logp))  # φ from log p
+    alphas = np.linspace(0.0, 1.0, steps)
+    kept = np.zeros(after.shape)
+    for alpha, weight in zip(alphas[:-1], alphas[1:] / alphas[1:].sum(), strict=True):
+        centre = unseen + alpha * (before - unseen)
         spread = np.nanstd(centre, axis=1, keepdims=True)
-        value += weight * special.ndtr((after - centre) / np.where(spread > 0, spread, 1.0))
-    return value
+        kept += weight * special.ndtr((after - centre) / np.where(spread > 0, spread, 1.0))
+    return kept

@@ -22,17 +22,21 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
     Far from all values of the shadow models, the side with the larger bandwidth has the larger density: a known limit
     of kernel density estimates.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     bound = np.inf if options.clip is None else np.log1p(-options.clip) - np.log(options.clip)
 
-    def phi(z: np.ndarray, label: np.ndarray) -> np.ndarray:
+    def clipped_phi(z: np.ndarray, label: np.ndarray) -> np.ndarray:
+        """Return φ, float64 [n], from logits ``z`` [n, classes]; p_y is cut as ``options.clip`` says."""
         return np.asarray(np.clip(signals.phi(z, label), -bound, bound))
 
-    rows = signals.statistics(phi, shadow, classes=logits.shape[-1])
-    at = signals.per_model(phi, logits, y)
-    value = np.zeros_like(at)
+    rows = signals.statistics(clipped_phi, shadow, classes=logits.shape[-1])
+    phi = signals.per_model(clipped_phi, logits, y)
+    value = np.zeros_like(phi)
     for side, sign in ((rows.member, 1.0), (~rows.member, -1.0)):
         points = rows.value[side]
         bandwidth = density.silverman(points) if options.bandwidth == "silverman" else options.bandwidth
-        value += sign * density.kernel(points, at, bandwidth=bandwidth)
+        value += sign * density.kernel(points, phi, bandwidth=bandwidth)
     return value, value > 0

@@ -12,30 +12,32 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
     The centre of a class is its median; the standard deviation is pooled over the classes of a side. Classes with fewer
     than two members or non-members have the median of all classes.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     classes = logits.shape[-1]
     rows = signals.statistics(signals.phi, shadow, classes=classes)
     sides = (rows.member, ~rows.member)
-    separate = np.min([np.bincount(rows.label[side], minlength=classes) for side in sides], axis=0) >= 2
-    label = signals.labels(logits, y)
-    phi = signals.per_model(signals.phi, logits, y)
-    member, nonmember = (
+    enough = np.min([np.bincount(rows.label[side], minlength=classes) for side in sides], axis=0) >= 2
+    label, phi = signals.labels(logits, y), signals.per_model(signals.phi, logits, y)
+    log_p_member, log_p_nonmember = (
         density.gaussian(phi, centre[label], spread)
-        for centre, spread in (_fit(rows.value[side], rows.label[side], separate) for side in sides)
+        for centre, spread in (_fit(rows.value[side], rows.label[side], enough) for side in sides)
     )
-    value = member - nonmember
+    value = log_p_member - log_p_nonmember
     return value, value > 0
 
 
-def _fit(phi: np.ndarray, label: np.ndarray, separate: np.ndarray) -> tuple[np.ndarray, float]:
-    """Fit the Gaussians of φ of members, or of non-members: return the centre of each class, float64 [classes], and the
+def _fit(phi: np.ndarray, label: np.ndarray, enough: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the Gaussians of φ of members, or of non-members: the centre of each class, float64 [classes], and the
     standard deviation around the means of classes.
 
-    ``phi`` and ``label`` [n] of these rows. ``separate`` bool [classes]: the classes that get values of their own; the
-    others get those of all rows.
+    ``phi`` and ``label`` [n]: of these rows. ``enough`` bool [classes]: the classes that have a centre and a mean of
+    their own; the others have those of all rows.
     """
-    centre, residual = np.full(len(separate), np.median(phi)), phi - phi.mean()
-    for c in np.flatnonzero(separate):
+    centre, residual = np.full(len(enough), np.median(phi)), phi - phi.mean()
+    for c in np.flatnonzero(enough):
         rows = label == c
         centre[c] = np.median(phi[rows])
         residual[rows] = phi[rows] - phi[rows].mean()

@@ -37,6 +37,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     The decision online is whether the ratio exceeds 0. Offline it is a test at ``false_positive_rate``: one-sided of
     the z-value, two-sided for the density. Raises ValueError for samples with fewer than ``minimum`` shadow models
     on a needed side, and for an audited model that is also a shadow model.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     signals.same_samples(logits, y, shadow)
     phi = signals.per_model(signals.phi, logits, y)
@@ -45,8 +48,8 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     centre, spread = _gaussian(pool, shadow.nonmember, options)
     if options.mode == "online":
         per_sample.require(shadow.member, minimum=options.minimum, side="member")
-        inside = density.gaussian(phi, *_gaussian(pool, shadow.member, options))
-        value = inside - density.gaussian(phi, centre, spread)
+        log_p_in = density.gaussian(phi, *_gaussian(pool, shadow.member, options))
+        value = log_p_in - density.gaussian(phi, centre, spread)
         return value, value > 0
     # The paper's one-sided score is Φ of this z-value (1 minus the p-value), which rounds to 1 beyond 8.
     z = (phi - centre) / np.maximum(spread, density.SMALLEST_SPREAD)

@@ -14,16 +14,20 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
     The starting kit of the NeurIPS 2023 unlearning challenge fits the same classifier within one model, on some of its
     forget and test samples.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     return logistic.score(lambda z, label: cross_entropy(z, label)[:, None], logits, y, shadow)
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """Return the mean log p of the scored tokens of each text, float64 [...]. ``compressed`` is for other attacks and
-    not used."""
+    """Return the mean log p of the scored tokens of each text, float64 [...]. ``tokens`` float64 [..., tokens, 4], log
+    p first; ``compressed`` is for other attacks and not used."""
     return np.asarray(np.nanmean(tokens[..., LOGP], axis=-1))
 
 
 def cross_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return −log p_y in nats, float64 [n]. It is not clipped, so it keeps growing where p_y rounds to 0."""
+    """Return −log p_y in nats, float64 [n], from ``logits`` [n, classes] and labels ``y`` [n]. It is not clipped, so it
+    keeps growing where p_y rounds to 0."""
     return -signals.label_logp(logits, y)

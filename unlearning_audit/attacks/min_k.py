@@ -25,6 +25,9 @@ def score(
     scored ones. The decision is whether the score reaches the threshold learned on the shadow models.
 
     ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models, log p first.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     value = of_tokens.lowest(tokens[..., LOGP], options.share)
     shadow_value = of_tokens.lowest(shadow.tokens[..., LOGP], options.share)
@@ -32,6 +35,6 @@ def score(
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray | None) -> np.ndarray:
-    """Return the Min-K % score of each text with the default `SHARE`, float64 [...]; ``compressed`` is for other
-    attacks and not used."""
+    """Return the Min-K % score of each text with the default `SHARE`, float64 [...]. ``tokens`` float64 [..., tokens,
+    4], log p first; ``compressed`` is for other attacks and not used."""
     return of_tokens.lowest(tokens[..., LOGP], SHARE)

@@ -29,6 +29,9 @@ def score(
     score reaches the threshold learned on the shadow models.
 
     ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models: log p, μ, σ and rank.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     value = of_tokens.lowest(standardised(tokens), options.share)
     shadow_value = of_tokens.lowest(standardised(shadow.tokens), options.share)

@@ -8,7 +8,11 @@ from unlearning_audit.attacks import Score, Shadow, signals, thresholds
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return −Mentr in nats as the score: 0 for a confident correct prediction, without lower bound for a confident
-    wrong one. The decision is whether it reaches the threshold of the class, learned on the shadow models."""
+    wrong one. The decision is whether it reaches the threshold of the class, learned on the shadow models.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
+    """
     return thresholds.score(lambda z, label: -modified_entropy(z, label), logits, y, shadow)
 
 

@@ -18,16 +18,20 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     A class of which shadow models have no members or no non-members is judged by a regression on φ alone, fitted to all
     classes. Raises ValueError if the shadow models have other classes than the audited models, or no members or no
     non-members.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     rows = signals.statistics(features, shadow, classes=logits.shape[-1])
-    of_all = logistic.fit(rows.value[:, :1], rows.member)
+    of_all = logistic.fit(rows.value[:, :1], rows.member)  # column 0 is φ
     of_class = {}
     for label in np.unique(rows.label):
-        at = rows.label == label
-        if rows.member[at].any() and not rows.member[at].all():
-            of_class[label] = logistic.fit(rows.value[at], rows.member[at])
+        of_label = rows.label == label
+        if rows.member[of_label].any() and not rows.member[of_label].all():
+            of_class[label] = logistic.fit(rows.value[of_label], rows.member[of_label])
 
     def log_odds(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the log-odds of membership of one model's samples, float64 [samples]."""
         x = features(logits, y)
         value = of_all.log_odds(x[:, :1])
         for label, model in of_class.items():
@@ -42,11 +46,12 @@ def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return φ of the label, then log p_c/(1 − p_y) of every class c, 0 at the label itself: float64 [rows, 1 +
     classes].
 
-    With two classes, the other class has all the rest, so its value is exactly 0.
+    ``logits`` [rows, classes], labels ``y`` int [rows]. With two classes, the other class has all the rest, so its
+    value is exactly 0.
     """
-    share = logits.astype(np.float64)
-    np.put_along_axis(share, y[:, None], -np.inf, axis=1)
-    share -= share.max(axis=1, keepdims=True)
-    share -= np.log(np.exp(share).sum(axis=1, keepdims=True))
-    np.put_along_axis(share, y[:, None], 0.0, axis=1)
-    return np.column_stack([signals.phi(logits, y), share])
+    log_share = logits.astype(np.float64)
+    np.put_along_axis(log_share, y[:, None], -np.inf, axis=1)
+    log_share -= log_share.max(axis=1, keepdims=True)
+    log_share -= np.log(np.exp(log_share).sum(axis=1, keepdims=True))
+    np.put_along_axis(log_share, y[:, None], 0.0, axis=1)
+    return np.column_stack([signals.phi(logits, y), log_share])

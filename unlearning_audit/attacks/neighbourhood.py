@@ -17,7 +17,11 @@ def score(
     logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: Generator, neighbours: np.ndarray
 ) -> Score:
     """Return as the score the mean log p of a text's scored tokens minus the mean of that number over its neighbours.
-    The decision is whether it reaches the threshold learned on the shadow models."""
+    The decision is whether it reaches the threshold learned on the shadow models.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
+    """
     value, shadow_value = above(logits, y, neighbours), above(shadow.logits, shadow.y, shadow.neighbours)
     return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
 

@@ -9,5 +9,9 @@ from unlearning_audit.evaluation import logistic
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
     """Return as the score the log-odds of membership at equal priors, by a logistic regression on φ; the decision is
-    whether it exceeds 0."""
+    whether it exceeds 0.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
+    """
     return logistic.score(lambda z, label: signals.phi(z, label)[:, None], logits, y, shadow)

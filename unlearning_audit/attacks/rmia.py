@@ -39,18 +39,21 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
     Raises ValueError for samples with fewer than ``minimum`` shadow models on a needed side, for ``z: population``
     without such samples, and for an audited model that is also a shadow model.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     signals.same_samples(logits, y, shadow)
     log_p = signals.per_model(signals.label_logp, logits, y)
     pool = signals.per_model(signals.label_logp, shadow.logits, shadow.y)
     member, nonmember = shadow.member, shadow.nonmember
-    z = np.logical_or(nonmember.all(axis=0), options.z == "others")
+    z = np.logical_or(nonmember.all(axis=0), options.z == "others")  # which samples x is compared with
     value = dominated(log_p - np.log(prior(np.exp(pool), member, nonmember, options)), z, gamma=options.gamma)
     if options.beta != "learned":
         return value, value >= options.beta
-    log_ratio = pool - np.log(prior(np.exp(pool), member, nonmember, options, leave_out=True))
-    known, rows = dominated(log_ratio, z, gamma=options.gamma), member | nonmember
-    return value, value >= stats.best_threshold(value=known[rows], positive=member[rows])
+    shadow_ratio = pool - np.log(prior(np.exp(pool), member, nonmember, options, leave_out=True))
+    shadow_value, rows = dominated(shadow_ratio, z, gamma=options.gamma), member | nonmember
+    return value, value >= stats.best_threshold(value=shadow_value[rows], positive=member[rows])
 
 
 def prior(
@@ -91,10 +94,10 @@ def dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarr
 
 
 def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray:
-    """Count the samples of ``z`` that each sample dominates, itself excluded, int64 [samples]. ``log_ratio`` float64
-    [samples]."""
+    """Return how many samples of ``z`` each sample dominates, itself excluded, int64 [samples]. ``log_ratio`` float64
+    and ``z`` bool [samples], of one model."""
     order = np.argsort(log_ratio)
     ranked, count = log_ratio[order], np.empty(len(order), dtype=np.int64)
     # Sorted queries use the processor's cache.
     count[order] = np.searchsorted(ranked[z[order]], ranked - np.log(gamma), side="right")
-    return count - z if gamma <= 1 else count
+    return count - z if gamma <= 1 else count  # a sample dominates itself only if γ ≤ 1

@@ -6,8 +6,9 @@ from unlearning_audit.attacks import NoOptions as Options
 from unlearning_audit.attacks import Score, Shadow, signals
 from unlearning_audit.evaluation import logistic
 
+#: Log-probabilities are cut at −20, and phi at −20 and 20: beyond, a model is certain, and larger values would only
+#: pull the fit towards a few samples.
 BOUND = 20.0
-"""Log-probabilities below −20 and |phi| above 20 say the same thing: certain; unclipped they would be leverage."""
 
 
 def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, rng: np.random.Generator) -> Score:
@@ -15,6 +16,9 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     decision is whether it exceeds 0.
 
     Members and non-members weigh the same in the fit.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     return logistic.score(features, logits, y, shadow)
 

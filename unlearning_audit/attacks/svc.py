@@ -23,14 +23,17 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
     The published code fits on retain and test samples of the audited model itself. This adversary has only
     shadow models, and takes equally many members and non-members from them.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     from sklearn.svm import SVC
 
     examples = signals.statistics(confidence, shadow, classes=logits.shape[-1])
     sides = [examples.value[examples.member], examples.value[~examples.member]]
     n = min(options.rows, *map(len, sides))
-    values = np.concatenate([rng.permutation(side)[:n] for side in sides])
-    model = SVC(C=options.c, gamma=1.0, kernel="rbf").fit(values[:, None], np.arange(2 * n) < n)
+    drawn = np.concatenate([rng.permutation(side)[:n] for side in sides])
+    model = SVC(C=options.c, gamma=1.0, kernel="rbf").fit(drawn[:, None], np.arange(2 * n) < n)
     # On [0, 1] the decision function equals a polynomial of degree 40 to 1e-12: 41 evaluations instead of one per row.
     distance = Chebyshev.interpolate(lambda p: model.decision_function(p[:, None]), 40, domain=[0, 1])
     value = signals.per_model(lambda z, label: distance(confidence(z, label)), logits, y)
@@ -38,5 +41,5 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
 
 def confidence(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return p_y, float64 [n]."""
+    """Return p_y, the probability of the label, float64 [n]; ``logits`` [n, classes] and ``y`` [n]."""
     return np.asarray(np.exp(signals.label_logp(logits, y)))

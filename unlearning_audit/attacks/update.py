@@ -22,10 +22,13 @@ def score(
     The decision is whether it reaches the threshold of the class, learned on the shadow models; without shadow
     models, whether it exceeds 0. ``before`` float64 [models, samples] is the signal φ of the audited models
     before unlearning.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
-    value = before - signals.per_model(signals.phi, logits, y)
+    fall = before - signals.per_model(signals.phi, logits, y)
     if "before" not in shadow.signals:
-        return value, value > 0
-    fall = shadow.before - signals.per_model(signals.phi, shadow.logits, shadow.y)
-    examples = signals.known_values(fall, shadow, classes=logits.shape[-1])
-    return value, thresholds.decide(value, examples, logits, y)
+        return fall, fall > 0
+    shadow_fall = shadow.before - signals.per_model(signals.phi, shadow.logits, shadow.y)
+    examples = signals.known_values(shadow_fall, shadow, classes=logits.shape[-1])
+    return fall, thresholds.decide(fall, examples, logits, y)

@@ -19,6 +19,9 @@ def score(
 
     ``tokens`` float32 [models, samples, tokens, 4], with log p first, and ``compressed`` float64 [models, samples], in
     bytes, are signals of the audited models; ``shadow`` has the same of the shadow models.
+
+    ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
+    those of models with known members.
     """
     value, shadow_value = ratio(tokens, compressed), ratio(shadow.tokens, shadow.compressed)
     return of_tokens.thresholded(value, shadow_value, logits, y, shadow)
@@ -32,10 +35,10 @@ def ratio(tokens: np.ndarray, compressed: np.ndarray, *, mean: bool = False) -> 
     [models, samples]: the number of bytes of each text after zlib.
     """
     scored = ~np.isnan(tokens[..., LOGP])
-    total = np.where(scored, tokens[..., LOGP], 0.0).sum(-1)
+    logp = np.where(scored, tokens[..., LOGP], 0.0).sum(-1)
     if mean:
-        total = total / np.maximum(scored.sum(-1), 1)
-    return np.where(scored.any(-1), total / compressed, np.nan)
+        logp = logp / np.maximum(scored.sum(-1), 1)
+    return np.where(scored.any(-1), logp / compressed, np.nan)
 
 
 def text_score(tokens: np.ndarray, compressed: np.ndarray) -> np.ndarray:

@@ -12,7 +12,8 @@ RECORD, ROLE = Features, "features"
 
 
 def settings(kind: str) -> dict[str, Any]:
-    """Return the settings of this signal: its rows are drawn at random from every role."""
+    """Return the settings of this signal: its rows are drawn at random from every role, whoever reads them (``kind``,
+    "attacks" or "metrics")."""
     return {"rows": "drawn"}
 
 
@@ -22,7 +23,7 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Features:
-    """Compute the input of the last layer for each model's own ``rows`` int64 [models, rows]."""
+    """Return the input of the last layer of the models in ``stack``, each for its own ``rows`` int64 [models, rows]."""
     from unlearning_audit.training import features
 
     return Features(features.readings(stack, rows), rows)

@@ -14,8 +14,8 @@ MOST = 200
 
 
 def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings that serve all metrics with these ``options``."""
-    return {"most": max((of["most"] for of in options if "most" in of), default=MOST)}
+    """Return the settings that serve all metrics with these ``options``: the largest of their numbers ``most``."""
+    return {"most": max((of_metric["most"] for of_metric in options if "most" in of_metric), default=MOST)}
 
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
@@ -25,7 +25,8 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Generations:
-    """Generate each model's answers to its ``rows``, taking the likeliest token at every step."""
+    """Return the answers of the models in ``stack``, each to its own ``rows`` int64 [models, rows], with the likeliest
+    token at every step."""
     from unlearning_audit.training import generation
 
     return Generations(generation.greedy(stack, rows), rows)

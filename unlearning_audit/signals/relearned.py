@@ -12,11 +12,11 @@ RECORD, ROLE = Relearned, "relearned"
 
 
 def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings that serve all metrics with these ``options``."""
-    widths = [of["bits"] for of in options if isinstance(of.get("bits"), list)]
-    bits = sorted(set().union(*widths), reverse=True)
-    steps = max((of["steps"] for of in options if "steps" in of), default=0)
-    return {"steps": steps, **({"bits": bits} if bits else {})}
+    """Return the settings that serve all metrics with these ``options``: the largest of their numbers of steps, and all
+    of their ``bits``, if there are any."""
+    bits = {width for of_metric in options if isinstance(of_metric.get("bits"), list) for width in of_metric["bits"]}
+    steps = max((of_metric["steps"] for of_metric in options if "steps" in of_metric), default=0)
+    return {"steps": steps, **({"bits": sorted(bits, reverse=True)} if bits else {})}
 
 
 def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarray:
@@ -25,10 +25,12 @@ def about(member: Membership, data: Data, settings: dict[str, Any]) -> np.ndarra
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Relearned:
-    """Let copies of models relearn half of what they forgot; return their answers on ``rows`` after 0, 1, 2, 4 … steps.
+    """Return the answers of the models in ``stack`` on ``rows`` int64 [rows] after 0, 1, 2, 4 … steps, in which copies
+    of them relearn half of what they forgot.
 
-    ``settings``: ``steps``, how many are taken at most; ``bits``, if given: also answers of the models with weights
-    rounded to so many bits. The half is drawn by the model's seed alone, so that it is the same for every method.
+    ``member``: the memberships of the models. ``settings``: ``steps``, how many are taken at most; ``bits``, if given:
+    also answers of the models with weights rounded to so many bits. The half is drawn by the model's seed alone, so
+    that it is the same for every method.
     """
     from unlearning_audit.training import relearning, rounding
     from unlearning_audit.training.streams import Rows

@@ -16,12 +16,14 @@ ANSWERS = 32
 
 
 def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings that serve all metrics with these ``options``."""
-    return {"most": 0, "answers": max(of.get("samples", ANSWERS) for of in options)}
+    """Return the settings that serve all metrics with these ``options``: no retained or test samples, and the largest
+    of their numbers of answers."""
+    return {"most": 0, "answers": max(of_metric.get("samples", ANSWERS) for of_metric in options)}
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Sampled:
-    """Draw ``settings["answers"]`` answers of each model to each of its ``rows``."""
+    """Return ``settings["answers"]`` answers, drawn at random, of each model in ``stack`` to each of its own ``rows``
+    int64 [models, rows]."""
     from unlearning_audit.training import generation
 
     return Sampled(generation.sampled(stack, rows, settings["answers"]), rows)

@@ -17,16 +17,21 @@ def settings(kind: str) -> dict[str, Any]:
 
 
 def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict[str, Any]) -> Gradients:
-    """Compute the squared norms of the gradients of single samples, and of the mean gradient of the forgotten samples.
+    """Return, for the models in ``stack``, the squared norms of the gradients of single samples, and of the mean
+    gradient of the forgotten samples.
 
-    ``settings["rows"]`` "all": of all samples; "forgotten": of those that each model forgets.
+    ``settings["rows"]`` "all": of all samples; "forgotten": of those that each model forgets. ``member``: the
+    memberships of the models; ``rows`` is not used.
     """
     from unlearning_audit.training.streams import Rows
 
     forget = Rows.where(member.forget)
     asked = Rows.where(np.ones(member.forget.shape, bool)) if settings["rows"] == "all" else forget
-    parts = [gradient.double().square().flatten(1).sum(1).cpu().numpy() for gradient in stack.gradient(forget).values()]
-    return Gradients(stack.squared_norms(asked).double().cpu().numpy(), sum(parts[1:], parts[0]))
+    # Of each tensor of weights, [models]: the squared norm of the mean gradient is their sum.
+    of_tensors = [
+        gradient.double().square().flatten(1).sum(1).cpu().numpy() for gradient in stack.gradient(forget).values()
+    ]
+    return Gradients(stack.squared_norms(asked).double().cpu().numpy(), sum(of_tensors[1:], of_tensors[0]))
 
 
 def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:

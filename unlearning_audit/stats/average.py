@@ -29,12 +29,12 @@ def mean(parts: Sequence[Distances]) -> Distances:
         K numbers. Units and samples of its design are those of all audits together.
     """
     count = len(parts)
-    units, splits, models, samples = np.transpose([astuple(part.design) for part in parts])
+    units, splits, models, samples = np.transpose([astuple(audit.design) for audit in parts])
     return Distances(
-        np.mean([part.value for part in parts], axis=0),
-        np.concatenate([part.influence for part in parts], axis=1) / count,
-        _layer([part.models for part in parts]),
-        _layer([part.units for part in parts]),
+        np.mean([audit.value for audit in parts], axis=0),
+        np.concatenate([audit.influence for audit in parts], axis=1) / count,
+        _layer([audit.models for audit in parts]),
+        _layer([audit.units for audit in parts]),
         Design(int(units.sum()), float(splits.mean()), float(models.mean()), int(samples.sum())),
     )
 

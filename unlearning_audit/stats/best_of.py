@@ -15,7 +15,7 @@ def weights(*, draws: int, best_of: int) -> Float[np.ndarray, "draws"]:
     """
     if not 1 <= best_of <= draws:
         raise ValueError(f"the best of {best_of} needs as many draws, and there are {draws}")
-    return np.array([comb(place, best_of - 1) / comb(draws, best_of) for place in range(draws)])
+    return np.array([comb(smaller, best_of - 1) / comb(draws, best_of) for smaller in range(draws)])
 
 
 def largest(*, values: Float[np.ndarray, "... draws"], best_of: int) -> Float[np.ndarray, "..."]:

@@ -59,10 +59,11 @@ class Gaps:
     def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> Draws:
         """Draw the J numbers over samples and over models, ``draws`` times each, for joint standard normal deviations
         of all their differences."""
-        roots = [simultaneous.root(x) for x in (self.of.influence @ self.of.influence.T, self.of.models.between)]
+        covariances = self.of.influence @ self.of.influence.T, self.of.models.between  # over samples, over models
+        roots = [simultaneous.root(covariance) for covariance in covariances]
         signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))
-        samples, models = (((root[self.first] - root[self.second]) ** 2).sum(axis=1) for root in roots)
-        variance = samples + signal**2 * models
+        over_samples, over_models = (((root[self.first] - root[self.second]) ** 2).sum(axis=1) for root in roots)
+        variance = over_samples + signal**2 * over_models
         with np.errstate(divide="ignore"):
             scale = np.where(variance > 0, 1 / np.sqrt(variance), 0.0)
         of_samples, of_models = (root @ rng.standard_normal((len(root), draws)) for root in roots)
@@ -114,7 +115,7 @@ class Draws:
             block = slice(start, start + AT_A_TIME)
             samples, models, end = self.samples[:, block], self.models[:, block], 0
             for method in range(methods - 1):
-                begin, end = end, end + methods - 1 - method
+                begin, end = end, end + methods - 1 - method  # its differences from all later numbers
                 up, down = family[:, begin:end]
                 gap = (samples[method] - samples[method + 1 :]) * self.scale[begin:end, None]
                 gap += (models[method] - models[method + 1 :]) * self.scale_of_models[begin:end, None]
@@ -129,14 +130,15 @@ def between(distances: Distances) -> Gaps:
     layers = []
     for layer in (distances.models, distances.units):
         variances = [
-            (x[first, first] - x[second, first]) - (x[first, second] - x[second, second])
-            for x in (layer.between, layer.shared, layer.of_known)
+            (covariance[first, first] - covariance[second, first])
+            - (covariance[first, second] - covariance[second, second])
+            for covariance in (layer.between, layer.shared, layer.of_known)
         ]
         layers.append((layer.dof, np.maximum(variances, 0.0)))
     sampled, dof = np.empty(len(first)), np.empty(len(first))
-    for k in range(0, len(first), AT_A_TIME):
-        part = slice(k, k + AT_A_TIME)
-        influence = distances.influence[first[part]] - distances.influence[second[part]]
-        sampled[part], dof[part] = (influence**2).sum(axis=1), np.minimum(stats.squares_dof(influence), 1e9)
+    for start in range(0, len(first), AT_A_TIME):
+        block = slice(start, start + AT_A_TIME)
+        influence = distances.influence[first[block]] - distances.influence[second[block]]
+        sampled[block], dof[block] = (influence**2).sum(axis=1), np.minimum(stats.squares_dof(influence), 1e9)
     value = distances.value[first] - distances.value[second]
     return Gaps(first, second, value, Spread(sampled, dof, tuple(layers)), distances)

@@ -16,8 +16,8 @@ def per_model(*, value: Matrix, weight: Matrix) -> crossed.PerModel:
     """
     share = weight / weight.sum(axis=1, keepdims=True)
     mean = (share * value).sum(axis=1, keepdims=True)
-    effective = 1 / (share**2).sum(axis=1, keepdims=True)
-    correction = np.sqrt(effective / np.maximum(effective - 1, 1e-9))
+    n = 1 / (share**2).sum(axis=1, keepdims=True)  # Kish's effective number of samples
+    correction = np.sqrt(n / np.maximum(n - 1, 1e-9))
     return crossed.PerModel(mean.ravel(), correction * share * (value - mean), np.zeros((len(value), 2)))
 
 
@@ -66,6 +66,7 @@ def of(
     one another. ``n`` and ``note`` go into the result. ``units``: the interval also holds for other blocks, such as
     pairs of splits.
     """
-    places, group = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
-    reading = crossed.mean([statistic], split=group.ravel(), unit=places[0] if units else None)
+    # One number for each (block, split), because splits of different blocks may have the same number.
+    (block_of_split, _), number = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
+    reading = crossed.mean([statistic], split=number.ravel(), unit=block_of_split if units else None)
     return crossed.estimates(reading, n=n, note=note, bounds=bounds)[0]

@@ -33,10 +33,10 @@ def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]
     """
     label_logit, rest = _apart(logits, y)
     top = rest.max(axis=-1, keepdims=True)
-    shift = np.where(np.isneginf(top), 0.0, top)
+    shift = np.where(np.isneginf(top), 0.0, top)  # so that no exponential overflows
     with np.errstate(divide="ignore"):
-        total = np.log(np.exp(rest - shift).sum(axis=-1, keepdims=True))
-    value: np.ndarray = ((label_logit - shift) - total)[..., 0]
+        log_sum = np.log(np.exp(rest - shift).sum(axis=-1, keepdims=True))
+    value: np.ndarray = ((label_logit - shift) - log_sum)[..., 0]
     return value
 
 

@@ -36,4 +36,4 @@ def levels(*, looks: Sequence[int]) -> list[float]:
         raise ValueError(f"looks must be numbers of pairs that grow, not {sizes}")
     z = stats.normal_quantile(1 - ALPHA / 2)
     spent = [2 - 2 * float(stats.normal_probability(z / (size / sizes[-1]) ** 0.5)) for size in sizes]
-    return [now - before for before, now in zip([0.0, *spent[:-1]], spent, strict=True)]
+    return [after - before for before, after in pairwise([0.0, *spent])]

@@ -43,28 +43,29 @@ def deviations(*, value: Float[np.ndarray, "models"], original: OfModels) -> tup
     value = np.asarray(value, dtype=np.float64)
     if not np.isfinite(value).all():
         raise ValueError("values of models must be finite")
-    _, group = np.unique(original, return_inverse=True)
-    count = np.bincount(group)
-    n, groups = len(value), len(count)
-    if n == groups:
-        return empty(n=groups, note=SINGLE), empty(n=n, note=SINGLE)
-    means = np.bincount(group, weights=value) / count
-    within = float(((value - means[group]) ** 2).sum() / (n - groups))
-    least, most = (n - groups) * within / special.chdtri(n - groups, TAILS)
+    _, number = np.unique(original, return_inverse=True)
+    count = np.bincount(number)
+    n, originals = len(value), len(count)
+    if n == originals:
+        return empty(n=originals, note=SINGLE), empty(n=n, note=SINGLE)
+    means = np.bincount(number, weights=value) / count
+    within = float(((value - means[number]) ** 2).sum() / (n - originals))
+    least, most = (n - originals) * within / special.chdtri(n - originals, TAILS)
     unlearning = Estimate(float(np.sqrt(within)), float(np.sqrt(least)), float(np.sqrt(most)), n)
-    if groups < 2:
-        return empty(n=groups, note=ALONE), unlearning
-    between = float((count * (means - value.mean()) ** 2).sum() / (groups - 1))
-    n0 = float((n - (count**2).sum() / n) / (groups - 1))
-    low, high = _limits(between, within, groups - 1, n - groups)
-    size, low, high = (float(np.sqrt(max(square / n0, 0.0))) for square in (between - within, low, high))
-    return Estimate(size, low, high, groups), unlearning
+    if originals < 2:
+        return empty(n=originals, note=ALONE), unlearning
+    between = float((count * (means - value.mean()) ** 2).sum() / (originals - 1))
+    n0 = float((n - (count**2).sum() / n) / (originals - 1))
+    squares = between - within, *_limits(between, within, originals - 1, n - originals)
+    size, low, high = (float(np.sqrt(max(square / n0, 0.0))) for square in squares)
+    return Estimate(size, low, high, originals), unlearning
 
 
 def _limits(between: float, within: float, upper: int, lower: int) -> tuple[float, float]:
     """Return the limits of the expected difference ``between`` − ``within`` of two mean squares (Ting et al. 1990).
 
-    ``upper`` and ``lower`` are the degrees of freedom of the first and of the second.
+    ``upper`` and ``lower`` are the degrees of freedom of the first and of the second. The other names are those of the
+    paper: G, H of each mean square alone, G₁₂ and H₁₂ of both.
     """
     never = 1e12  # degrees of freedom of χ²/dof as a limit of F
     h1, g1 = (1 / special.fdtri(upper, never, TAILS) - 1) * (1, -1)

@@ -50,11 +50,9 @@ def kendall(*, x: Vector, y: Vector, level: float = LEVEL) -> Estimate:
     >>> round(kendall(x=np.arange(6.0), y=np.array([0.0, 1, 2, 3, 5, 4])).value, 2)
     0.87
     """
-    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    n = len(x)
-    above = np.triu_indices(n, 1)
-    a = np.sign(x[:, None] - x[None, :])[above]
-    b = np.sign(y[:, None] - y[None, :])[above]
+    n, pairs = len(x), np.triu_indices(len(x), 1)
+    # The order of every two entries of each list: 1, −1, or 0 if they are equal.
+    a, b = (np.sign(np.subtract.outer(z, z))[pairs] for z in (np.asarray(x, float), np.asarray(y, float)))
     scale = np.sqrt((a @ a) * (b @ b))
     if scale == 0:
         return empty(n=n, note="a rank correlation needs two lists that vary")

@@ -54,13 +54,15 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
         differs: np.ndarray = np.abs(rows.value) > wider * rows.half_widths()
         return differs
 
-    centre = np.arctan2(method, none)
-    steps = np.linspace(centre, [-np.pi / 2, np.pi / 2], GRID + 1)
-    first = 1 + outside(steps[1:].ravel()).reshape(GRID, 2).argmax(axis=0)  # the last tests none, which is significant
-    out, inside = steps[first, [0, 1]], steps[first - 1, [0, 1]]
+    centre = np.arctan2(method, none)  # the angle of the estimate, at which nothing differs from 0
+    # From there to both sides: the first angle outside is sought on a grid. The last one tests none alone, which is
+    # significant, so there always is one. Then the limit is found by bisection.
+    angles = np.linspace(centre, [-np.pi / 2, np.pi / 2], GRID + 1)
+    first = 1 + outside(angles[1:].ravel()).reshape(GRID, 2).argmax(axis=0)
+    beyond, inside = angles[first, [0, 1]], angles[first - 1, [0, 1]]
     for _ in range(STEPS):
-        middle = (out + inside) / 2
+        middle = (beyond + inside) / 2
         differs = outside(middle)
-        out, inside = np.where(differs, middle, out), np.where(differs, inside, middle)
+        beyond, inside = np.where(differs, middle, beyond), np.where(differs, inside, middle)
     least, most = np.tan(inside).tolist()
     return Estimate(value, 1 - most, min(1 - least, 1.0), n, distances.note)

@@ -71,18 +71,21 @@ def components(*, distances: Distances) -> list[Components]:
     design = distances.design
     p, m, n = design.units, design.models, max(design.samples, 1)
     sampled = distances.sampled
-    between_models, under_models, _ = distances.models.variances
-    between_units, under_units, _ = distances.units.variances
+    between_models, shared_by_models, _ = distances.models.variances
+    between_units, shared_by_units, _ = distances.units.variances
     repeated, several = design.models > 1, distances.units.dof > 0
-    chance = np.maximum(sampled - under_units, 0.0) * several
-    noise = np.maximum(sampled - under_models, 0.0) * repeated
-    model = np.maximum(between_models - noise, 0.0) * repeated
-    pair = np.maximum(between_units - chance - model, 0.0) * several
-    crossed = np.maximum(chance - noise, 0.0)
-    sample = np.maximum(sampled - crossed - noise, 0.0)
+    # The noise of samples in single models, and in single units: the former is a part of the latter.
+    model_noise = np.maximum(sampled - shared_by_models, 0.0) * repeated
+    noise = np.maximum(sampled - shared_by_units, 0.0) * several
+    model = np.maximum(between_models - model_noise, 0.0) * repeated
+    pair = np.maximum(between_units - noise - model, 0.0) * several
+    pair_noise = np.maximum(noise - model_noise, 0.0)
+    sample = np.maximum(sampled - pair_noise - model_noise, 0.0)
     events = np.minimum(stats.squares_dof(distances.influence), 1e9)
-    columns = np.stack([pair * p, crossed * p * n, model * p * m, noise * p * m * n, sample * n, events], axis=1)
-    return [Components(a, b, c, d, e, design, dof) for a, b, c, d, e, dof in columns.tolist()]
+    of_single = (pair * p, pair_noise * p * n, model * p * m, model_noise * p * m * n, sample * n)
+    columns = dict(zip(COMPONENTS, of_single, strict=True)) | {"events": events}
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [Components(**dict(zip(columns, row, strict=True)), design=design) for row in rows]
 
 
 def planned(design: Design, *, dimension: str, times: float) -> Design:

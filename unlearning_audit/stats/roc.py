@@ -106,9 +106,9 @@ def cut_at_fpr(*, negative_score: Vector, fpr: float, weight: Vector | None = No
     """
     weight = np.ones(len(negative_score)) if weight is None else weight
     order = np.argsort(negative_score)[::-1]
-    accepted = np.cumsum(weight[order])
-    first = np.searchsorted(accepted, fpr * accepted[-1] * (1 + 1e-9), "right")
-    return float(negative_score[order[first]])
+    accepted = np.cumsum(weight[order])  # weight of this negative and of all with larger scores
+    too_many = np.searchsorted(accepted, fpr * accepted[-1] * (1 + 1e-9), "right")
+    return float(negative_score[order[too_many]])  # the first that must not be accepted
 
 
 def unresolved(*, negatives: float, fpr: float) -> str:
