@@ -67,11 +67,12 @@ def scored(
     data: Data, answers: Sequence[tuple[np.ndarray, np.ndarray]], score: Callable[[str, str], tuple[float, ...]],
     numbers: int,
 ) -> np.ndarray:  # fmt: skip
-    """Score each answer against the text of its sample; return float64 [models, samples, numbers], NaN where a model
-    was not queried.
+    """Return the scores of each answer against the text of its sample, float64 [models, samples, numbers]; NaN where a
+    model was not queried.
 
-    ``score(text of the sample, text of the answer)`` returns as many numbers as ``numbers`` says; ``answers`` are as in
-    `overlap_of`. Raises ValueError for data without a tokenizer.
+    ``score(text of the sample, text of the answer)`` returns as many numbers as ``numbers`` says. ``answers``: for each
+    model, the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new]. Raises ValueError for
+    data without a tokenizer.
     """
     tokenizer, scores = tokenizer_of(data), np.full((len(answers), len(data.y), numbers), np.nan)
     references: dict[int, str] = {}
@@ -101,7 +102,7 @@ def tokenizer_of(data: Data) -> Any:
 
 
 def _text(tokenizer: Any, tokens: np.ndarray) -> str:
-    """Decode ``tokens`` to text, without those that are negative (not scored, or padding)."""
+    """Return the text of ``tokens`` int [length], without those that are negative (not scored, or padding)."""
     text: str = tokenizer.decode(tokens[tokens >= 0].tolist())
     return text
 

@@ -77,8 +77,8 @@ def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exac
 
 
 def check_phi(unlearned: np.ndarray, retrained: np.ndarray) -> None:
-    """Raise ValueError unless φ of both populations [models, samples] is finite and of two models and one sample at
-    least."""
+    """Raise ValueError if φ [models, samples] of a population is not finite, or if there are fewer than two models of
+    either or no sample."""
     if min(len(unlearned), len(retrained)) < 2 or not unlearned.shape[1]:
         raise ValueError("ε needs at least two unlearned and two retrained models and one forget sample")
     if not (np.isfinite(unlearned).all() and np.isfinite(retrained).all()):

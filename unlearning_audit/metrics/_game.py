@@ -76,11 +76,12 @@ def share(rules: Game, block: int | None = None) -> np.ndarray:
     return weight
 
 
-def estimates(rules: Game, parts: Sequence[crossed.PerModel], block: int | None = None) -> list[Estimate]:
-    """Return the mean over all splits of each of ``parts``, rates of every model, with intervals that hold for other
-    pairs too; or the mean over the splits of one ``block`` (pair), with intervals for this pair alone."""
+def estimates(rules: Game, rates: Sequence[crossed.PerModel], block: int | None = None) -> list[Estimate]:
+    """Return the mean over all splits of each of ``rates``, statistics in [0, 1] of every model, with intervals that
+    hold for other pairs too; or the mean over the splits of one ``block`` (pair), with intervals for this pair
+    alone."""
     unit, n = (rules.block, len(rules.columns)) if block is None else (None, samples(rules, block))
-    return crossed.estimates(crossed.mean(parts, split=rules.split, share=share(rules, block), unit=unit), n=n)
+    return crossed.estimates(crossed.mean(rates, split=rules.split, share=share(rules, block), unit=unit), n=n)
 
 
 def samples(rules: Game, block: int) -> int:

@@ -75,8 +75,8 @@ def _deciding(models: _Compared, options: _null.Options) -> np.ndarray:
 
 
 def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
-    """Return phi of the unlearned models, of the retrained models they are compared with, and of other retrained
-    models, from which the null comes; and a note on how many of each there are, which are as many.
+    """Return phi of equally many models of three kinds, the unlearned ones, the retrained ones that they are compared
+    with, and other retrained ones, whose KLOM is the null; and a note on how many these are.
 
     None if they are fewer than `FEWEST`. ``sides``: φ of unlearned, of retrained and of further retrained models.
     Without the latter (None), both kinds of retrained models are halves of the former. ``halves``: use at most half of

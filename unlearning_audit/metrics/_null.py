@@ -100,11 +100,11 @@ def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Gener
 def _draw(
     keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Draw ``models`` unlearned models and two halves of as many retrained ones. For each pair of ``keep``, return the
-    numbers of those that it keeps: int64 of unlearned models, of the first and of the second half.
+    """Return the numbers of randomly drawn models, int64: of some unlearned models, and of two halves of the retrained
+    ones, as many in each; once for each pair of masks in ``keep``, which leaves out the models that it does not keep.
 
-    ``keep``: pairs of masks, bool [unlearned] and bool [retrained], from `subsets`. The draw is repeated until each
-    pair keeps at least two models of every half, because ε needs two.
+    ``keep``: pairs of masks, bool [unlearned] and bool [retrained], from `subsets`; ``models``: how many of each are
+    drawn. The draw is repeated until each pair keeps at least two models of every half, because ε needs two.
     """
     while True:
         order_u, order_r = (rng.permutation(len(mask)) for mask in keep[0])

@@ -61,13 +61,12 @@ def tossed(member: Membership, seed: int) -> list[Toss]:
 
 
 def at_random(member: Membership, seed: int) -> list[Toss]:
-    """Pair each forgotten sample with a held-out one at random, where forget sets were drawn uniformly; return the
-    coins.
+    """Return the coins of pairs that join each forgotten sample with a held-out one at random, by ``seed``.
 
-    If the forgotten samples F and the held-out samples T are uniform and of one size, a fair coin decides which sample
-    of such a pair lies in F. The coins are independent of each other. Models with the same F and T share their coins.
-    Models of the other split of a swapped pair have them reversed. Raises ValueError for a model whose F and T differ
-    in size or are empty.
+    If the forgotten samples F and the held-out samples T were drawn uniformly and are of one size, a fair coin decides
+    which sample of such a pair lies in F. The coins are independent of each other. Models with the same F and T share
+    their coins. Models of the other split of a swapped pair have them reversed. Raises ValueError for a model whose F
+    and T differ in size or are empty.
     """
     sizes = member.forget.sum(axis=1), member.heldout.sum(axis=1)
     for model, (forgotten, heldout) in enumerate(zip(*sizes, strict=True)):
@@ -75,8 +74,7 @@ def at_random(member: Membership, seed: int) -> list[Toss]:
             counts = f"{forgotten} samples and {heldout} are held out"
             raise ValueError(f"model {model} forgot {counts}; pairs need as many of both")
     tosses = []
-    both = np.stack([member.forget, member.heldout], axis=1)
-    for number, (sides, models, sign) in enumerate(_sets(both)):
+    for number, (sides, models, sign) in enumerate(_sets(np.stack([member.forget, member.heldout], axis=1))):
         forgotten, heldout = map(np.flatnonzero, sides)
         tosses.append(Toss(models, sign, generator(seed, "coins", number).permutation(forgotten), heldout))
     return tosses

@@ -17,15 +17,15 @@ UTILITY = DecisionRule(1, "perplexity", scale="log", deciding=False)
 FORGOTTEN = replace(UTILITY, direction=-1, deciding=True)
 
 
-def by_role(first: int, group: str) -> tuple[Column, ...]:
-    """Declare a column of a table for each role of samples, without intervals. ``first``: the place of the first of
-    them among the columns; ``group``: the head above all of them."""
-    roles = enumerate(("forget", "heldout", "retain", "test"), first)
+def by_role(start: int, group: str) -> tuple[Column, ...]:
+    """Return declarations of a table's column for each role of samples, without intervals. ``start``: the place of the
+    first of them among the columns; ``group``: the head above all of them."""
+    roles = enumerate(("forget", "heldout", "retain", "test"), start)
     return tuple(Column(place, role, role=role, group=group, interval=False) for place, role in roles)
 
 
 def above_retraining(name: str, label: str, of: str = "", comparison: str = "", order: int = 0) -> Quantity:
-    """Declare ``name``, the difference between a number and that of retrained models.
+    """Return the declaration of ``name``, the difference between a number and that of retrained models.
 
     ``label``: that of the number itself; ``of``: what the explanation calls the number, "" for no explanation;
     ``comparison`` and ``order``: the name of the difference and its place among the numbers by which methods are
@@ -60,7 +60,8 @@ def by_pair(evaluation: Evaluation, rows: Callable[[np.ndarray, Membership], lis
 
 
 def units(target: Membership) -> dict[str, np.ndarray]:
-    """Return unit and split of each target model; models of one block that keep the same samples are one unit."""
+    """Return "unit" and "split" → the number of each target model's unit and of its split, int64 [models]. Models of
+    different units share nothing but samples; models of one block that keep the same samples are one unit."""
     keys = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
     return {"unit": np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1), "split": target.split}
 
@@ -109,15 +110,16 @@ def compared_files(evaluation: Evaluation) -> list[str] | None:
 Shares = Mapping[tuple[str, str], np.ndarray]
 
 
-def of_tokens(evaluation: Evaluation, read: Callable[[np.ndarray], Shares]) -> list[Row]:
-    """Return rows of the means of numbers in [0, 1] that ``read`` computes from the tokens of forgotten and held-out
+def of_tokens(evaluation: Evaluation, compute: Callable[[np.ndarray], Shares]) -> list[Row]:
+    """Return rows of the means of numbers in [0, 1] that ``compute`` returns for the tokens of forgotten and held-out
     samples. If there are retrained models, rows of the difference from them follow.
 
-    ``read`` takes the signal "tokens" of some models, float64 [models, samples, tokens, 4], and returns `Shares`.
+    ``compute`` takes the signal "tokens" of some models, float64 [models, samples, tokens, 4]: log p, its mean and
+    standard deviation under the model, and the rank of each token.
     """
     samples, files = forgotten_or_heldout(evaluation), compared_files(evaluation)
-    audited = read(evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples))
-    retrained = None if files is None else read(evaluation.signal("tokens", files, evaluation.target, samples))
+    audited = compute(evaluation.signal("tokens", evaluation.unlearned_files, evaluation.target, samples))
+    retrained = None if files is None else compute(evaluation.signal("tokens", files, evaluation.target, samples))
     return shares(evaluation, audited, retrained, only=("forget", "heldout"), samples=samples)
 
 

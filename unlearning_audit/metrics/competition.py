@@ -135,10 +135,11 @@ def _with_whole_originals(evaluation: Evaluation, options: Options) -> Options:
 
 
 def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.random.Generator) -> dict[str, Effect]:
-    """Return the effects to F/F₀ from ``phi`` of unlearned, of retrained and of further retrained models or None.
+    """Return "forgetting_quality_over_null" → F/F₀ as an effect: a value for each group of models, which a jackknife
+    leaves out together, and the influence of every sample.
 
-    ``index``: the numbers of the samples. {} where the models are too few to be left out in groups, or F₀ rests on a
-    single group or sample.
+    ``phi``: of unlearned, of retrained and of further retrained models or None; ``index``: the numbers of the samples.
+    {} where the models are too few to be left out in groups, or F₀ rests on a single group or sample.
     """
     u, r, independent = phi
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
@@ -230,8 +231,8 @@ def _null_rows(phi: _null.Sides, h: np.ndarray, options: Options, rng: np.random
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
         return table(dict.fromkeys(names, stats.empty(n=h.shape[1], note=why)))
     h, null, models, how = _null.with_null(phi, h, options, rng)
-    both = zip(names, (_klom.mean(null, how, high=1.0), _ratio(h, null, how)), strict=True)
-    return table(dict(both), rule=options.rule, models=models)
+    estimates = _klom.mean(null, how, high=1.0), _ratio(h, null, how)
+    return table(dict(zip(names, estimates, strict=True)), rule=options.rule, models=models)
 
 
 def stands(null: np.ndarray) -> bool:

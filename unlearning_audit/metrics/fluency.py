@@ -102,6 +102,6 @@ def judged(said: list[str], known: Container[str], share: float) -> tuple[float,
     return float(max(repeated, unknown) > share), _entropy(pairs) / 3 + 2 * _entropy(triples) / 3
 
 
-def _entropy(things: Sequence[tuple[str, ...]]) -> float:
-    """Return the entropy in bits of how often each of ``things`` occurs."""
-    return sum(count / len(things) * math.log2(len(things) / count) for count in Counter(things).values())
+def _entropy(runs: Sequence[tuple[str, ...]]) -> float:
+    """Return the entropy in bits of how often each of ``runs`` of words occurs; 0 without any."""
+    return sum(count / len(runs) * math.log2(len(runs) / count) for count in Counter(runs).values())

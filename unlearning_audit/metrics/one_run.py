@@ -88,8 +88,8 @@ DECIDES = {
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return the share of right guesses on the canaries, with the exact p of `_one_run.effect`, and the tail
-    advantage of attacks.
+    """Return "right_guesses" → the share of right guesses on the canaries, with exact p-values, and "tail_advantage" →
+    that of attacks, of the target models.
 
     {} for models without canaries, whose verdicts rest on other metrics.
     """

@@ -73,8 +73,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     if not _game.sided(target):
         return {}
     score = _scores(evaluation, evaluation.unlearned_files, samples, options.share)
-    part = _game.auc(score, target.forget[:, samples], target.heldout[:, samples])
-    return {"min_k_auc": single(**vars(part), **_text.units(target), index=samples, rule=DECIDES["min_k_auc"])}
+    aucs = _game.auc(score, target.forget[:, samples], target.heldout[:, samples])
+    return {"min_k_auc": single(**vars(aucs), **_text.units(target), index=samples, rule=DECIDES["min_k_auc"])}
 
 
 def _scores(evaluation: Evaluation, files: list[str], samples: np.ndarray, share: float) -> np.ndarray:

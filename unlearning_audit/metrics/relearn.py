@@ -103,7 +103,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
 
 def compared(evaluation: Evaluation) -> Relearned | str:
-    """Return how the retrained models to compare with relearned, or the reason why there are none."""
+    """Return the record of relearning of the retrained models that are compared with, or the reason why there are
+    none."""
     if not evaluation.compared_relearned_files:
         return NO_RETRAINED
     try:
@@ -113,24 +114,25 @@ def compared(evaluation: Evaluation) -> Relearned | str:
 
 
 def stacked(files: list[str]) -> Relearned:
-    """Return how all models relearned, from ``files``, one for each batch of models, on the samples that any batch has.
-    Where a batch does not have a sample, its values are 0. Raises NoAnswerError if a method left no models."""
-    parts = [Relearned.read(path) for path in files]
-    index = np.unique(np.concatenate([part.index for part in parts]))
+    """Return the record of relearning of all models, joined from ``files``, one for each batch of models, on the
+    samples that any batch has. Where a batch does not have a sample, its values are 0. Raises NoAnswerError if a method
+    left no models."""
+    batches = [Relearned.read(path) for path in files]
+    index = np.unique(np.concatenate([batch.index for batch in batches]))
 
-    def spread(part: Relearned, name: str) -> np.ndarray:
+    def spread(batch: Relearned, name: str) -> np.ndarray:
         """Return the field ``name`` of one batch on the samples of all batches, which are its last axis. Fields of
         rounded models are empty if no model was rounded (no ``bits``); then they are returned as they are."""
-        values: np.ndarray = getattr(part, name)
-        if name.endswith("rounded") and not len(part.bits):
+        values: np.ndarray = getattr(batch, name)
+        if name.endswith("rounded") and not len(batch.bits):
             return values
         wide = np.zeros((*values.shape[:-1], len(index)), values.dtype)
-        wide[..., np.searchsorted(index, part.index)] = values
+        wide[..., np.searchsorted(index, batch.index)] = values
         return wide
 
     names = ("phi", "right", "taught", "phi_rounded", "right_rounded")
-    whole = {name: np.concatenate([spread(part, name) for part in parts]) for name in names}
-    return Relearned(parts[0].steps, **whole, index=index, bits=parts[0].bits)
+    whole = {name: np.concatenate([spread(batch, name) for batch in batches]) for name in names}
+    return Relearned(batches[0].steps, **whole, index=index, bits=batches[0].bits)
 
 
 def weights(steps: np.ndarray) -> np.ndarray:

@@ -171,8 +171,8 @@ def read(
 
     def table() -> list[Row]:
         """Return the rows of all attacks and of all sets of attacks."""
-        asked = {name: members for name, members in sets.items() if members}
-        return evaluate(scores=evaluation.scores, target=target, sets=asked, rng=rng, fprs=fprs, draws=evaluation.draws)
+        used = {name: members for name, members in sets.items() if members}
+        return evaluate(scores=evaluation.scores, target=target, sets=used, rng=rng, fprs=fprs, draws=evaluation.draws)
 
     return reasons + [line for line in or_reason(evaluation, table, "advantage") if line.pair is None or not no_q]
 
@@ -260,8 +260,8 @@ def advantages(
 
 
 def familiar(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
-    """Return the direction of an attack: −1 if the ranks of its scores fall as those of φ, the confidence in the label,
-    rise; else +1. Attacks that learn from unlearned models may find either.
+    """Return the direction of an attack: −1 if its scores fall where φ, the confidence in the label, rises, by a
+    correlation of ranks; else +1. Attacks that learn from unlearned models may have either direction.
 
     ``score`` and ``phi`` float64 [models, samples]; ``rows`` bool [models, samples]: which of them are ranked, all
     models together. Only the scores are used, never who was forgotten. So if forgotten and held-out samples do not

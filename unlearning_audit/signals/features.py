@@ -12,8 +12,8 @@ RECORD, ROLE = Features, "features"
 
 
 def settings(kind: str) -> dict[str, Any]:
-    """Return the settings of this signal: its rows are drawn at random from every role, whoever reads them (``kind``,
-    "attacks" or "metrics")."""
+    """Return the settings of this signal: its rows are drawn at random from every role, for attacks as for metrics (the
+    ``kind`` of what reads it)."""
     return {"rows": "drawn"}
 
 

@@ -26,12 +26,12 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     from unlearning_audit.training.streams import Rows
 
     forget = Rows.where(member.forget)
-    asked = Rows.where(np.ones(member.forget.shape, bool)) if settings["rows"] == "all" else forget
+    queried = Rows.where(np.ones(member.forget.shape, bool)) if settings["rows"] == "all" else forget
     # Of each tensor of weights, [models]: the squared norm of the mean gradient is their sum.
     of_tensors = [
         gradient.double().square().flatten(1).sum(1).cpu().numpy() for gradient in stack.gradient(forget).values()
     ]
-    return Gradients(stack.squared_norms(asked).double().cpu().numpy(), sum(of_tensors[1:], of_tensors[0]))
+    return Gradients(stack.squared_norms(queried).double().cpu().numpy(), sum(of_tensors[1:], of_tensors[0]))
 
 
 def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ def weights(*, draws: int, best_of: int) -> Float[np.ndarray, "draws"]:
 
 
 def largest(*, values: Float[np.ndarray, "... draws"], best_of: int) -> Float[np.ndarray, "..."]:
-    """Estimate the expected largest of k independent draws from n ≥ k of them.
+    """Return an estimate of the expected largest of k independent draws, from n ≥ k of them.
 
     The estimate is the mean over all choices of k among the n draws, which is unbiased for any distribution (a
     U-statistic: Hoeffding 1948). For values 0 and 1, c of them 1, it is 1 − C(n − c, k)/C(n, k), the pass@k of Chen et

@@ -44,8 +44,8 @@ class Gaps:
         return np.stack([self.value > half, -self.value > half])
 
     def draw(self, *, rng: np.random.Generator, draws: int) -> Draws | Deviations:
-        """Draw joint standard normal deviations of all differences, with the correlation of their errors over samples
-        and models.
+        """Return draws of joint standard normal deviations of all differences, with the correlation of their errors
+        over samples and models.
 
         For few numbers (`MOST_CORRELATED`), return deviations of all differences; for more, draws of the numbers from
         which these deviations are computed.
@@ -57,8 +57,8 @@ class Gaps:
         return Deviations(simultaneous.deviations(correlation=correlation, rng=rng, draws=draws))
 
     def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> Draws:
-        """Draw the J numbers over samples and over models, ``draws`` times each, for joint standard normal deviations
-        of all their differences."""
+        """Return ``draws`` draws of the J numbers over samples and over models, from which joint standard normal
+        deviations of all their differences follow."""
         covariances = self.of.influence @ self.of.influence.T, self.of.models.between  # over samples, over models
         roots = [simultaneous.root(covariance) for covariance in covariances]
         signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))

@@ -64,7 +64,7 @@ def guess(*, forgotten: Scores, heldout: Scores) -> Int[np.ndarray, "... pairs"]
 
 
 def count(*, guesses: Int[np.ndarray, "pairs"]) -> Guesses:
-    """Count the ``guesses`` int8 [pairs] of one attack, which `guess` returns."""
+    """Return how many of the ``guesses`` int8 [pairs] of one attack, from `guess`, are right, and how many are ties."""
     return Guesses(int((guesses > 0).sum()), int((guesses != 0).sum()), ties=int((guesses == 0).sum()))
 
 

@@ -8,8 +8,8 @@ from unlearning_audit.stats.shapes import Flags, Vector
 
 
 def placements(*, score: Vector, positive: Flags, weight: Vector | None = None) -> Vector:
-    """Return the placement value of each row: the share of rows of the other label that it is on the right side of;
-    ties count half.
+    """Return the placement value of each row: among the rows of the other label, the share that it is ordered rightly
+    with; ties count half.
 
     For a positive it is the share of negatives with a lower score, for a negative the share of positives with a higher
     one. Both average to the AUC. Source: DeLong et al. 1988.

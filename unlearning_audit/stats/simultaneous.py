@@ -15,7 +15,7 @@ DRAWS = 4000
 def deviations(
     *, correlation: Float[np.ndarray, "K K"], rng: np.random.Generator, draws: int = DRAWS
 ) -> Float[np.ndarray, "draws K"]:
-    """Draw standard normal deviations of K numbers ``draws`` times, with the ``correlation`` float64 [K, K]; return
+    """Return ``draws`` draws of standard normal deviations of K numbers, with the ``correlation`` float64 [K, K]:
     float64 [draws, K].
 
     This is the Gaussian multiplier bootstrap: given the data, its replicates are normal with the estimated covariance,
