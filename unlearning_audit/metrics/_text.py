@@ -67,16 +67,16 @@ def units(target: Membership) -> dict[str, np.ndarray]:
 
 
 def roles(test: np.ndarray, member: Membership | Published) -> dict[str, np.ndarray]:
-    """Return role → bool [models, samples]; the role "test" is the same ``test`` part, bool [samples], for all
-    models."""
+    """Return role → which samples have it for each model, bool [models, samples]: "forget", "heldout", "retain" of the
+    memberships ``member``, and "test", the same ``test`` part, bool [samples], for all models."""
     test = np.broadcast_to(test, member.forget.shape)
     return {"forget": member.forget, "heldout": member.heldout, "retain": member.retain, "test": test}
 
 
 def mean(value: np.ndarray, rows: np.ndarray) -> crossed.PerModel:
-    """Return the mean for each model of a quantity in [0, 1] over its ``rows``, bool [models, samples].
+    """Return the mean of ``value`` in [0, 1] over the ``rows`` of each model, with the influence of each sample.
 
-    ``value`` [models, samples] may be NaN elsewhere.
+    ``value`` and ``rows`` bool [models, samples]; ``value`` may be NaN where it is not among the rows.
     """
     return crossed.per_model(value=np.where(rows, value, 0.0), weight=rows.astype(np.float64))
 
@@ -92,8 +92,8 @@ def nll(logits: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"models have {logits.shape[-1]} classes; perplexity is that of language models, whose logits are (φ, 0)"
         )
-    two = logits.astype(np.float64)
-    return np.logaddexp(0.0, two[..., 1] - two[..., 0])
+    phi, zero = (logits[..., column].astype(np.float64) for column in (0, 1))
+    return np.logaddexp(0.0, zero - phi)
 
 
 def compared_files(evaluation: Evaluation) -> list[str] | None:

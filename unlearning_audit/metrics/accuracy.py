@@ -80,8 +80,9 @@ def sides(evaluation: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndar
         np.broadcast_to(labels, member.forget.shape)
         for labels in (evaluation.labels_of(models), evaluation.data.y_clean)
     )
-    roles = _text.roles(evaluation.data.part == 1, member)
-    return {role: (rows, clean if role == "test" else trained_with) for role, rows in roles.items()}
+    samples = _text.roles(evaluation.data.part == 1, member)
+    roles = ("retain", "forget", "heldout", "test")
+    return {role: (samples[role], clean if role == "test" else trained_with) for role in roles}
 
 
 #: Accuracy as utility, compared with that of retrained models.
