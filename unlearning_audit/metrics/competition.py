@@ -176,12 +176,13 @@ def evaluate(
 ) -> list[Row]:  # fmt: skip
     """Return rows of ε, its lower bounds, F, the null F₀, F/F₀, KLOM, accuracy ratios and the final score.
 
-    F is the mean over forgotten samples of the points that their ε gives. ``independent`` is a second population of
-    retrained models that shares nothing with ``retrained``; F₀ then compares the two. Without it F₀ compares random
-    halves of ``retrained``. F/F₀ uses an F of equally many models, because F depends on their number. The populations
-    may differ in size. F takes rates over all models of each and bins for the smaller number; F/F₀ and F₀ use as many
-    models of each as the smallest has. Raises ValueError for fewer than two models on a side, no forgotten sample, or φ
-    that is not finite.
+    ε of a forgotten sample says how well the best threshold on its φ tells unlearned from retrained models. Its points
+    fall from 1 to 0 as ε rises, and F is the mean of the points. ``independent`` is a second population of retrained
+    models that shares nothing with ``retrained``; F₀ then compares the two. Without it F₀ compares random halves of
+    ``retrained``. F/F₀ uses an F of equally many models, because F depends on their number. The populations may differ
+    in size. F takes rates over all models of each and bins for the smaller number; F/F₀ and F₀ use as many models of
+    each as the smallest has. Raises ValueError for fewer than two models on a side, no forgotten sample, or φ that is
+    not finite.
     """
     u, r = (np.asarray(models.phi, np.float64) for models in (unlearned, retrained))
     fewest = min(len(u), len(r))
