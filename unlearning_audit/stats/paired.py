@@ -265,17 +265,18 @@ def distances(
     repeats, splits = np.bincount(split_of_model), np.bincount(unit_of_split)  # models of a split, splits of a unit
     average = (split_of_model == np.arange(len(repeats))[:, None]) / repeats[:, None]  # models to splits
     join = (unit_of_split == np.arange(len(splits))[:, None]) / splits[:, None]  # splits to units
-    by_split = value @ average.T, average @ influence
-    by_unit = by_split[0] @ join.T, join @ by_split[1]
+    by_split = value @ average.T, average @ influence  # float64 [K, splits] and [K, splits, samples]
+    by_unit = by_split[0] @ join.T, join @ by_split[1]  # float64 [K, units] and [K, units, samples]
     mean_influence = by_unit[1].mean(axis=1)
     share = (1 / (len(splits) * splits))[unit_of_split]  # the weight of each split in the mean
     if imagined is not None:
+        # Σ influence² if no two models had a sample in common; compared with it, averaging reduces the variance.
         alone = (influence**2).sum(axis=2) @ average.T @ share**2
         imaginary = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
         imaginary = crossed.averaged(imaginary, mean_influence, alone=alone)
         mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(value), -1)], axis=1)
     sampled, samples = mean_influence @ mean_influence.T, int((influence != 0).any(axis=(0, 1)).sum())
-    if (repeats > 1).any():
+    if (repeats > 1).any():  # else the variance between models is taken across splits
         dof = int((repeats - 1).sum())
         scale = (share**2 / repeats).sum() / dof
         deviation = value - by_split[0][:, split_of_model]

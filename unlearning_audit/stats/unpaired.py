@@ -77,6 +77,7 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
         getattr(sides[0], name) - getattr(sides[1], name) for name in ("value", "influence", "imagined")
     )
     mean_influence = np.einsum("p,kps->ks", share, influence)
+    # Σ influence² if no two models had a sample in common; compared with it, averaging reduces the variance.
     alone = sum((share**2 / side.count**2) @ side.alone.T for side in sides)
     imaginary = crossed.averaged(share[:, None] * imagined, mean_influence, alone=alone)
     mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(mean_influence), -1)], axis=1)
