@@ -148,11 +148,11 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
 
 def _likely(guesses: Guesses, chance: float, delta: float) -> float:
     """Return an upper bound on the probability of at least as many right ``guesses`` under (ε, δ)-differential privacy,
-    with ``chance`` = e^ε/(1 + e^ε)."""
-    step = np.arange(1, guesses.right + 1)
-    tail = special.bdtrc(guesses.right - 1.0, guesses.pairs, chance)
-    less = np.where(step < guesses.right, special.bdtrc(guesses.right - step - 1.0, guesses.pairs, chance), 1.0)
-    return float(tail + 2 * (guesses.pairs + guesses.ties) * delta * ((less - tail) / step).max())
+    with ``chance`` = e^ε/(1 + e^ε), by the formula in `epsilon_replace`."""
+    i = np.arange(1, guesses.right + 1)
+    f_w = special.bdtrc(guesses.right - 1.0, guesses.pairs, chance)  # f(W)
+    f_less = np.where(i < guesses.right, special.bdtrc(guesses.right - i - 1.0, guesses.pairs, chance), 1.0)  # f(W − i)
+    return float(f_w + 2 * (guesses.pairs + guesses.ties) * delta * ((f_less - f_w) / i).max())
 
 
 def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
