@@ -61,13 +61,15 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
 
 def records(evaluation: Evaluation, options: Options) -> list[Line]:
-    """Return a line for each forgotten record in each split of each pair (`evaluation.records.COLUMNS`).
+    """Return a line for each forgotten record in each split of each pair, with the p-value that it was never seen and
+    whether it is recognised (`evaluation.records.COLUMNS`); then a line for the never-seen record to show beside each
+    record that is shown.
 
-    Beside the records that are shown stands a never-seen record of the same label: the one that is most familiar to the
-    same models. P-values are conformal, against the held-out samples of the same models, by the mean score over a
-    split's models. The attack and its direction are those that separate best in the other pairs, or in the other split
-    of the only pair. One list covers all splits (Benjamini and Hochberg). Persons have Simes' p-value of their records.
-    A model that was broken on all samples lists none.
+    P-values are conformal: they compare the record's score with those of held-out samples of the same models, as means
+    over a split's models. The attack that scores them and its direction are those that separate best in the other
+    pairs, or in the other split of the only pair. One list covers all splits (Benjamini and Hochberg). A person has
+    Simes' p-value of the person's records. The never-seen record has the same label, and is the most familiar one to
+    the same models. A model that was broken on all samples lists none.
 
     If held-out samples are missing or not a random draw, each record is compared with retrained models by φ; there are
     no lines without such models.
@@ -93,6 +95,7 @@ def by_retraining(evaluation: Evaluation, rate: float) -> list[Line]:
     """Return the lines of records that are found by comparison with retrained models (`against_retrained`); [] if there
     are none of the same samples, or if retraining failed. ``rate`` is the expected share of the list that is false."""
     retraining = evaluation.retraining()
+    # None if retraining failed, since that is no fault of the method.
     retrained = None if retraining is None else or_none(lambda _: retraining.phi(), retraining.files)
     if retraining is None or retrained is None:
         return []
