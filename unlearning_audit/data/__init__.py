@@ -124,6 +124,7 @@ def read_source(settings: dict[str, Any], place: dict[str, Any], root: Path) -> 
     a user's own source. ``root``: the folder from which paths are read. Raises ValueError, and PluginError if a user's
     own source fails.
     """
+    # Without what ``place`` says of the job.
     options = {name: value for name, value in place.items() if name not in ("file", "where", *folders.OF_JOB)}
     source = registry.load("data", settings["source"], place.get("file"))
     return loaded(source, source.Options(**settings["options"], **options), root)
@@ -191,6 +192,7 @@ def prepare(
         test = _choices.first_in_order(candidates, generator(seed, "test_size").permutation(n), count)
         if not official_test:
             part[test] = 1
+    # If rows have moved to the test part, x is standardised anew by those that are left for training.
     x = source.x if source.rescaled is None or (part == source.part).all() else source.rescaled(part == 0)
     train = part == 0
     if per_class is not None:
@@ -213,8 +215,8 @@ def prepare(
         None if rows is None else rows[index] for rows in (source.compressed, source.view, source.group, source.subject)
     )
     return Data(
-        x, y[index], part[index], source.y[index], index, source.classes, source.public, compressed, source.tokenizer,
-        parent, view, group, subject,
+        x, y[index], part[index], y_clean=source.y[index], index=index, classes=source.classes, public=source.public,
+        compressed=compressed, tokenizer=source.tokenizer, parent=parent, view=view, group=group, subject=subject,
     )  # fmt: skip
 
 

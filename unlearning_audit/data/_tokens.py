@@ -78,7 +78,7 @@ def windows(rows: Iterable[np.ndarray], length: int, shortest: int | None = None
     """
     pieces = []
     for row in rows:
-        whole = len(row) // length * length
+        whole = len(row) // length * length  # the number of tokens in complete pieces
         pieces.append(row[:whole].reshape(-1, length))
         if shortest is not None and len(row) - whole >= shortest:
             pieces.append(padded([row[whole:]], length))

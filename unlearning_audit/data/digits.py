@@ -21,7 +21,8 @@ class Options(Settings):
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read the images; the 17 grey levels 0 … 16 are divided by 16, which is exact in float32. ``root`` is not used."""
+    """Read the images, float32 [1797, 64] or, with ``images``, [1797, 1, 8, 8], and the digits as labels. The 17 grey
+    levels 0 … 16 are divided by 16, which is exact in float32. ``root`` is not used."""
     # scikit-learn's own reader is not used, because importing it takes longer than most jobs.
     file = str(distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz"))
     table = np.loadtxt(file, delimiter=",")

@@ -76,8 +76,8 @@ def content(options: Options) -> list[Path]:
     tokenizer."""
     from importlib.util import find_spec
 
-    own = find_spec("pydoc_data.topics") if options.corpus == "python_reference" else None
-    return _tokens.content(own.origin if own else None, options.repository, options.tokenizer)
+    reference = find_spec("pydoc_data.topics") if options.corpus == "python_reference" else None
+    return _tokens.content(reference.origin if reference else None, options.repository, options.tokenizer)
 
 
 def load(options: Options, root: Path) -> Source:

@@ -29,8 +29,8 @@ def content(options: Options) -> list[Path]:
 
 
 def load(options: Options, root: Path) -> Source:
-    """Read tokens int32 [10754, length] of 8,544 training, then 2,210 test sentences. Raises ValueError that names the
-    file."""
+    """Read tokens int32 [10754, length] of 8,544 training, then 2,210 test sentences, with labels 0–4. The sentences of
+    dev serve to learn tokens only. Raises ValueError that names the file."""
     parts = {name: sentences(Path(root) / options.data_dir / "sst5" / f"{name}.tsv") for name in SIZES}
     for name, (found, _) in parts.items():
         if len(found) != SIZES[name]:

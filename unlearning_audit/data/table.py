@@ -102,8 +102,8 @@ def _separator(path: Path) -> str:
     if separator != ",":
         return separator
     with path.open(encoding="utf-8-sig", errors="replace") as file:
-        first = next((line for line in file if line.strip()), "")
-    return ";" if ";" in first and "," not in first else separator
+        header = next((line for line in file if line.strip()), "")
+    return ";" if ";" in header and "," not in header else separator
 
 
 def _of_models(options: Options, columns: Iterable[str]) -> list[str]:
@@ -129,10 +129,10 @@ def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
 def _no_decimal_commas(name: object, cells: Iterable[str]) -> None:
     """Raise ValueError if a cell of the column ``name`` is a number with a comma, which may separate decimals or
     thousands."""
-    first = next((cell for cell in cells if COMMA.fullmatch(cell)), None)
-    if first is not None:
+    number = next((cell for cell in cells if COMMA.fullmatch(cell)), None)
+    if number is not None:
         advice = "write its numbers with a point, or name the column in categories"
-        raise ValueError(f"column {name!r} says {first!r}; {advice}")
+        raise ValueError(f"column {name!r} says {number!r}; {advice}")
 
 
 def _source(table: "pandas.DataFrame", options: Options) -> Source:

@@ -63,23 +63,21 @@ def caller(function: Callable[..., Any], options: "Options") -> Callable[["Thing
     method = options.function.partition(".")[2]
     steps = [_published.parameters(function)]  # for each call: its parameters, and whether it accepts further keywords
     if method:  # two calls: one makes the object of the class, one is that of the method
-        free = isinstance(inspect.getattr_static(function, method), (staticmethod, classmethod))
-        steps.append(_published.parameters(getattr(function, method), bound=not free))
+        takes_no_object = isinstance(inspect.getattr_static(function, method), (staticmethod, classmethod))
+        steps.append(_published.parameters(getattr(function, method), bound=not takes_no_object))
     parameters = {parameter.name: parameter for taken, _ in reversed(steps) for parameter in taken}
     more = any(further for _, further in steps)
     try:
         roles = arguments.assigned(list(parameters.values()), options.options, options.give, more=more)
     except ValueError as error:
         raise PluginError(f"{options.file}: {options.function}: {error}") from None
+    # Options that fit no parameter go to the last call that accepts further keywords.
     unplaced = {name: value for name, value in options.options.items() if more and name not in roles}
     last = max((number for number, (_, further) in enumerate(steps) if further), default=0)
 
     def keywords(number: int, things: Things) -> dict[str, Any]:
         """Return the arguments of one step by name, made from ``things``: step ``number`` 0 calls the function or makes
-        the object, step 1 calls its method.
-
-        Options that fit no parameter go to the last step that accepts further keywords.
-        """
+        the object, step 1 calls its method."""
         names = [parameter.name for parameter in steps[number][0] if parameter.name in roles]
         # A parameter without a role is an option of the function.
         values = {name: things.give(role) if (role := roles[name]) else options.options[name] for name in names}

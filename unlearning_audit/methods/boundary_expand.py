@@ -52,6 +52,7 @@ def expanded(stack: ModelStack) -> ModelStack:
     wide.build = _with_another_class(stack.build, stack.final_layer)
     wide.model = wide.build().to(stack.device, stack.dtype)
     wide.engine = stack.engine.for_model(wide.model)
+    # Untrained models, of which only the weights of the new class are taken; any sample and label will do as data.
     fresh = ModelStack.create(wide.build, stack.x[:1].cpu().numpy(), torch.zeros(1, dtype=torch.int64).numpy(),
                               stack.seeds, dtype=stack.dtype)  # fmt: skip
     for name in head:
@@ -68,6 +69,7 @@ def _with_another_class(build: Callable[[], Module], head: str) -> Callable[[], 
     """
 
     def wider() -> Module:
+        """Return the model of ``build`` with a final layer that is drawn anew and has one more class."""
         model = build()
         layer = model.get_submodule(head)
         if not isinstance(layer, nn.Linear):

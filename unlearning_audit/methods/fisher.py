@@ -60,7 +60,7 @@ def whole_classes(stack: ModelStack, forget: Rows, retain: Rows) -> dict[int, in
 
 def spread(stack: ModelStack, retain: Rows, options: Options) -> dict[str, Tensor]:
     """Return the standard deviation of the noise for each weight, name → [models, …], by the published code that
-    ``options.variant`` names."""
+    ``options.variant`` names. `ModelStack.turned` names weights that are stored as [inputs, outputs]."""
     last_layer = head(stack)
     if options.variant == "golatkar":
         fisher = stack.squared_gradients(retain, labels="model")

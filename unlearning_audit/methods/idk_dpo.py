@@ -36,5 +36,5 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     else:
         missing = "idk_dpo needs a refusal for each sample; set refusals: true under data (question_answer)"
         refusals = views(stack, "refusal", forget, missing)
-        step = over_view(stack, forget, refusals[:, :1], options.beta)
+        step = over_view(stack, forget, refusals[:, :1], options.beta)  # the first refusal of each sample
     _tokens.descend(stack, step, retain, options)

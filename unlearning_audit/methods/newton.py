@@ -66,8 +66,8 @@ def features(stack: ModelStack, model: int, index: Tensor) -> Tensor:
         raise ValueError("newton needs a model whose final layer is linear; leave this method out")
     batches: list[Tensor] = []
     stack.model.eval()
-    keep = layer.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].detach()))
-    with keep, torch.no_grad():
+    hook = layer.register_forward_pre_hook(lambda _, inputs: batches.append(inputs[0].detach()))
+    with hook, torch.no_grad():
         for part in torch.split(index, 256):
             forward_one(stack.model, *stack.state(model), stack.scaled(stack.x[part]))
     inputs = torch.cat(batches).double()

@@ -22,7 +22,7 @@ class Options(Settings):
 
 def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> None:
     """Change every tensor of weights in a random direction, as much as the method ``like`` did, or else by ``size`` of
-    its norm. Neither set is read."""
+    its norm. Neither set is read. ``stack.alike`` holds the same models after that method."""
     noise = stack.noise("sham")
 
     def moved(name: str, value: Tensor) -> Tensor:

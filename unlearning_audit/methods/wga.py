@@ -26,7 +26,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     def weighted(batch: Batch) -> Tensor:
         """Return −weight·NLL of each sample, the mean over its scored tokens: [n, b]."""
-        nll = _tokens.nll(batch)
+        nll = _tokens.nll(batch)  # so that the weight p^β is exp(−β·nll)
         return -_tokens.averaged((-options.beta * nll).exp().detach() * nll, batch)
 
     lose = Stream(forget, loss=weighted, weight=options.gamma, reading=_tokens.reading(stack))

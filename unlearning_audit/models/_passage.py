@@ -44,6 +44,7 @@ class Passage(nn.Module):
         self.trunk: Any = model.base_model
         self.vocabulary: int = model.config.vocab_size
         self.layers = model.config.num_hidden_layers
+        # Whether the output weights are the token vectors.
         tied = model.get_output_embeddings().weight is model.get_input_embeddings().weight
         self.output = None if tied else model.get_output_embeddings()
         self.head = None if tied else "output"

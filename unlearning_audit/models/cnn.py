@@ -26,6 +26,7 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     inputs = shape[0]
     for outputs in options.channels:
         layers += [
+            # A layer that normalises has a bias of its own.
             nn.Conv2d(inputs, outputs, 3, stride=2, padding=1, bias=options.norm == "none"),
             normalisation(options.norm, outputs, options.groups),
             nn.ReLU(),

@@ -105,22 +105,26 @@ def methods(options: Options, names: list[str]) -> list[str]:
         elif not places:
             expected = "it must hold logits.npy of the models after unlearning, or these models, and the memberships"
             raise ValueError(f"{(root / name / 'target', *in_root)[-1]}: there is no such folder; {expected}")
-    _no_strangers(root, method_names)
+    _refuse_unknown_folders(root, method_names)
     known = {name for name, folder in YARDSTICKS.items() if _has(root / folder)}
     return [name for name in ("none", *method_names, "retrain", "retrain_control") if name in {*known, *method_names}]
 
 
-def _no_strangers(root: Path, method_names: list[str]) -> None:
-    """Raise ValueError for arrays and folders with models that would be ignored, because their name is unknown or they
-    lie in the folder of a method. A folder that is itself one model passes, because an adapter may have any name; so
-    does one that has target/, because it may be another method of the user's."""
+def _refuse_unknown_folders(root: Path, method_names: list[str]) -> None:
+    """Raise ValueError for arrays and folders with models in ``root`` and in the folders of the methods
+    ``method_names`` that would be ignored, because their name is unknown or they lie in the folder of a method.
+
+    A folder that is itself one model passes, because an adapter may have any name; so does one that has target/,
+    because it may be another method of the user's.
+    """
     methods = [name for name in method_names if (root / name / "target").is_dir()]
     for folder in (root / method / name for method in methods for name in SHARED):
         if _has(folder):
             raise ValueError(f"{folder}: {folder.name} is shared by all methods; move this folder to {root}")
+    # Folder → the names that folders in it may have.
     expected = {root: (*PER_METHOD, *SHARED, *method_names)} | {root / name: (*PER_METHOD, *SHARED) for name in methods}
     for folder, names in expected.items():
-        _no_strange_arrays(folder, ARRAYS[1:])
+        _refuse_unknown_arrays(folder, ARRAYS[1:])
         for path in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
             has_models = _has(path) and checkpoints(path) != [path]
             known = path.name in names or (path / "target").is_dir()
@@ -129,7 +133,7 @@ def _no_strangers(root: Path, method_names: list[str]) -> None:
                 raise ValueError(f"{path}: {problem}; rename it or move it away")
 
 
-def _no_strange_arrays(folder: Path, names: tuple[str, ...]) -> None:
+def _refuse_unknown_arrays(folder: Path, names: tuple[str, ...]) -> None:
     """Raise ValueError for a file .npy in ``folder`` whose name is not among the ``names`` of arrays."""
     for path in sorted(folder.glob("[!.]*.npy")):
         if path.stem == "logits" and "logits" not in names:
@@ -160,11 +164,12 @@ def populations(options: Options, method: str, names: list[str]) -> dict[str, Lo
     alone = len(method_names) == 1
     base = {name: root if alone and not (root / name / "target").is_dir() else root / name for name in method_names}
     # If several methods are compared, their models differ only by the method, and any method's files on models will do.
-    first = base[method_names[0]] if method_names else root
+    any_method = base[method_names[0]] if method_names else root
     shared = {}
     for kind in SHARED:
         if _has(root / kind) or _formats.holds_arrays(root / kind):
-            donors = [first / "shadow"] if kind == "shadow_original" else [root, first, first / "target"]
+            # Other folders that have files on the same models.
+            donors = [any_method / "shadow"] if kind == "shadow_original" else [root, any_method, any_method / "target"]
             shared[kind] = LogitFolder(kind, _files(kind, root / kind, above=[root], donors=donors))
     if method in YARDSTICKS:
         return _of_yardstick(YARDSTICKS[method], shared)
@@ -225,7 +230,8 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> dict[str, Path]:
-    """Return name → file of the population in ``folder``.
+    """Return name → file of the population ``kind``, which lies in ``folder``: its arrays, and "checkpoint_0" and so on
+    for models without logits, or "published" alone.
 
     Arrays on samples that it lacks are taken from the first folder in ``above`` that has them, arrays on models from
     the first in ``donors``, which have the same models. Raises ValueError that names a file which is missing, unknown
@@ -233,7 +239,7 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     """
     if (folder / PUBLISHED).is_file():
         return {"published": folder / PUBLISHED}
-    _no_strange_arrays(folder, ARRAYS)
+    _refuse_unknown_arrays(folder, ARRAYS)
     places = {"logits": [folder]}  # array → the folders in which it may lie, the first of which counts
     places |= {name: [folder, *above] for name in SAMPLE_FILES}
     places |= {name: [folder, *donors] for name in MODEL_FILES}
@@ -244,8 +250,8 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     files = {name: next(filter(Path.is_file, paths), None) for name, paths in candidates.items()}
     models = checkpoints(folder)
     files |= {f"checkpoint_{number}": path for number, path in enumerate(models)}
-    # A missing file that all populations share is reported where it belongs, and not in the first population without
-    # it.
+    # A missing file of original or retrained models is reported in the folder that all populations share, and not in
+    # the first population without it.
     belongs = {name: folders[-1] if kind in SHARED[:3] else folder for name, folders in places.items()}
     required = ("labels",) if kind == "shadow_original" else ("labels", "forget")
     if files["logits"] is None and not models:

@@ -95,6 +95,7 @@ def draw(
             f"attack_size={size} is more than the {len(remainder)} training samples that {len(audited)} targets leave; "
             "lower one of the two"
         )
+    # The role of each target sample in each of the three models.
     of_kinds = [roles(len(kind), block, population, options, seed, number) for number, kind in enumerate(kinds)]
     role = np.concatenate(of_kinds, axis=1)
     train, forget, heldout = (np.zeros((3, len(data.y)), bool) for _ in range(3))

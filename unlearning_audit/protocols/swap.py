@@ -75,6 +75,7 @@ def cut(data: Data, options: Options, seed: int) -> list[tuple[str, np.ndarray]]
     train = generator(seed, "halves").permutation(np.flatnonzero(data.part == 0))
     allowed = _candidates.candidates(train, data, options)
     sides: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    # Candidates and other samples are divided separately; an odd one is left out.
     for rows in (allowed, train[~np.isin(train, allowed)]):
         n = len(rows) // 2
         for side, half in zip(sides, (rows[:n], rows[n : 2 * n]), strict=True):
@@ -125,7 +126,7 @@ def assemble(block: int, splits: list[list[tuple[Any, ...]]], data: Data, option
     ]
     shape = (len(plan), len(data.y))
     train, forget, heldout = (np.zeros(shape, bool) for _ in range(3))
-    request = np.zeros(shape, np.int64)
+    request = np.zeros(shape, np.int64)  # counted from 1; 0 for samples that are not requested
     for model, (_, _, (r, f, t), _) in enumerate(plan):
         train[model, r] = train[model, f] = forget[model, f] = heldout[model, t] = True
         request[model, f] = request[model, t] = 1 + np.arange(len(f)) * options.requests // len(f)

@@ -53,8 +53,8 @@ def gpus(devices: Path = DEVICES) -> int:
 
     Raises ValueError if UNLEARNING_DEVICE is another kind of device.
     """
-    device = choice()
-    return 0 if device == "cpu" else min(len(visible(devices)), 1) if ":" in device else len(visible(devices))
+    device, count = choice(), len(visible(devices))
+    return 0 if device == "cpu" else min(count, 1) if ":" in device else count
 
 
 def restrict(number: int, devices: Path = DEVICES) -> None:

@@ -29,15 +29,15 @@ def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
     if not isinstance(model, nn.Sequential) or type(model).forward is not nn.Sequential.forward:
         return None
     layers = list(model._modules.items())  # named_children leaves out what comes again
-    first = layers[0][1] if layers else None
-    if isinstance(first, nn.Flatten) and (first.start_dim, first.end_dim) != (1, -1):
+    first_layer = layers[0][1] if layers else None
+    if isinstance(first_layer, nn.Flatten) and (first_layer.start_dim, first_layer.end_dim) != (1, -1):
         return None
-    if any(type(layer) not in (nn.Linear, nn.ReLU, nn.Tanh) for _, layer in layers[type(first) is nn.Flatten :]):
+    if any(type(layer) not in (nn.Linear, nn.ReLU, nn.Tanh) for _, layer in layers[type(first_layer) is nn.Flatten :]):
         return None
     if any(_changed(module) for module in model.modules()):
         return None
     weights = sum(len(list(layer.parameters())) for _, layer in layers)
-    return layers if weights == len(list(model.parameters())) else None  # a weight is one layer's own
+    return layers if weights == len(list(model.parameters())) else None  # the model lists a shared weight only once
 
 
 def _changed(module: nn.Module) -> bool:
@@ -152,7 +152,7 @@ def chain_backward(
     number, first_linear = len(matrices), steps.index("linear")
     for i, step in reversed([*enumerate(steps)]):
         if step != "linear":
-            gradient = ELEMENTWISE[step][1](gradient, values[i + 1])
+            gradient = ELEMENTWISE[step][1](gradient, values[i + 1])  # from the gradient at its output, and its output
             continue
         number, gradient = number - 1, _aligned(gradient)
         yield number, values[i], gradient
@@ -200,7 +200,7 @@ class StackedChain(torch.autograd.Function):
             if layer >= 0 and trainable[2 * layer + 1]:
                 gradients[2 * layer + 1] = gradient.sum(1)
             if not to_x and not any(trainable[: 2 * layer]):
-                break  # nothing before this layer is trained
+                break  # nothing before this layer needs a gradient
         return gradient if to_x else None, None, *gradients
 
 
@@ -257,8 +257,10 @@ class Serial:
 
     def __init__(self, model: nn.Module) -> None:
         self.model, self.places = model, places(model)
-        self._stacked: State | None = None  # within `lasting`: the parameters, views of all tensors without the leading
-        self._views: State = {}  # dimension of one, and pairs of a trained parameter and its view
+        # Within `lasting`: the parameters; views of all tensors without the leading dimension of one; and pairs of a
+        # trained parameter and its view.
+        self._stacked: State | None = None
+        self._views: State = {}
         self._pairs: list[tuple[Tensor, Tensor]] = []
         self.fusion: tuple[int, Callable[..., Tensor]] | None = None
 
@@ -303,6 +305,7 @@ class Serial:
             return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
         # Views: running statistics are updated in place, and gradients reach the stack without a copy.
         weights = {name: v.squeeze(0) for name, v in (*parameters.items(), *buffers.items())}
+        # Full batches in training go through the compiled pass, if there is one.
         if self.fusion and len(x[0]) == self.fusion[0] and self.model.training and not reading:
             return self.fusion[1](weights, (images_last(x[0]),)).unsqueeze(0)
         with placed(self.places, weights):

@@ -205,7 +205,10 @@ class Fit:
 
     def orders(self, group: list[int], first_epoch: int = 0) -> list[list[Order]]:
         """Return the order of the rows, from the 0-based ``first_epoch`` on, of every stream of every pass, for the
-        models of a ``group``: [pass][stream]."""
+        models of a ``group``: [pass][stream].
+
+        An order is keyed by each model's seed, the fit's purpose, and the numbers of pass and stream.
+        """
         seeds = [self.stack.seeds[model] for model in group]
         return [
             [

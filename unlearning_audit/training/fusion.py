@@ -34,8 +34,8 @@ def suitable(fit: Fit) -> bool:
 
 @contextmanager
 def fused(fit: Fit) -> Iterator[None]:
-    """Within the context, full batches of ``fit`` go through fused layers, if that is requested and the fit is
-    `suitable`.
+    """Within the context, full batches of ``fit`` go through layers that torch's compiler has fused, if that is
+    requested (`card.compiled`) and the fit is `suitable`.
 
     The size of a full batch is that of the first stream, or else of its optimiser. One forward and backward pass is
     tried before, on copies of the first model's weights. If the compiler fails, log it, and the fit continues without

@@ -110,13 +110,13 @@ class Models:
         ``jitter`` uint8 [n, b, 3] shifts and mirrors images (`streams.crop_and_flip`).
         """
         rows = rows.to(self.device)
-        at, flat = self._at(models), rows.flatten()
+        index, flat = self._at(models), rows.flatten()
         # On a CPU, index_select is faster than an index of two dimensions.
-        labels = self.labels.index_select(0, flat).view(rows.shape) if self.labels.ndim == 1 else self.labels[at, rows]
+        labels = self.labels.index_select(0, flat).view_as(rows) if self.labels.ndim == 1 else self.labels[index, rows]
         x = self.scaled(self.x.index_select(0, flat).view(*rows.shape, *self.x.shape[1:]))
         if jitter is not None:
             x = crop_and_flip(x, jitter)
-        return Batch(x=x, labels=labels, rows=rows, models=models, at=at)
+        return Batch(x=x, labels=labels, rows=rows, models=models, at=index)
 
     def _at(self, models: list[int]) -> Tensor:
         """Return the numbers of ``models`` on the device, int64 [n, 1], an index beside rows [n, b]. They are kept
@@ -193,7 +193,8 @@ class Models:
     def fill(self, module: nn.Module, model: int) -> None:
         """Copy the weights of the model with the number ``model`` into a ``module`` of the same architecture."""
         parameters, buffers = self.state(model)
-        module.load_state_dict({**parameters, **buffers}, strict=False)  # a tensor of several names has its first here
+        # Of a tensor with several names, the stack has the first only.
+        module.load_state_dict({**parameters, **buffers}, strict=False)
 
     def labels_of(self, model: int, rows: np.ndarray | Tensor) -> Tensor:
         """Return the labels with which the model with the number ``model`` was trained, for the samples ``rows``: int64

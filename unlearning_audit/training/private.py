@@ -40,10 +40,10 @@ def train(stack: Models, rows: Rows, privacy: Privacy, checkpoints: Checkpoints 
 
     A step draws each of the k samples with probability 1/⌈k/batch_size⌉ (Poisson sampling), clips its gradient of the
     cross-entropy to ``max_grad_norm``, adds noise and divides by the expected batch size. Sampling, augmentation and
-    noise are keyed by the model's seed. Sets ``stack.privacy``: what each model's training spent (epsilon, delta; Rényi
-    accounting, one sample added or removed) and how (noise_multiplier, max_grad_norm, sample_rate, steps). Raises
-    ValueError for a model whose per-sample gradients cannot be clipped, such as one with batch normalisation, and for a
-    budget that no noise meets.
+    noise are keyed by the model's seed. ``checkpoints``: where an interrupted training resumes. Sets ``stack.privacy``:
+    what each model's training spent (epsilon, delta; Rényi accounting, one sample added or removed) and how
+    (noise_multiplier, max_grad_norm, sample_rate, steps). Raises ValueError for a model whose per-sample gradients
+    cannot be clipped, such as one with batch normalisation, and for a budget that no noise meets.
     """
     refuse(stack.model)
     per_epoch = steps_per_epoch(len(rows), stack.recipe.batch_size)
@@ -149,7 +149,9 @@ class PrivateFit(Fit):
     ``checkpoints``: where an interrupted training resumes.
 
     Batches are processed in parts of at most ``size`` samples. If models are stacked or steps are recorded, parts are
-    filled up to ``size`` with rows that have no loss.
+    ``filled`` up to ``size`` with rows that have no loss. ``limit``: the norm to which gradients are clipped;
+    ``expected``: the number of samples in a batch on average; ``generators``: group → the generator of noise of each of
+    its models.
     """
 
     def __init__(self, stack: Models, rows: Rows, noise: float, checkpoints: Checkpoints | None = None) -> None:
@@ -269,6 +271,7 @@ class Poisson:
             batches = [next(draw) for draw in draws]
             if step < self.first_epoch * self.steps:
                 continue
+            # The length of the longest batch, rounded up to a multiple of `size`.
             length = -(-max(len(rows) for rows, _ in batches) // self.size) * self.size
             index = np.full((len(batches), length), -1)
             jitter = np.zeros((len(batches), length, 3), np.uint8)

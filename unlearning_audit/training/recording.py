@@ -17,8 +17,8 @@ Inputs = list[tuple[Tensor, Tensor | None]]
 
 
 def taken(recorder: "Recorder | None", number: int, step: Callable[[Inputs], None], inputs: Inputs) -> None:
-    """Run one ``step`` of the kind ``number`` on ``inputs``, through the ``recorder`` if there is one
-    (`Recorder.run`)."""
+    """Run one ``step`` of the pass ``number`` on ``inputs``, through the ``recorder`` if there is one: it records the
+    step, or replays a recording of it (`Recorder.run`)."""
     if recorder is None:
         step(inputs)
     else:

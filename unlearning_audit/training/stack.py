@@ -303,10 +303,9 @@ def shelf(path: str | Path, count: int) -> Iterator[Callable[[np.ndarray, ModelS
                 stack.write(path)
                 return
             stored = stack.stored()
-            if not places:
-                places.update(
-                    _layout(contexts.enter_context(files.replacing(path)), files.node_of(path), count, stored)
-                )
+            if not places:  # the first portion
+                temporary = contexts.enter_context(files.replacing(path))
+                places.update(_layout(temporary, files.node_of(path), count, stored))
             for name, value in stored.items():
                 content = value.detach().cpu().contiguous().flatten().view(torch.uint8).reshape(len(models), -1)
                 places[name][models] = content.numpy()
@@ -326,6 +325,7 @@ def _layout(path: Path, node: str, count: int, stored: State) -> dict[str, np.me
     """
     from safetensors.torch import save
 
+    # A file is the length of the header in 8 bytes, the header in JSON, and the tensors one after the other.
     empty = save({name: value[:0].cpu() for name, value in stored.items()}, {"node": node})
     head = json.loads(empty[8 : 8 + int.from_bytes(empty[:8], "little")])
     places, end = {}, 0
@@ -335,7 +335,7 @@ def _layout(path: Path, node: str, count: int, stored: State) -> dict[str, np.me
             entry |= {"shape": [count, *entry["shape"][1:]], "data_offsets": [end, end + count * size]}
             places[name], end = (end, size), end + count * size
     text = json.dumps(head, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8 bytes
     start = 8 + len(text)
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
