@@ -40,7 +40,7 @@ def test_members_are_found_on_whichever_side_the_reference_shows_them(shift):
     )
     assert advantage(decision, member) == pytest.approx(2 * ndtr(0.75) - 1, abs=0.08)
     np.testing.assert_allclose(score, -np.sign(shift) * 0.5 * np.log(norms))
-    assert np.inf > gradient_norm.smallness(np.zeros(1))[0] > score.max(), "no gradient is the strongest sign of a member"
+    assert np.inf > gradient_norm.smallness(np.zeros(1))[0] > score.max(), "no gradient: the strongest sign of members"
 
 
 def test_norms_are_those_of_the_asked_models_and_samples_and_must_be_of_all_samples():
