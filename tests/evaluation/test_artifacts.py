@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from unlearning_audit.evaluation import effects as added
-from unlearning_audit.evaluation import readings
+from unlearning_audit.evaluation import signal_files
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits, Membership
 from unlearning_audit.evaluation.canaries import unpaired
 from unlearning_audit.evaluation.effects import DecisionRule, Effect
 from unlearning_audit.evaluation.features import Features
 from unlearning_audit.evaluation.generations import Generations
 from unlearning_audit.evaluation.published import Published
-from unlearning_audit.evaluation.readings import BySample, Gradients
 from unlearning_audit.evaluation.relearned import Relearned
 from unlearning_audit.evaluation.selection import Selection
+from unlearning_audit.evaluation.signal_files import BySample, Gradients
 from unlearning_audit.store.files import FailedError, write_arrays, write_failure
 
 DATA = {
@@ -94,7 +94,7 @@ def test_what_was_written_is_read_and_every_field_has_its_kind_and_axes(tmp_path
     cls, arrays, optional = KINDS[kind]
     cls(**arrays).write(tmp_path / "b.npz")
     if kind in ("gradients", "by_sample"):
-        assert type(readings.read(tmp_path / "b.npz", 2)) is cls
+        assert type(signal_files.read(tmp_path / "b.npz", 2)) is cls
     for name, value in arrays.items():
         read = getattr(cls.read(tmp_path / "b.npz"), name)
         np.testing.assert_array_equal(read, value, strict=np.ndim(value) > 0)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from unlearning_audit.evaluation import readings, shadow
+from unlearning_audit.evaluation import shadow, signal_files
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Logits
 from unlearning_audit.evaluation.cohort import by_logits
 from unlearning_audit.evaluation.evaluation import Evaluation
-from unlearning_audit.evaluation.readings import Gradients
+from unlearning_audit.evaluation.signal_files import Gradients
 from unlearning_audit.store import tables
 
 from member_cases import SAMPLES, membership
@@ -56,7 +56,7 @@ def evaluation(**files):
     defaults = {
         "data_file": "data.npz", "splits": ["splits0.npz", "splits1.npz"], "scores_file": "scores.parquet",
         "originals": ORIGINALS, "unlearned_files": UNLEARNED,
-        "readings": {path: [path.replace(".npz", "-readings.npz")] for path in ORIGINALS + UNLEARNED},
+        "signal_files": {path: [path.replace(".npz", "-readings.npz")] for path in ORIGINALS + UNLEARNED},
     }  # fmt: skip
     return Evaluation(**defaults | files)
 
@@ -68,7 +68,7 @@ def test_batches_are_stacked_in_their_order(study):
     np.testing.assert_array_equal(loaded.membership.seed, [0, 1, 2, 0, 1])
     np.testing.assert_array_equal(loaded.target, [False, True, True, False, True])
     norms, mean = loaded.gradients
-    parts = [readings.read(f"unlearned{batch}-readings.npz", models) for batch, models in ((0, 3), (1, 2))]
+    parts = [signal_files.read(f"unlearned{batch}-readings.npz", models) for batch, models in ((0, 3), (1, 2))]
     np.testing.assert_array_equal(norms, np.concatenate([part.squared_norms for part in parts]))
     np.testing.assert_array_equal(mean[3:], parts[1].mean_squared_norm)
 
@@ -126,10 +126,10 @@ def test_files_that_do_not_belong_together_are_told(study, file, change, message
 def test_gradients_are_asked_for_in_vain_where_no_batch_or_only_one_has_them(study):
     for files in ({"unlearned0.npz": ["unlearned0-readings.npz"]}, {}):
         with pytest.raises(ArtifactError, match=r"unlearned\d.npz: no gradients were read of these models"):
-            _ = evaluation(readings=files).gradients
+            _ = evaluation(signal_files=files).gradients
 
 
-def test_readings_belong_to_the_logits_of_their_batch_signal_by_signal():
+def test_signals_belong_to_the_logits_of_their_batch_signal_by_signal():
     logits, files = ["a", "b"], ["a-norms", "b-norms", "a-tokens", "b-tokens"]
     expected = {"a": ["a-norms", "a-tokens"], "b": ["b-norms", "b-tokens"], "c": ["c-norms"]}
     assert by_logits((logits, files), (["a", "b"], ()), (["c"], ["c-norms"])) == expected

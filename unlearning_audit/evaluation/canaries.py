@@ -16,11 +16,11 @@ def unpaired(pair: np.ndarray, forget: np.ndarray, heldout: np.ndarray) -> str:
     if (count != 2).any():
         wrong = int((count != 2).argmax())
         return f"gives the number {number[wrong]} to {count[wrong]} samples; a pair is two"
-    both = np.argsort(pair, kind="stable")[-2 * len(number) :].reshape(-1, 2)
-    for name, mask in (("forgot", forget), ("held out", heldout)):
-        members = mask[:, both].sum(axis=2)
-        if (members != 1).any():
-            model, wrong = (int(i) for i in np.argwhere(members != 1)[0])
-            count = members[model, wrong]
-            return f"has pair {number[wrong]}, of which model {model} {name} {count} samples in place of one"
+    samples = np.argsort(pair, kind="stable")[-2 * len(number) :].reshape(-1, 2)  # of each pair; all −1 come before
+    for verb, mask in (("forgot", forget), ("held out", heldout)):
+        counts = mask[:, samples].sum(axis=2)  # of every model and pair
+        if (counts != 1).any():
+            model, wrong = (int(i) for i in np.argwhere(counts != 1)[0])
+            found = counts[model, wrong]
+            return f"has pair {number[wrong]}, of which model {model} {verb} {found} samples in place of one"
     return ""

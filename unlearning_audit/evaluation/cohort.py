@@ -21,14 +21,15 @@ DECLARE = "a file that reads them says so in a line NEEDS"
 class Cohort:
     """Batches of models, stacked along the models; files are read on first use.
 
-    ``splits``: the memberships, one file for each batch. ``readings``: file of logits → files of other signals of the
-    same models (`evaluation.readings`); ``hidden``: file of logits → the file of their last hidden layer (`Features`).
+    ``data_file``: the file of samples (`Data`); ``splits``: the memberships, one file for each batch;
+    ``signal_files``: file of logits → files of other signals of the same models; ``hidden``: file of logits → the file
+    of their last hidden layer (`Features`).
     """
 
     data_file: str
     splits: list[str]
     _: KW_ONLY
-    readings: dict[str, list[str]] = field(default_factory=dict)
+    signal_files: dict[str, list[str]] = field(default_factory=dict)
     hidden: dict[str, str] = field(default_factory=dict)
     _read: dict[tuple[str, ...], Outputs] = field(default_factory=dict, init=False, repr=False)
 
@@ -77,8 +78,8 @@ class Cohort:
         Raises ArtifactError if the files do not fit the data, and NoAnswerError where there are no logits.
         """
         if tuple(files) not in self._read:
-            readings = [self.readings.get(path, []) for path in files]
-            self._read[tuple(files)] = Outputs(files, self.batches, self.data, self.data_file, readings)
+            signals = [self.signal_files.get(path, []) for path in files]
+            self._read[tuple(files)] = Outputs(files, self.batches, self.data, self.data_file, signals)
         return self._read[tuple(files)]
 
 
@@ -148,9 +149,9 @@ MASKS = ("train", "forget", "heldout")
 
 @dataclass(frozen=True)
 class Targets:
-    """The audited models: their logits and memberships.
+    """The audited models after unlearning: their logits and memberships.
 
-    ``logits`` float32 [models, samples, classes] after unlearning; ``labels`` int64 [samples] or [models, samples], as
+    ``logits`` float32 [models, samples, classes]; ``labels`` int64 [samples] or [models, samples], as
     models were trained; ``forget``, ``heldout`` and ``retain`` bool [models, samples]; ``split`` and ``block`` int64
     [models]: models of one block share samples, and models of one split in a block forget the same ones.
     """
@@ -170,25 +171,25 @@ class Targets:
 
 
 def views_logp(logits: np.ndarray, views: np.ndarray) -> np.ndarray:
-    """Return log p (the mean over scored tokens) of each sample's views, float64 [models, samples, k]; NaN where there
-    is none.
+    """Return log p (the mean over scored tokens) of each sample's views (variants of it, such as paraphrases), float64
+    [models, samples, k]; NaN where there is none.
 
-    ``logits`` [models, rows, 2] of language models, (φ, 0); ``views`` int64 [samples, k], the rows of the views, −1
-    where there is none.
+    ``logits`` [models, rows, 2]: those of language models are (φ, 0), where φ = log p/(1 − p); ``views`` int64
+    [samples, k], the rows of the views, −1 where there is none.
     """
-    two = logits.astype(np.float64)
-    logp = -np.logaddexp(0.0, two[..., 1] - two[..., 0])
+    wide = logits.astype(np.float64)
+    logp = -np.logaddexp(0.0, wide[..., 1] - wide[..., 0])
     return np.where(views >= 0, logp[:, views], np.nan)
 
 
 def by_logits(*populations: tuple[Sequence[str], Sequence[str]]) -> dict[str, list[str]]:
     """Return file of logits → the files of other signals of the same models, as a `Cohort` finds its signals.
 
-    ``populations``: of each, its files of logits, one for each batch, and its files of signals: all batches of one
+    ``populations``: for each, its files of logits, one for each batch, and its files of signals: all batches of one
     signal, then all of the next.
     """
-    files: dict[str, dict[str, None]] = {}
-    for logits, readings in populations:
-        for i, path in enumerate(logits):
-            files.setdefault(path, {}).update(dict.fromkeys(readings[i :: len(logits)]))
+    files: dict[str, dict[str, None]] = {}  # a dict keeps the order, and populations may share files
+    for logits, signals in populations:
+        for batch, path in enumerate(logits):
+            files.setdefault(path, {}).update(dict.fromkeys(signals[batch :: len(logits)]))
     return {path: list(names) for path, names in files.items()}

@@ -87,9 +87,10 @@ class Effect:
 
     ``names`` [K]: the attack of each number, "" without one; ``value`` float64 [K, models]; ``influence`` float [K,
     models, rows]: the influence of each sample on it (0 where a model has no value for the sample); ``imagined``
-    float64 [K, models, k]: the influence of imaginary samples; ``unit`` int64 [models]: models of different units share
-    nothing but samples; ``split`` int64 [models]: models of one unit and one split are repetitions; ``index`` int64
-    [rows]: the samples; ``p`` float64 [K]: p-values of an exact test of ``standard.ideal``, valid for the largest of
+    float64 [K, models, k]: the influence of imaginary samples, with which an interval has a width even if all samples
+    are alike; ``unit`` int64 [models]: models of different units share nothing but samples; ``split`` int64 [models]:
+    models of one unit and one split are repetitions; ``index`` int64 [rows]: the samples; ``rule``: how the numbers are
+    compared with retraining; ``p`` float64 [K]: p-values of an exact test of ``rule.ideal``, valid for the largest of
     all K, or None; ``latent`` float64 [models]: for a bounded number, the quality of each model on an unbounded scale,
     or None; ``partners``: whether repetitions, taken in order, come from the same originals as those of other methods,
     so that differences are computed in pairs.
@@ -110,10 +111,10 @@ class Effect:
     def without(self, models: Sequence[int]) -> "Effect":
         """Return the effect without the models whose numbers are in ``models``, such as copies of another
         model."""
-        keep = np.setdiff1d(np.arange(len(self.unit)), models)
-        columns = {name: getattr(self, name)[:, keep] for name in ("value", "influence", "imagined")}
-        latent = None if self.latent is None else self.latent[keep]
-        return replace(self, **columns, unit=self.unit[keep], split=self.split[keep], latent=latent)
+        others = np.setdiff1d(np.arange(len(self.unit)), models)
+        columns = {name: getattr(self, name)[:, others] for name in ("value", "influence", "imagined")}
+        latent = None if self.latent is None else self.latent[others]
+        return replace(self, **columns, unit=self.unit[others], split=self.split[others], latent=latent)
 
     @property
     def varies(self) -> bool:
@@ -198,7 +199,7 @@ _FIELDS = {
 
 
 def write(path: str | Path, effects: dict[str, Effect]) -> None:
-    """Write ``effects.npz`` atomically: metric → effect. Influences are stored as float32."""
+    """Write ``effects.npz`` atomically: name of a number → effect. Influences are stored as float32."""
     arrays: dict[str, Any] = {"metrics": np.array(list(effects), "U")}
     for name, part in effects.items():
         rule = part.rule
@@ -222,13 +223,13 @@ def write(path: str | Path, effects: dict[str, Effect]) -> None:
 
 
 def read(path: str | Path) -> dict[str, Effect]:
-    """Read and check ``effects.npz``: metric → effect. Raises ArtifactError that names the file and the
+    """Read and check ``effects.npz``: name of a number → effect. Raises ArtifactError that names the file and the
     field."""
     check = Check(path, read_arrays(path))
     effects = {}
     for name in check.field("metrics", "U", (None,)).tolist():
-        own = {part.removeprefix(f"{name}."): value for part, value in check.arrays.items()}
-        effects[name] = _effect(Check(f"{path}: {name}", own))
+        fields = {field.removeprefix(f"{name}."): value for field, value in check.arrays.items()}
+        effects[name] = _effect(Check(f"{path}: {name}", fields))
     return effects
 
 
@@ -242,7 +243,7 @@ def _effect(check: Check) -> Effect:
             check.fail(name, f"is {values[name]!r}, but must be one of {', '.join(map(str, allowed))}")
     ends = [end if abs(end) < NO_END else np.copysign(np.inf, end) for end in values.pop("ends").tolist()]
     limits: dict[str, Any] = dict(zip(("lowest", "highest", "coarse_margin"), map(float, ends), strict=True))
-    ideal = values.pop("ideal")
+    ideal = values.pop("ideal")  # empty in the file if theory predicts none, as p and latent are if there are none
     limits["ideal"] = float(ideal[0]) if len(ideal) else np.nan
     for name, size in {"p": len(values["names"]), "latent": len(values["unit"])}.items():
         values[name] = values[name] if len(values[name]) else None

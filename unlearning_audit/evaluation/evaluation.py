@@ -1,6 +1,7 @@
 """`Evaluation`: everything that attacks and metrics of one method in one scenario are computed from, for own and
 imported models."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
@@ -19,7 +20,8 @@ from unlearning_audit.plugins.guard import PluginError, in_library
 from unlearning_audit.stats import crossed
 from unlearning_audit.store import tables
 
-#: Form of an attack → the population of its shadow models, and the membership mask that marks members.
+#: Form of an attack, which says from which shadow models it learns (`Evaluation.shadows`) → the name of these models,
+#: and of the membership mask that marks members.
 KNOWLEDGE = {"trained": ("shadow_original", "train"), "unlearned": ("shadow", "forget"), BOTH: ("shadow", "forget")}
 
 #: The sentence for imported models of which only forgotten samples are known.
@@ -47,9 +49,10 @@ class Evaluation(Cohort):
     data_file
         The file of samples (`Data`).
     splits, originals, unlearned_files
-        Files of memberships, and of logits before and after unlearning: one for each batch, in the same order.
-    readings
-        File of logits → files of other signals of the same models.
+        Files of memberships, and of logits before and after unlearning: one for each batch of models, in the same
+        order. The files of models that were trained here also have the adversary's shadow models.
+    signal_files
+        File of logits → files of other signals of the same models, such as their gradients.
     hidden
         File of logits → the file of the models' last hidden layer.
     imported
@@ -143,9 +146,8 @@ class Evaluation(Cohort):
     def copies(self) -> list[int]:
         """Return the numbers of imported models that are nearly identical to an earlier one, as if a file was saved
         twice."""
-        if not self.imported or self.published is not None:
-            return []
-        return sorted({copy for _, copy in likeness.twins(self.audited.sample_logits)})
+        known = self.imported and self.published is None
+        return sorted({copy for _, copy in likeness.twins(self.audited.sample_logits)}) if known else []
 
     @property
     def fair(self) -> bool:
@@ -155,8 +157,8 @@ class Evaluation(Cohort):
             return True
         if self.published is not None:
             return self.published.fair
-        sides, pair = (self.membership.forget | self.membership.heldout).any(axis=0), self.membership.pair
-        without_coin = sides if pair is None else sides & (pair < 0)
+        audited, pair = (self.membership.forget | self.membership.heldout).any(axis=0), self.membership.pair
+        without_coin = audited if pair is None else audited & (pair < 0)  # samples that are not canaries
         return not without_coin.any() or not self.unpaired or self.design in FAIR
 
     @property
@@ -164,33 +166,33 @@ class Evaluation(Cohort):
         """Return why imported models are not pairs of swapped splits, or "" if they are (Tu, Hu & Ma 2024, §3.3)."""
         member = self.membership
         for block in np.unique(member.block) if self.imported else ():
-            pair = member[member.block == block]
-            numbers = np.unique(pair.split)
+            of_block = member[member.block == block]
+            numbers = np.unique(of_block.split)
             if len(numbers) != 2:
                 return f"block {block} has {len(numbers)} splits, a swapped pair has two: see split.npy and block.npy"
-            sides = [pair[pair.split == number] for number in numbers]
-            for number, side in zip(numbers, sides, strict=True):
-                if (side.forget != side.forget[0]).any() or (side.heldout != side.heldout[0]).any():
+            splits = [of_block[of_block.split == number] for number in numbers]
+            for number, split in zip(numbers, splits, strict=True):
+                if (split.forget != split.forget[0]).any() or (split.heldout != split.heldout[0]).any():
                     return f"models of split {number} in block {block} differ in forget or heldout"
-            (f, t), (f_other, t_other) = ((side.forget[0], side.heldout[0]) for side in sides)
-            if not (np.array_equal(f, t_other) and np.array_equal(t, f_other)):
+            one, other = ((split.forget[0], split.heldout[0]) for split in splits)
+            if not np.array_equal(one, other[::-1]):
                 return f"in block {block} the forget set of one split is not the heldout set of the other"
         return ""
 
     def for_verdicts(self, parts: dict[str, Effect]) -> dict[str, Effect]:
-        """Return a metric's effects as verdicts use them.
+        """Return a metric's effects, name → effect, as verdicts use them.
 
         Without a random draw of samples, retrained models replace the value that theory predicts. Duplicates of a model
         are left out. Imported models are not paired by their originals, because these are unknown.
         """
-        whole = {}
+        adapted = {}
         for name, part in parts.items():
             rule = part.rule if self.fair else part.rule.without_draw()
-            whole[name] = replace(part, partners=not self.imported, rule=rule)
+            adapted[name] = replace(part, partners=not self.imported, rule=rule)
             # Effects of groups of models stay whole, because it is unknown which group contains a copy.
             if self.copies and len(part.unit) == len(self.membership.seed):
-                whole[name] = whole[name].without(self.copies)
-        return whole
+                adapted[name] = adapted[name].without(self.copies)
+        return adapted
 
     # ------------------------------------------------------------ models that are compared with them
 
@@ -202,7 +204,8 @@ class Evaluation(Cohort):
         return (self.control_files or None) if of_retrain else self.retrained_files
 
     def group(self, name: str) -> Group | None:
-        """Return the models called ``name``, such as "original", "retrain" or "shadow"; None if there are none.
+        """Return the models called ``name``, which is "original", "retrain", "retrain_control", or "shadow",
+        "shadow_original" and so on for those of the adversary; None if there are none.
 
         For retraining itself, the models called "retrain" are its controls, which are retrained independently.
         """
@@ -213,6 +216,7 @@ class Evaluation(Cohort):
         parts = {"": self.unlearned_files, "original": self.originals, "retrain": self.compared_files,
                  "retrain_control": control}  # fmt: skip
         files = parts[name.removeprefix("shadow").removeprefix("_")]
+        # Own files hold the models of both; a mask tells the adversary's from the defender's.
         return Group(self, files, ~self.target if name.startswith("shadow") else self.target) if files else None
 
     def yardsticks(self) -> tuple[Group, Group, Group | None]:
@@ -251,17 +255,15 @@ class Evaluation(Cohort):
         why = self.unlike("original", original) or ("" if shadow else "there is no shadow/ with logits")
         if not why and shadow and not shadow.same_samples(self.audited):
             why = "shadow/ holds other samples than target/"
-        trained = self.group("shadow_original")
-        if why := why or unlike("shadow_original", trained, "shadow", shadow):
+        shadow_original = self.group("shadow_original")
+        if why := why or unlike("shadow_original", shadow_original, "shadow", shadow):
             raise ValueError(why)
-        audited = {
-            "original": original, "unlearned": self.audited,
-            "retrained": None if self.unlike("retrain", retrained) else retrained,
-        }  # fmt: skip
-        return audited, {"original": trained, "unlearned": shadow, "retrained": self.group("shadow_retrain")}
+        retrained = None if self.unlike("retrain", retrained) else retrained
+        audited = {"original": original, "unlearned": self.audited, "retrained": retrained}
+        return audited, {"original": shadow_original, "unlearned": shadow, "retrained": self.group("shadow_retrain")}
 
     def retraining(self) -> Group | None:
-        """Return the retrained models, if they have the same samples as the audited ones; else None."""
+        """Return the retrained models to compare with, if they have the same samples as the audited ones; else None."""
         retrain = self.group("retrain")
         return retrain if retrain and retrain.same_samples(self.audited) else None
 
@@ -314,8 +316,8 @@ class Evaluation(Cohort):
         return np.flatnonzero(self.membership[self.target].queries.any(0))
 
     def before(self) -> np.ndarray | str:
-        """Return φ before unlearning of every audited model, float64 [models, samples], or a sentence that says why it
-        is missing.
+        """Return φ = log p/(1 − p) of the label before unlearning, of every audited model, float64 [models, samples],
+        or a sentence that says why it is missing.
 
         Audited models with the same forget set take the originals with that forget set in turn. So a single original
         may serve several audited models.
@@ -324,13 +326,13 @@ class Evaluation(Cohort):
         if original is None or not original.same_samples(self.audited):
             return "it compares with the models before unlearning, and there is no original/ with the same samples"
         phi, places = original.phi(), []
-        last_numbers: dict[bytes, int] = {}
+        served: Counter[bytes] = Counter()  # how many audited models of each forget set have an original
         for forget in self.membership.forget:
             same = np.flatnonzero((original.membership.forget == forget).all(axis=1))
             if not len(same):
                 return "it compares with the models before unlearning, and those of original/ have other forget sets"
-            number = last_numbers[forget.tobytes()] = last_numbers.get(forget.tobytes(), -1) + 1
-            places.append(same[number % len(same)])
+            places.append(same[served[forget.tobytes()] % len(same)])
+            served[forget.tobytes()] += 1
         return phi[places]
 
     def shadows(self, signals: tuple[str, ...]) -> Iterator[tuple[str, Shadow | str]]:
@@ -341,11 +343,11 @@ class Evaluation(Cohort):
         the only form of attacks that also read logits before unlearning. Without imported shadow models `Shadow`
         is empty, because some attacks do not need any.
         """
-        beyond = [name.replace("_", " ") for name in signals if name != "before"] if self.imported else []
-        for form in (BOTH,) if "before" in signals and not beyond else ("trained", "unlearned"):
+        unread = [name.replace("_", " ") for name in signals if name != "before"] if self.imported else []
+        for form in (BOTH,) if "before" in signals and not unread else ("trained", "unlearned"):
             before = self.before() if form == BOTH and self.imported else ""
-            if beyond:
-                yield form, f"it needs {' and '.join(beyond)}, which is not read of models from elsewhere"
+            if unread:
+                yield form, f"it needs {' and '.join(unread)}, which is not read of models from elsewhere"
             else:
                 yield form, before if isinstance(before, str) and before else self._shadow(form, signals)
 
@@ -363,27 +365,27 @@ class Evaluation(Cohort):
         name, mask = KNOWLEDGE[form]
         group, trained = self.group(name), self.group("shadow_original")
         if group is None or (self.imported and form == BOTH and unlike("shadow_original", trained, "shadow", group)):
-            nobody = np.zeros((0, 0, self.unlearned.shape[2]), np.float32)
-            return Shadow(nobody, np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
+            no_logits = np.zeros((0, 0, self.unlearned.shape[2]), np.float32)
+            return Shadow(no_logits, np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
         member, nonmember = getattr(group.membership, mask), group.membership.heldout
         columns = np.flatnonzero((member | nonmember).any(0))
         both = member.any(0) & nonmember.any(0)
         if self.imported and group.same_samples(self.audited) and both[self.queried].all():
             columns = self.queried
-        signal = {
-            name: trained.phi(columns) if name == "before" and trained
-            else self.signal(name, group.files, ~self.target, columns)
-            for name in signals
+        values = {
+            signal: trained.phi(columns) if signal == "before" and trained
+            else self.signal(signal, group.files, ~self.target, columns)
+            for signal in signals
         }  # fmt: skip
-        usable = mask_of(signal)
+        usable = mask_of(values)
         return Shadow(
             group.logits(columns), group.labels[..., columns], member[:, columns] & usable,
-            nonmember[:, columns] & usable, columns, signal,
+            nonmember[:, columns] & usable, columns, values,
         )  # fmt: skip
 
     def lacking(self, form: str, error: PluginError, file: str) -> str:
         """Return why imported models do not suffice for an attack that failed in this ``form``, or "" if the failure is
-        its own.
+        the attack's own.
 
         ``error``: the failure; ``file``: the attack's. A ValueError means that shadow models are missing or do not
         suffice. A message of a user's attack is quoted.
@@ -424,19 +426,19 @@ class Evaluation(Cohort):
         if not self.scores_file:
             return {}
         shape = (int(self.target.sum()), len(self.data.y))
-        dense = {}
+        scores = {}
         for key, columns in tables.read_scores(self.scores_file).items():
-            at = (columns["model"], columns["index"])
-            for column, values, size in zip(("model", "index"), at, shape, strict=True):
-                if len(values) and not 0 <= values.min() <= values.max() < size:
+            place = (columns["model"], columns["index"])
+            for column, numbers, size in zip(("model", "index"), place, shape, strict=True):
+                if len(numbers) and not 0 <= numbers.min() <= numbers.max() < size:
                     raise ArtifactError(
                         f"{self.scores_file}: field {column!r} has values outside 0 … {size - 1}, which the "
                         "memberships do not know; delete it and run again"
                     )
             score, decision = np.full(shape, np.nan), np.zeros(shape, bool)
-            score[at], decision[at] = columns["score"], columns["decision"]
-            dense[key] = score, decision
-        return dense
+            score[place], decision[place] = columns["score"], columns["decision"]
+            scores[key] = score, decision
+        return scores
 
     def once(self, name: str, files: list[str], compute: Callable[[], np.ndarray]) -> np.ndarray:
         """Return ``compute()`` and cache it under its ``name`` and ``files``. The array must not be changed."""
@@ -461,13 +463,12 @@ class Evaluation(Cohort):
 FAIR = ("swapped", "random")
 
 
-def unlike(name: str, group: Group | None, other: str, of: Group | None) -> str:
-    """Return why the models ``name`` do not match those of ``other``, model by model and sample by sample; "" if
-    they do."""
-    if group is None or of is None:
+def unlike(name: str, group: Group | None, other: str, other_group: Group | None) -> str:
+    """Return why the models of ``group``, called ``name``, do not match those of ``other_group``, called ``other``,
+    model by model and sample by sample; "" if they do."""
+    if group is None or other_group is None:
         return f"there is no {name}/ with logits"
-    if not group.same_samples(of):
+    if not group.same_samples(other_group):
         return f"{name}/ holds other samples than {other}/"
-    if mask := group.differs(of):
-        return f"the models of {name}/ are not those of {other}/ in the same order: their {mask} differs"
-    return ""
+    mask = group.differs(other_group)
+    return f"the models of {name}/ are not those of {other}/ in the same order: their {mask} differs" if mask else ""

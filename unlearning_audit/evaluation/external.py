@@ -49,8 +49,9 @@ DIVERGED = 0.5
 def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Membership, Logits | Published]:
     """Read the files of one population of models; return its data, its memberships and its logits.
 
-    ``files``: ``logits``, ``labels``, ``train`` and so on (see the module's docstring) → path. With ``published``, the
-    scores and readings of a result file, that file is all that is read, and `Published` takes the place of logits. The
+    ``files``: ``logits``, ``labels``, ``train`` and so on (see the module's docstring) → path; ``population``: its
+    name, such as "target" or "retrain". With ``published``, the scores and readings of a result file, that file is all
+    that is read, and `Published` takes the place of logits. The
     data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError that names the file, what
     is wrong and what to do.
     """
@@ -77,14 +78,15 @@ def memberships(files: Mapping[str, str | Path], population: str, data: Data, mo
     """
     source, shape = _Source(files), (models, len(data.y))
     headers.check(source.files, shape)
-    test = data.part == 1
-    return _membership(source, population, shape, test | source.load("test") if "test" in files else test, None)
+    test = (data.part == 1) | (source.load("test") if "test" in source else False)
+    return _membership(source, population, shape, test, labels=None)
 
 
 def _membership(
     source: "_Source", population: str, shape: tuple[int, int], test: np.ndarray, labels: np.ndarray | None
 ) -> Membership:
-    """Read and check the masks, splits, weights and canaries of the models called ``population``; return them.
+    """Read and check the masks, splits, weights and canaries of the models called ``population``, such as "target" or
+    "retrain"; return them.
 
     ``shape``: the numbers of models and samples; ``test`` bool [samples]: the test part; ``labels`` int64 [models,
     samples] if models have different ones, else None.
@@ -112,8 +114,8 @@ def nothing() -> tuple[Data, Membership]:
     """
     x, y, index = np.zeros((2, 0), np.float32), np.zeros(2, np.int64), np.arange(2)
     train, zero = np.array([[True, False]]), np.zeros(1, np.int64)
-    members = Membership(train, train, ~train, zero, zero, zero, np.zeros(1, bool))
-    return Data(x, y, np.zeros(2, np.uint8), y, index, 2), members
+    members = Membership(train, train, ~train, seed=zero, split=zero, block=zero, shadow=np.zeros(1, bool))
+    return Data(x, y, np.zeros(2, np.uint8), y, index, classes=2), members
 
 
 class _Source:
@@ -126,6 +128,7 @@ class _Source:
         return name in self.files
 
     def fail(self, name: str, problem: str) -> None:
+        """Raise ValueError with what is wrong with an array, after the path of its file."""
         raise ValueError(f"{self.files[name]}: {name} {problem}")
 
     def load(self, name: str) -> np.ndarray:
@@ -155,25 +158,26 @@ def _logits(source: _Source) -> np.ndarray:
         value = value - value.max(axis=-1, keepdims=True)  # softmax ignores the shift, and no digit is lost
     with np.errstate(over="ignore"):
         value = value.astype(np.float32)
-    wrong = ~np.isfinite(value).all(axis=2)
-    if (diverged := wrong.mean(axis=1) > DIVERGED).any():
+    infinite = ~np.isfinite(value).all(axis=2)
+    if (diverged := infinite.mean(axis=1) > DIVERGED).any():
+        models, samples = int(diverged.sum()), int(infinite[diverged].any(axis=0).sum())
         sentence = (
-            f"{source.files['logits']}: logits: model damaged: {int(diverged.sum())} of {len(wrong)} models diverged, "
-            f"with NaN or infinite values of {int(wrong[diverged].any(axis=0).sum())} of {wrong.shape[1]} samples"
+            f"{source.files['logits']}: logits: model damaged: {models} of {len(infinite)} models diverged, with NaN "
+            f"or infinite values of {samples} of {infinite.shape[1]} samples"
         )
         raise FailedError("diverged", sentence)
-    if wrong.any():
-        samples = np.flatnonzero(wrong.any(axis=0))
-        bad = f"{len(samples)} samples ({', '.join(map(str, samples[:5]))})"
-        source.fail("logits", f"has values that are NaN or infinite for {bad}; leave these out of all arrays")
+    if infinite.any():
+        numbers = np.flatnonzero(infinite.any(axis=0))
+        listed = f"{len(numbers)} samples ({', '.join(map(str, numbers[:5]))})"
+        source.fail("logits", f"has values that are NaN or infinite for {listed}; leave these out of all arrays")
     if instead := no_logits.problem(value):
         source.fail("logits", instead)
     return value
 
 
 def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Load the labels of the data, int64 [samples], and those of each model, int64 [models, samples], or None if all
-    are equal."""
+    """Load the labels of the data, int64 [samples], and those that each model was trained with, int64 [models,
+    samples], or None if these are equal. The numbers of models, samples and classes are those of the logits."""
     value = source.load("labels").astype(np.int64)
     if value.min() < 0 or value.max() >= classes:
         span = f"from {value.min()} to {value.max()}"
@@ -186,7 +190,13 @@ def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[n
 
 
 def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, population: str) -> dict[str, Any]:
-    """Load or infer train, forget and heldout, bool [models, samples], and check that they do not overlap."""
+    """Load or infer "train", "forget" and "heldout", name → bool [models, samples]; check that no model was trained on
+    test or held-out samples, and that it was trained on what it has to forget.
+
+    ``models`` and ``samples``: their numbers; ``test`` bool [samples]: the test part. Retrained ``population``s must
+    not have seen the forget set; it is added to their train here, as if they had forgotten it perfectly. Raises
+    ValueError that names the file.
+    """
     masks = {name: source.mask(name, models, samples) for name in ("train", "forget", "heldout") if name in source}
     forget = masks.get("forget", np.zeros((models, samples), bool))
     if "forget" in masks and not forget.any(axis=1).all():
@@ -234,14 +244,14 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
     if "block" in columns:
         source.fail("block", "has no meaning without split; give split or leave block out")
     both = zip(masks["forget"], masks["heldout"], strict=True)
-    keys = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]
-    running = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    sets = [(forget.tobytes(), heldout.tobytes()) for forget, heldout in both]  # of each model
+    running = {of_split: number for number, of_split in enumerate(dict.fromkeys(sets))}
     if any((heldout, forget) not in running for forget, heldout in running):
-        return np.array([running[key] for key in keys]), zeros
-    places: dict[tuple[bytes, bytes], tuple[int, int]] = {}
+        return np.array([running[of_model] for of_model in sets]), zeros
+    places: dict[tuple[bytes, bytes], tuple[int, int]] = {}  # sets → (split, block)
     for forget, heldout in running:
         block = len(places) // 2
         places.setdefault((forget, heldout), (0, block))
         places.setdefault((heldout, forget), (1, block))
-    split, block = np.array([places[key] for key in keys]).T
+    split, block = np.array([places[of_model] for of_model in sets]).T
     return split, block

@@ -8,7 +8,7 @@ import numpy as np
 
 from unlearning_audit.store.files import reason
 
-#: File name → dtype kinds, and dtype kinds → words.
+#: Name of an array → dtype kinds, as numpy calls them; dtype kinds → what to save instead of others.
 KINDS = {
     **dict.fromkeys(("train", "forget", "heldout", "test"), "b"),
     **dict.fromkeys(("labels", "split", "block", "pair"), "iu"),
@@ -91,9 +91,10 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], siz
 def refuse_shape(
     name: str, files: Mapping[str, Path], shape: tuple[int, ...], expected: Sequence[tuple[int, ...]]
 ) -> NoReturn:
-    """Raise ValueError: an array "has shape [3], but must be [4] or [2, 4]". If another axis of the logits is as long
-    as the labels, the message says that the logits' axes are exchanged."""
-    logits = opened("logits", files["logits"]).shape if name == "labels" else ()  # checkpoints have no labels
+    """Raise ValueError: an array, called ``name``, "has shape [3], but must be [4] or [2, 4]". If another axis of the
+    logits is as long as the labels, the message says that the logits' axes are exchanged."""
+    # Without labels, the place of logits may be taken by checkpoints, which are no array.
+    logits = opened("logits", files["logits"]).shape if name == "labels" else ()
     axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if logits and len(shape) == 1 else None
     if axes:
         raise ValueError(

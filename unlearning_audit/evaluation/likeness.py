@@ -36,7 +36,7 @@ def centred(logits: np.ndarray) -> np.ndarray:
 
 
 def variation(logits: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each model's logits between samples, float64 [models]."""
+    """Return how much each model's logits vary between samples, a standard deviation, float64 [models]."""
     wide = centred(logits).reshape(logits.shape)
     return np.asarray(np.sqrt(wide.var(axis=1).mean(axis=-1)))
 
@@ -47,9 +47,9 @@ def apart(logits: np.ndarray, references: np.ndarray) -> np.ndarray:
 
     ``logits`` and ``references`` [models, samples, classes]; the distance is defined in the module's docstring.
     """
-    first, second = centred(logits), centred(references)
-    squared = np.stack([np.square(model - second).mean(axis=1) for model in first])
-    scale, size = variation(logits)[:, None], np.abs(first).max(axis=1, keepdims=True)
+    models, others = centred(logits), centred(references)
+    squared = np.stack([np.square(model - others).mean(axis=1) for model in models])
+    scale, size = variation(logits)[:, None], np.abs(models).max(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(scale > ROUNDING * size, np.sqrt(squared) / scale, np.inf)
 
@@ -79,7 +79,7 @@ def mixed(before: np.ndarray, after: np.ndarray) -> Iterator[tuple[str, int, int
 
 
 def twins(logits: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield pairs of models i < j that are nearly equal."""
+    """Yield pairs of models i < j that are nearly equal, from their ``logits`` [models, samples, classes]."""
     for i, j in zip(*np.nonzero(apart(logits, logits) < TWINS), strict=True):
         if i < j:
             yield int(i), int(j)

@@ -8,16 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unlearning_audit.store.files import (
-    Arrays,
-    Check,
-    NotFiniteError,
-    checked,
-    record_of,
-    refuse_failure,
-    same_node,
-    write_arrays,
-)
+from unlearning_audit.store import files
+from unlearning_audit.store.files import Arrays, Check, NotFiniteError, checked
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,7 @@ class Logits(Arrays):
             order = np.argsort(~first, kind="stable")
             arrays |= {"logits": self.logits[:, order], "index": self.index[order], "y": self.y[order]}
         not_finite = sum(_not_finite(values) for values in self.logits)
-        write_arrays(path, **arrays, not_finite=np.array(not_finite))
+        files.write_arrays(path, **arrays, not_finite=np.array(not_finite))
 
     @classmethod
     def read(cls, path: str | Path, models: int | None = None) -> "Logits":
@@ -78,18 +70,18 @@ class StoredLogits:
         """
         arrays, opened = checked(path, lambda: _contents(path))
         node = arrays.pop("node", None)
-        same_node(path, None if node is None else str(node))
+        files.same_node(path, None if node is None else str(node))
         check = Check(path, arrays, may_diverge=True)
-        refuse_failure(path, arrays)
+        files.refuse_failure(path, arrays)
         logits = check.field("logits", "f", (models, None, None), finite=False)
         _, rows, classes = logits.shape
         index, y = (check.field(name, "iu", (rows,)).astype(np.int64) for name in ("index", "y"))
         order = np.argsort(index, kind="stable")  # stable sorting is fast for an index of two ascending parts
-        # A file that a job wrote contains the count, which saves reading all logits.
-        of_job = Path(path).name in record_of(path).get("checksums", {})
-        bad = int(arrays["not_finite"]) if of_job else sum(_not_finite(values) for values in logits)
-        if bad:
-            problem = f"has {bad} values that are NaN or infinite; what made it diverged"
+        # A file that a job wrote contains the count, which makes it unnecessary to read all logits.
+        of_job = Path(path).name in files.record_of(path).get("checksums", {})
+        count = int(arrays["not_finite"]) if of_job else sum(_not_finite(values) for values in logits)
+        if count:
+            problem = f"has {count} values that are NaN or infinite; what made it diverged"
             raise NotFiniteError(f"{path}: field 'logits' {problem}")
         if (np.diff(index[order]) == 0).any():
             check.fail("index", "names some samples twice")
@@ -113,6 +105,7 @@ def content(path: str | Path) -> dict[str, tuple[int, int]]:
 
 
 def _not_finite(values: np.ndarray) -> int:
+    """Return how many values are NaN or infinite."""
     return values.size - int(np.isfinite(values).sum())
 
 

@@ -26,7 +26,7 @@ from unlearning_audit.store.files import ArtifactError, FailedError, NoAnswerErr
 @dataclass(frozen=True)
 class Numbers:
     """The results of metrics: ``rows``; ``effects``, name → what models and samples contribute to a deciding
-    number; lines of ``records``.
+    number; ``records``, lines of ``records.csv``, each column → value.
 
     ``parts``: for each metric that did not fail, which ``rows`` and ``records`` (first, end) and which
     ``effects`` (names) are its own, and the ``seconds`` that it took.
@@ -85,19 +85,18 @@ def measure(
         declared = () if key in files else registry.declared("metrics", entry["name"])
         if key not in files and ("published" in declared) != bool(published):
             continue
-        part, first, line = known.get(key), len(numbers.rows), len(numbers.records)
+        part, first_row, first_record = known.get(key), len(numbers.rows), len(numbers.records)
         if part is None:
             started, file = time.perf_counter(), files.get(key)
-            part = Numbers(
-                *evaluated(key, entry, file, evaluation, terms.get(key, {})), [] if file else listed(entry, evaluation)
-            )
+            made_rows, effects = evaluated(key, entry, file, evaluation, terms.get(key, {}))
+            part = Numbers(made_rows, effects, [] if file else listed(entry, evaluation))
             part.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
         numbers.rows.extend(part.rows)
         numbers.effects.update(part.effects)
         numbers.records.extend(part.records)
         if not any(isinstance(row, Failure) for row in part.rows):
             numbers.parts[key] = {
-                "rows": [first, len(numbers.rows)], "records": [line, len(numbers.records)],
+                "rows": [first_row, len(numbers.rows)], "records": [first_record, len(numbers.records)],
                 "effects": [*part.effects], "seconds": part.parts[key]["seconds"],
             }  # fmt: skip
     return numbers
@@ -106,8 +105,8 @@ def measure(
 def believed(evaluation: Evaluation) -> tuple[str, list[str]]:
     """Return why the logits of an evaluation cannot be used ("" if they can), and a list of warnings about them.
 
-    Imported logits are checked for what is impossible. Of own models, it is checked whether a method mixed models or
-    exchanged forgotten and retained samples; nothing is checked where there are no models before unlearning.
+    Imported logits are checked for what is impossible. Models that were trained here are checked for a method that
+    mixed models or exchanged forgotten and retained samples, if there are models before unlearning.
     """
     if evaluation.imported:
         return plausibility.judged(evaluation)

@@ -43,9 +43,9 @@ def exchanged(evaluation: Evaluation, before: Group) -> str:
     """Return a sentence if the audited models lost retained samples and kept forgotten ones, else "". ``before``: the
     same models before unlearning."""
     member = evaluation.audited.membership
-    forgotten, anything = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
-    rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(anything, JUDGED))
-    then, now = (scipy.special.expit(group.phi(rows)) for group in (before, evaluation.audited))
+    forgotten, all_samples = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
+    rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(all_samples, JUDGED))
+    then, now = (scipy.special.expit(group.phi(rows)) for group in (before, evaluation.audited))  # of the label
     return sides_exchanged(then, now, member.forget[:, rows], member.retain[:, rows])
 
 
@@ -59,9 +59,9 @@ def sides_exchanged(before: np.ndarray, after: np.ndarray, forget: np.ndarray, r
         return ""
     lost = before - after
     of_retained, of_forgotten = float(lost[retain].mean()), float(lost[forget].mean())
-    preferred = after[forget].mean() > after[retain].mean()
+    forgotten_better_known = after[forget].mean() > after[retain].mean()
     lost_more = of_retained >= LOST / 2 and of_retained - of_forgotten >= LOST
-    if not (lost_more and of_forgotten <= SHARE * of_retained and preferred):
+    if not (lost_more and of_forgotten <= SHARE * of_retained and forgotten_better_known):
         return ""
     return (
         f"unlearning changed the probability of the label by {-of_retained:+.2f} on the retained samples and by "

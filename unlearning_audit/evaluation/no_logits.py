@@ -22,6 +22,7 @@ EXACT = 0.01
 NORMAL = 0.02
 
 
+#: What to give in place of probabilities.
 SOFTMAX = "give what goes into softmax, or their logarithms"
 
 
@@ -41,28 +42,29 @@ def problem(logits: np.ndarray) -> str:
     wrong = {number: sentence for number, sentence in found.items() if sentence}
     if not wrong:
         return ""
-    first = next(iter(wrong))
-    place = "" if len(wrong) == len(models) else f" in {len(wrong)} of {len(models)} models, such as {first}"
-    return "holds " + wrong[first].format(total=models[first].sum(axis=-1).mean(), place=place)
+    example = next(iter(wrong))
+    place = "" if len(wrong) == len(models) else f" in {len(wrong)} of {len(models)} models, such as {example}"
+    return "holds " + wrong[example].format(total=models[example].sum(axis=-1).mean(), place=place)
 
 
-def _instead(model: np.ndarray) -> str:
-    """Return what the values [samples, classes] of a model are instead of logits, and what to give; "" if they may be
-    logits. {total} stands for the mean sum over classes, {place} for the models."""
-    low, high = max(0.0, model.min()), model.max()
-    losses = np.abs(np.exp(-np.maximum(model, 0)).sum(axis=-1) - 1) < NORMAL
-    if model.min() >= 0 and losses.mean() > 1 - OUTSIDE:
+def _instead(values: np.ndarray) -> str:
+    """Return what the ``values`` [samples, classes] of a model are instead of logits, and what to give; "" if they may
+    be logits. In the text, {total} stands for the mean sum over classes, and {place} for the models."""
+    low, high = max(0.0, values.min()), values.max()
+    like_losses = np.abs(np.exp(-np.maximum(values, 0)).sum(axis=-1) - 1) < NORMAL
+    if values.min() >= 0 and like_losses.mean() > 1 - OUTSIDE:
         return "losses, negated logarithms of probabilities{place}; give what goes into softmax, or the logarithms"
     # Probabilities, also if a constant was added to all; probabilities in per cent.
-    if (high - low > SURE and _shares(model - low)) or (high > 100 * SURE and _shares(model / 100)):
+    if (high - low > SURE and _sum_to_one(values - low)) or (high > 100 * SURE and _sum_to_one(values / 100)):
         return f"probabilities that sum to {{total:.3g}}{{place}}; {SOFTMAX}"
-    if model.min() >= 0 and high <= 1:
+    if values.min() >= 0 and high <= 1:
         return "values between 0 and 1 only, as a sigmoid gives them{place}; give what goes into it"
     return ""
 
 
-def _shares(model: np.ndarray) -> bool:
-    """Return whether values lie near 0 to 1 and their sum over the classes is nearly 1 for all samples."""
-    sums, outside = model.sum(axis=-1), (model < -SLACK) | (model > 1 + SLACK)
-    near = sums.std() < CONSTANT and abs(sums.mean() - 1) < TOTAL
-    return bool(near and outside.mean() <= OUTSIDE and model.min() > -2 * SLACK)
+def _sum_to_one(values: np.ndarray) -> bool:
+    """Return whether nearly all values lie between 0 and 1, but for `SLACK`, and the sum over the classes is nearly 1
+    for all samples."""
+    sums, outside = values.sum(axis=-1), (values < -SLACK) | (values > 1 + SLACK)
+    nearly_one = sums.std() < CONSTANT and abs(sums.mean() - 1) < TOTAL
+    return bool(nearly_one and outside.mean() <= OUTSIDE and values.min() > -2 * SLACK)

@@ -10,9 +10,9 @@ from unlearning_audit.store.files import FailedError
 
 
 def imported(names: list[str], files: list[str], **more: Any) -> Evaluation:
-    """Return the evaluation of imported models. A group whose models were never made is left out, with a sentence in
-    the evaluation's ``unread``. The logits of the audited models are not opened here: whoever reads them reports a
-    failure as the method's.
+    """Return the evaluation of imported models. A group whose models failed is left out, with a sentence in the
+    evaluation's ``unread``. The logits of the audited models are not opened here: whoever reads them reports a failure
+    as the method's.
 
     ``names``: the groups, such as "target" (audited) and "retrain"; ``files``: the paths of data, memberships and
     logits of the first group, then those of the second, and so on; ``more``: further fields of `Evaluation`.
@@ -21,7 +21,7 @@ def imported(names: list[str], files: list[str], **more: Any) -> Evaluation:
     for name, data, members, logits in zip(names, files[::3], files[1::3], files[2::3], strict=True):
         try:
             if name != "target" and not holds(logits):
-                StoredLogits.open(logits)
+                StoredLogits.open(logits)  # raises FailedError for models that failed
             groups[name] = Group(Cohort(data, [members]), [logits])
         except FailedError as error:
             unread.append(f"{error}; nothing is compared with it")
@@ -41,22 +41,23 @@ SEVERAL = ("retrained", "control", "relearned", "compared_relearned", "generated
 def evaluation_of(settings: dict[str, Any], **files: Any) -> Evaluation:
     """Return the evaluation that a job works on, of imported models or of the study's own.
 
-    ``settings``: the job's, such as its seed; ``files``: role of an input, as `workflow.nodes.ROLES` names it → its
-    paths.
+    ``settings``: the job's: its seed, number of bootstrap draws, sets of attacks and, for imported models, design and
+    names of populations; ``files``: role of an input, as `workflow.nodes.ROLES` names it → its path or paths.
     """
     if "populations" in files:
-        scores = {"scores_file": files["scores"][0]} if "scores" in files else {}
+        scores = files.get("scores", [None])[0]
         design = settings.get("design", "")
-        evaluation = imported(settings["populations"], list(files["populations"]), **scores, design=design)
+        evaluation = imported(settings["populations"], list(files["populations"]), scores_file=scores, design=design)
     else:
         logits = {"original": files["originals"], "unlearned": files["unlearned"]}
         logits |= {name: files.get(name, []) for name in ("retrained", "control")}
-        readings, hidden = (
+        # For each population, its files of logits, and those of its signals or of its last hidden layer.
+        signals, hidden = (
             [(paths, files.get(f"{name}_{kind}", [])) for name, paths in logits.items()]
             for kind in ("readings", "features")
         )
         evaluation = Evaluation(
-            files["data"], files["splits"], files["originals"], files["unlearned"], readings=by_logits(*readings),
+            files["data"], files["splits"], files["originals"], files["unlearned"], signal_files=by_logits(*signals),
             hidden={path: part for paths, parts in hidden for path, part in zip(paths, parts, strict=False)},
             **{f"{name}_file": files[name][0] for name in SINGLE if name in files},
             **{f"{name}_files": files[name] for name in SEVERAL if name in files},

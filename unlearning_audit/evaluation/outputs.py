@@ -7,28 +7,28 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit import stats
-from unlearning_audit.evaluation import readings
+from unlearning_audit.evaluation import signal_files
 from unlearning_audit.evaluation.arrays import ArtifactError, Data, Membership
 from unlearning_audit.evaluation.logits import StoredLogits
-from unlearning_audit.evaluation.readings import BySample, Gradients
+from unlearning_audit.evaluation.signal_files import BySample, Gradients
 from unlearning_audit.stats import rates
 
 
 class Outputs:
     """Logits of all models: batches stacked along the models, samples in the order of the data.
 
-    ``files``: one for each batch, in the order of ``batches``; ``readings``: for each batch, the files that hold other
+    ``files``: one for each batch, in the order of ``batches``; ``signals``: for each batch, the files that hold other
     signals of its models, such as gradients or tokens. Raises ArtifactError if they do not fit ``data``, which came
     from ``data_file``, the memberships or each other, and NoAnswerError where there are no logits.
     """
 
     def __init__(
-        self, files: list[str], batches: list[Membership], data: Data, data_file: str, readings: list[list[str]]
+        self, files: list[str], batches: list[Membership], data: Data, data_file: str, signals: list[list[str]]
     ) -> None:
         self._parts, self._places = [], []
         self._cache: dict[tuple[Any, ...], np.ndarray] = {}
         self._signals: dict[str, BySample] = {}
-        self._reading_files = readings
+        self._signal_files = signals
         for path, membership in zip(files, batches, strict=True):
             part = StoredLogits.open(path, len(membership.seed))
             self._places.append(_places(path, part, data, data_file))
@@ -39,6 +39,7 @@ class Outputs:
         self._size, self.classes = len(data.y), self._parts[0].shape[2]
 
     def __len__(self) -> int:
+        """Return the number of models."""
         return sum(map(len, self._parts))
 
     def by_model(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> Iterator[np.ndarray]:
@@ -47,14 +48,14 @@ class Outputs:
 
         ``models`` bool [models], ``rows`` bool [samples] or int64 [rows]; None: all.
         """
-        first = 0
+        start = 0
         rows = np.flatnonzero(rows) if rows is not None and rows.dtype == bool else rows
-        for part, place in zip(self._parts, self._places, strict=True):
-            end = first + len(part)
-            members = np.arange(len(part)) if models is None else np.flatnonzero(models[first:end])
-            at = place if rows is None else rows if place is None else place[rows]
-            yield from part.by_model(members.tolist(), at)
-            first = end
+        for part, place in zip(self._parts, self._places, strict=True):  # place: the row of each sample in the file
+            end = start + len(part)
+            chosen = np.arange(len(part)) if models is None else np.flatnonzero(models[start:end])
+            rows_of_file = place if rows is None else rows if place is None else place[rows]
+            yield from part.by_model(chosen.tolist(), rows_of_file)
+            start = end
 
     def of(self, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         """Return the logits of several models, float32 [chosen models, rows, classes]. The array is cached.
@@ -63,20 +64,21 @@ class Outputs:
         """
         return self._once(self._stacked, models, rows)
 
-    def _once(self, compute: Callable[..., np.ndarray], *of: np.ndarray | None) -> np.ndarray:
-        """Return ``compute(*of)`` from the cache, or compute it and cache it. A mask that selects everything counts as
-        None."""
-        masks = [None if mask is not None and mask.dtype == bool and mask.all() else mask for mask in of]
-        shapes = (None if mask is None else (mask.shape, mask.dtype.kind, mask.tobytes()) for mask in masks)
-        key = compute.__name__, *shapes
+    def _once(self, compute: Callable[..., np.ndarray], *arrays: np.ndarray | None) -> np.ndarray:
+        """Return ``compute(*arrays)`` from the cache, or compute it and cache it. A mask that selects everything counts
+        as None."""
+        arrays = tuple(None if a is not None and a.dtype == bool and a.all() else a for a in arrays)
+        contents = (None if array is None else (array.shape, array.dtype.kind, array.tobytes()) for array in arrays)
+        key = compute.__name__, *contents
         if key not in self._cache:
-            self._cache[key] = compute(*masks)
+            self._cache[key] = compute(*arrays)
         return self._cache[key]
 
     def _stacked(self, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
-        parts = list(self.by_model(models, rows))
+        """Compute `of`: the logits of several models in one array."""
+        logits = list(self.by_model(models, rows))
         width = self._size if rows is None else len(np.arange(self._size)[rows])
-        return np.stack(parts) if parts else np.zeros((0, width, self.classes), np.float32)
+        return np.stack(logits) if logits else np.zeros((0, width, self.classes), np.float32)
 
     @property
     def logits(self) -> np.ndarray:
@@ -92,6 +94,7 @@ class Outputs:
         return self._once(self._predicted, models)
 
     def _predicted(self, models: np.ndarray | None) -> np.ndarray:
+        """Compute `predicted`, one model after the other."""
         predictions = [rates.predicted(logits) for logits in self.by_model(models)]
         return np.stack(predictions) if predictions else np.zeros((0, self._size), np.int64)
 
@@ -104,45 +107,38 @@ class Outputs:
         return self._once(self._phi, labels, models, rows)
 
     def _phi(self, labels: np.ndarray, models: np.ndarray | None, rows: np.ndarray | None) -> np.ndarray:
-        """Compute the logit-scaled confidence φ in ``labels`` of each model on each sample, float64 [models, rows].
-
-        Only one model's logits are in memory at a time. ``models`` bool [models], ``rows`` bool [samples] or int64
-        [rows]; None: all.
-        """
+        """Compute `phi`, one model after the other."""
         count = len(self) if models is None else int(models.sum())
         by_model = np.broadcast_to(labels, (count, labels.shape[-1]))
-        parts = zip(self.by_model(models, rows), by_model, strict=True)
-        values = [stats.phi(logits=logits, y=y) for logits, y in parts]
+        pairs = zip(self.by_model(models, rows), by_model, strict=True)
+        values = [stats.phi(logits=logits, y=y) for logits, y in pairs]
         return np.stack(values) if values else np.zeros(by_model.shape)
 
     @cached_property
-    def _readings(self) -> list[dict[str, Any]]:
-        """Read the signal files of every batch: for each batch, the name of a signal → its `readings.BySample`, and
-        "gradients" → `readings.Gradients`, which has no name of its own."""
+    def _signals_by_batch(self) -> list[dict[str, Any]]:
+        """Read the signal files of every batch: for each batch, the name of a signal → its `signal_files.BySample`, and
+        "gradients" → `signal_files.Gradients`, which has no name of its own."""
         batches = []
-        for files, part in zip(self._reading_files, self._parts, strict=True):
-            records: dict[str, Any] = {}
-            for path in files:
-                record = readings.read(path, models=len(part))
-                records[record.signal if isinstance(record, BySample) else "gradients"] = record
-            batches.append(records)
+        for files, part in zip(self._signal_files, self._parts, strict=True):
+            signals = [signal_files.read(path, models=len(part)) for path in files]
+            batches.append({s.signal if isinstance(s, BySample) else "gradients": s for s in signals})
         return batches
 
     @cached_property
     def gradients(self) -> Gradients | None:
         """Return the gradient norms of all batches, joined; None if a batch has none."""
-        if any("gradients" not in batch for batch in self._readings):
+        if any("gradients" not in batch for batch in self._signals_by_batch):
             return None
-        return Gradients.concatenate([batch["gradients"] for batch in self._readings])
+        return Gradients.concatenate([batch["gradients"] for batch in self._signals_by_batch])
 
     def of_signal(self, name: str) -> BySample | None:
         """Return the signal ``name`` of all models, on the samples that any batch has. A value is NaN where a batch
         does not have the sample. Returns None if a batch does not have the signal."""
-        if any(name not in batch for batch in self._readings):
+        if any(name not in batch for batch in self._signals_by_batch):
             return None
         if name in self._signals:
             return self._signals[name]
-        parts = [batch[name] for batch in self._readings]
+        parts = [batch[name] for batch in self._signals_by_batch]
         index, values = np.unique(np.concatenate([part.index for part in parts])), []
         for part in parts:
             padded = np.full((len(part.values), len(index), *part.values.shape[2:]), np.nan, part.values.dtype)
@@ -160,18 +156,19 @@ class Outputs:
         whole = self.of_signal(name)
         if whole is None:
             return None
-        at = np.full(self._size, -1)
-        at[whole.index] = np.arange(len(whole.index))
-        chosen, present = whole.values[models], at[rows] >= 0
+        column_of = np.full(self._size, -1)  # of each sample in the values; −1 where they lack it
+        column_of[whole.index] = np.arange(len(whole.index))
+        chosen, columns = whole.values[models], column_of[rows]
         by_row = np.full((len(chosen), len(rows), *chosen.shape[2:]), np.nan)
-        by_row[:, present] = chosen[:, at[rows][present]]
+        by_row[:, columns >= 0] = chosen[:, columns[columns >= 0]]
         return by_row
 
 
 def _places(path: str, part: StoredLogits, data: Data, data_file: str) -> np.ndarray | None:
-    """Return the row of every sample in the file, int64 [samples]; None if the rows are in the order of the samples.
+    """Return the row of every sample in the file ``path`` of logits, int64 [samples]; None if the rows are in the order
+    of the samples.
 
-    Raises ArtifactError if the file does not fit the data.
+    Raises ArtifactError if ``part``, the content of the file, does not fit ``data``, which came from ``data_file``.
     """
     order, place = np.arange(len(data.y)), None
     if not np.array_equal(part.index, order):

@@ -15,8 +15,8 @@ from unlearning_audit.evaluation.evaluation import Evaluation
 APART = (("target", "shadow"), ("target", "retrain"), ("target", "retrain_control"), ("retrain", "retrain_control"),
          ("original", "shadow_original"), ("original", "retrain"), ("shadow", "retrain"))  # fmt: skip
 
-#: Columns or signs count as wrong if the best order is right for more than the share RIGHT of samples, and for more
-#: than TIMES as many as the given order.
+#: Columns or signs of logits are wrong if another order, or the other sign, gives the label for more than the share
+#: RIGHT of samples, and for more than TIMES as many as the given one.
 RIGHT, TIMES = 0.5, 2.0
 
 #: Accuracies within this number of standard errors of chance count as chance.
@@ -38,28 +38,33 @@ def judged(evaluation: Evaluation) -> tuple[str, list[str]]:
     They are refused if two groups hold identical models, if columns are in another order than labels, if the sign is
     wrong, or if a method mixed models.
     """
-    whole, before = populations(evaluation), _before(evaluation)
-    mixed, doubt = mistakes.mixture(evaluation, before, evaluation.audited) if before else ("", "")
-    wrong = {name: _wrong_columns(population) for name, population in whole.items()}
-    told = next(filter(None, wrong.values()), "")
-    names = ", ".join(title(evaluation, name) for name, own in wrong.items() if own and own == told)
-    doubts = [doubt, mistakes.exchanged(evaluation, before) if before else ""]
-    for name, population in whole.items():
-        doubts += _doubts(title(evaluation, name), population, known=not wrong[name])
-    identical, nearly = _shared(evaluation, whole)
-    return next(filter(None, (*identical, told.format(names=names), mixed)), ""), list(filter(None, doubts + nearly))
+    groups, before = populations(evaluation), evaluation.group("original")
+    mixed, doubts = "", [""]
+    if before and not evaluation.unlike("original", before) and before.files != evaluation.unlearned_files:
+        mixed, doubt = mistakes.mixture(evaluation, before, evaluation.audited)
+        doubts = [doubt, mistakes.exchanged(evaluation, before)]
+    wrong = {name: _wrong_columns(group) for name, group in groups.items()}
+    sentence = next(filter(None, wrong.values()), "")
+    names = ", ".join(title(evaluation, name) for name, of_group in wrong.items() if of_group == sentence)
+    for name, group in groups.items():
+        doubts += _doubts(title(evaluation, name), group, known=not wrong[name])
+    identical, nearly = _shared(evaluation, groups)
+    refused = next(filter(None, (*identical, sentence.format(names=names), mixed)), "")
+    return refused, list(filter(None, doubts + nearly))
 
 
 def _wrong_columns(population: Group) -> str:
     """Return a sentence on the logits of {names} if their columns are in another order than the labels, or if their
-    sign is wrong; else "".
+    sign is wrong; else "". The caller fills in the names.
 
     Either is so if, on the retained samples, another order, or the smallest logit instead of the largest, gives the
-    label far more often, both over all samples and on average over classes. A constant prediction fits one class,
-    however frequent this is. With two labels nothing is told: a method may invert the predictions.
+    label far more often, both over all samples and on average over classes. The average over classes is needed because
+    a constant prediction fits one class, however frequent this is. With two labels nothing is told: a method may invert
+    the predictions.
     """
-    rows = _retained(population)
-    most, least = (_counts(population, of(population.logits(), axis=-1), rows) for of in (np.argmax, np.argmin))
+    retained = population.membership.retain
+    rows = retained if retained.any() else ~population.membership.forget
+    most, least = (_counts(population, pick(population.logits(), axis=-1), rows) for pick in (np.argmax, np.argmin))
     if np.count_nonzero(most.sum(axis=1)) <= 2:
         return ""
     given = np.arange(len(most))
@@ -80,7 +85,8 @@ def _wrong_columns(population: Group) -> str:
 
 
 def _far_better(counts: np.ndarray, order: np.ndarray, *, than: np.ndarray) -> bool:
-    """Return whether the ``counts`` with columns in ``order`` are right far more often than those given, ``than``."""
+    """Return whether the ``counts`` [label, column] with columns in ``order`` are right far more often than the counts
+    ``than`` with columns as given, both over all samples and on average over classes."""
     return all(
         table[np.arange(len(order)), order].sum() / table.sum() > max(RIGHT, TIMES * np.trace(given) / given.sum())
         for table, given in ((counts, than), (_rates(counts), _rates(than)))
@@ -88,7 +94,8 @@ def _far_better(counts: np.ndarray, order: np.ndarray, *, than: np.ndarray) -> b
 
 
 def _doubts(name: str, population: Group, *, known: bool) -> Iterator[str]:
-    """Yield doubts about one population, called ``name``; ``known``: whether its columns and sign are right."""
+    """Yield sentences on what is implausible about one population, called ``name``; ``known``: whether the order of its
+    columns and its sign are right, without which accuracies tell nothing."""
     if twins := list(likeness.twins(population.sample_logits)):
         i, j = twins[0]
         yield (
@@ -104,69 +111,56 @@ def _doubts(name: str, population: Group, *, known: bool) -> Iterator[str]:
 
 def populations(evaluation: Evaluation) -> dict[str, Group]:
     """Return all populations by name, the audited models as "target". A population that plays two parts occurs once."""
-    by_name, files = {"target": evaluation.audited}, [evaluation.unlearned_files]
+    by_name = {"target": evaluation.audited}
     for name, population in evaluation.others.items():
-        if population.files not in files:
+        if population.files not in [known.files for known in by_name.values()]:
             by_name[name] = population
-            files.append(population.files)
     return by_name
 
 
 def title(evaluation: Evaluation, name: str) -> str:
-    """Return the folder of a population as its user knows it. The audited models may be in the folder of another
-    population."""
+    """Return the folder of a population as its user knows it, such as "npo/target" or "retrain". The audited models may
+    be in the folder of another population."""
+    # The folder of the data is called external-npo-target-<key>, after the user's folder.
     node = Path((evaluation if name == "target" else evaluation.others[name].cohort).data_file).parent.name
     label = node.rsplit("-", 1)[0].removeprefix("external-") if node.startswith("external-") else name
     return label.replace("-", "/")
 
 
-def _shared(evaluation: Evaluation, whole: dict[str, Group]) -> tuple[list[str], list[str]]:
-    """Return sentences on groups of models in `APART` that share identical models, which they must not, and on those
+def _shared(evaluation: Evaluation, groups: dict[str, Group]) -> tuple[list[str], list[str]]:
+    """Return sentences on pairs of groups in `APART` that share identical models, which they must not, and on those
     that share nearly identical ones.
 
-    ``whole``: name of a group → its models. Groups with different samples or classes are skipped.
+    ``groups``: name → models. Groups with different samples or classes are skipped.
     """
-    sentences: tuple[list[str], list[str]] = [], []
-    for first, second in ((first, second) for first, second in APART if {first, second} <= whole.keys()):
-        left, right = (whole[name].sample_logits for name in (first, second))
-        if left.shape[1:] != right.shape[1:]:
+    identical: list[str] = []
+    nearly: list[str] = []
+    for first, second in APART:
+        if not {first, second} <= groups.keys():
             continue
-        apart = likeness.apart(right, left)
-        j, i = np.unravel_index(apart.argmin(), apart.shape)
-        if apart[j, i] < likeness.ALIKE:
-            count, nearly = int((apart < likeness.ALIKE).any(axis=1).sum()), "nearly " if apart[j, i] else ""
-            sentences[bool(nearly)].append(
-                f"{title(evaluation, second)} holds {count} models that are {nearly}models of "
-                f"{title(evaluation, first)} (model {j} is {nearly}model {i} of the latter); {CONTENTS[second]}"
+        left, right = groups[first].sample_logits, groups[second].sample_logits
+        distances = likeness.apart(right, left) if left.shape[1:] == right.shape[1:] else np.full((1, 1), np.inf)
+        j, i = np.unravel_index(distances.argmin(), distances.shape)
+        if distances[j, i] < likeness.ALIKE:
+            count, word = int((distances < likeness.ALIKE).any(axis=1).sum()), "nearly " if distances[j, i] else ""
+            (nearly if word else identical).append(
+                f"{title(evaluation, second)} holds {count} models that are {word}models of "
+                f"{title(evaluation, first)} (model {j} is {word}model {i} of the latter); {CONTENTS[second]}"
             )
-    return sentences
+    return identical, nearly
 
 
-def _before(evaluation: Evaluation) -> Group | None:
-    """Return the audited models before unlearning, or None if they are unknown."""
-    before = evaluation.group("original")
-    unlike = before is None or evaluation.unlike("original", before) or before.files == evaluation.unlearned_files
-    return None if unlike else before
-
-
-def _counts(population: Group, answers: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Count how often each label got each of ``answers`` int [models, samples] among ``rows``: int64 [classes,
-    classes]."""
+def _counts(population: Group, predicted: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Count how often each label got each of the ``predicted`` classes, int [models, samples], among ``rows`` bool
+    [models, samples]: int64 [label, predicted class]."""
     counts = np.zeros([population.outputs.classes] * 2, np.int64)
-    np.add.at(counts, (np.broadcast_to(population.labels, rows.shape)[rows], answers[rows]), 1)
+    np.add.at(counts, (np.broadcast_to(population.labels, rows.shape)[rows], predicted[rows]), 1)
     return counts
 
 
 def _rates(counts: np.ndarray) -> np.ndarray:
     """Divide the counts of each label by their sum."""
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
-
-
-def _retained(population: Group) -> np.ndarray:
-    """Return the retained samples, bool [models, samples]; if none is known, all samples that are not to be
-    forgotten."""
-    member = population.membership
-    return member.retain if member.retain.any() else ~member.forget
 
 
 def _at_chance(population: Group) -> bool:
@@ -177,7 +171,7 @@ def _at_chance(population: Group) -> bool:
     """
     member, labels = population.membership, population.labels
     rows = member.retain if member.retain.any() else ~(member.forget | member.heldout)
-    kept = np.broadcast_to(labels, rows.shape)[rows]
+    kept = np.broadcast_to(labels, rows.shape)[rows]  # the labels of these samples
     if not kept.size or not np.ptp(labels):
         return False
     chance = np.bincount(kept).max() / len(kept)

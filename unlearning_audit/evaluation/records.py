@@ -68,13 +68,10 @@ def grouped(lines: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Expo
 
     ``lines``: column of `UNION` → value.
     """
-    cases: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    places: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for line in lines:
-        cases.setdefault((line["scenario"], line["setting"], line["method"]), []).append(line)
-    places: dict[tuple[str, str], dict[str, Exposed]] = {}
-    for (scenario, setting, method), part in cases.items():
-        places.setdefault((scenario, setting), {})[method] = summed(part)
-    return places
+        places.setdefault((line["scenario"], line["setting"]), {}).setdefault(line["method"], []).append(line)
+    return {place: {method: summed(of) for method, of in by_method.items()} for place, by_method in places.items()}
 
 
 def summed(lines: list[dict[str, Any]]) -> Exposed:
@@ -85,14 +82,14 @@ def summed(lines: list[dict[str, Any]]) -> Exposed:
     """
     unseen = {(line["pair"], line["split"], line["beside"]): line for line in lines if not forgotten(line)}
     lines = [line for line in lines if forgotten(line)]
-    marked = [line for line in lines if line["recognised"]]
-    people: dict[tuple[float, float, float], float] = {}
-    for line in lines:
-        if not math.isnan(line["person"]):
-            people[line["pair"], line["split"], line["person"]] = line["person_recognised"]
-    classes = Counter(int(line["label"]) for line in marked)
+    recognised = [line for line in lines if line["recognised"]]
+    people = {
+        (line["pair"], line["split"], line["person"]): line["person_recognised"]
+        for line in lines if not math.isnan(line["person"])
+    }  # fmt: skip
+    classes = Counter(int(line["label"]) for line in recognised)
     return Exposed(
-        len(lines), len(marked), sum(line["rate"] for line in marked),
+        len(lines), len(recognised), sum(line["rate"] for line in recognised),
         (sum(map(int, people.values())), len(people)) if people else None, dict(sorted(classes.items())),
         sorted((line for line in lines if line["content"]), key=lambda line: (line["p"], -line["score"])),
         unseen, len({(line["pair"], line["split"]) for line in lines}),

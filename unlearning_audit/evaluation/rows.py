@@ -12,6 +12,7 @@ from unlearning_audit.store.cells import inert, plain
 from unlearning_audit.store.files import checked
 from unlearning_audit.store.tables import cell_of, write_lines
 
+#: What `_read` returns for each line of a file.
 T = TypeVar("T")
 
 
@@ -127,7 +128,7 @@ COLUMNS = tuple(field.name for field in fields(Row))
 #: Fields of a row that narrow down what its number is about.
 PLACES = COLUMNS[COLUMNS.index("role") :]
 
-#: Columns of failures; their sentence stands in the column note, and failed in the column metric.
+#: Columns of failures; their sentence stands in the column "note", and "failed" in the column "metric".
 FAILED = ("failed", "name", "file", "line", "traceback")
 
 #: The entry of a failure in the column metric.
@@ -137,6 +138,8 @@ FAILURE = "failed"
 OWNER = ("study", "scenario", "protocol", "method")
 AXIS = "axis_"
 
+#: Fields of whole numbers and of real ones; what an empty cell stands for in each field; a function that returns all
+#: fields of a row.
 _WHOLE = ("n", "pair", "model", "models", "request", "step")
 _REAL = ("value", "ci_low", "ci_high", "rate", "confidence")
 _EMPTY = {field.name: field.default for field in fields(Row)} | {"metric": ""}
@@ -146,25 +149,20 @@ _VALUES = attrgetter(*COLUMNS)
 def problem(rows: Sequence[Row]) -> str:
     """Return what is wrong with rows of unknown origin, or "": a field of the wrong type, ci_low > ci_high, or two rows
     with the same name and fields."""
-    places: set[tuple[Any, ...]] = set()
+    seen: set[tuple[Any, ...]] = set()
     for row in rows:
         for name in COLUMNS:
-            if expected := _unfit(name, getattr(row, name)):
-                return (
-                    f"field {name!r} of the row {row.metric!r:.60} must be {expected}, not {getattr(row, name)!r:.60}"
-                )
+            if expected := _unfit(name, value := getattr(row, name)):
+                return f"field {name!r} of the row {row.metric!r:.60} must be {expected}, not {value!r:.60}"
         if row.ci_low > row.ci_high:
-            return (
-                f"the interval of the row {row.metric!r} ends, at {row.ci_high:g}, before it begins, at {row.ci_low:g}"
-            )
+            ends = f"ends, at {row.ci_high:g}, before it begins, at {row.ci_low:g}"
+            return f"the interval of the row {row.metric!r} {ends}"
         place = (row.metric, row.attack, *row.place)
-        if place in places:
+        if place in seen:
             where = ", ".join(f"{name} {value}" for name, value in (("attack", row.attack), *row.place) if value != "")
-            return (
-                f"two rows are called {row.metric!r}{f' of {where}' if where else ''}; set a field that tells them "
-                f"apart ({', '.join(PLACES)})"
-            )
-        places.add(place)
+            called = f"{row.metric!r}{f' of {where}' if where else ''}"
+            return f"two rows are called {called}; set a field that tells them apart ({', '.join(PLACES)})"
+        seen.add(place)
     return ""
 
 
@@ -197,6 +195,7 @@ def write_union(path: str | Path, study: str, records: Collection[Record]) -> No
     axes = list(dict.fromkeys(axis for record in records for axis in record.axes))
 
     def line(record: Record) -> list[str]:
+        """Return the cells of one line; labels of axes are written so that no program takes them for a formula."""
         labels = (inert(str(record.axes.get(axis, ""))) for axis in axes)
         return [study, record.scenario, record.protocol, record.method, *labels, *_cells(record.row)]
 
@@ -211,7 +210,8 @@ def read_union(
     filters = {name: values for name, values in (("scenario", scenarios), ("metric", metrics)) if values is not None}
 
     def record(header: dict[str, int], cells: Sequence[str], row: Row | Failure) -> Record:
-        axes = {name.removeprefix(AXIS): plain(cells[at]) for name, at in header.items() if name.startswith(AXIS)}
+        """Return the record of one line, with the axes that have a label there."""
+        axes = {name.removeprefix(AXIS): plain(cells[n]) for name, n in header.items() if name.startswith(AXIS)}
         scenario, protocol, method = (cells[header[name]] for name in OWNER[1:])
         return Record(scenario, protocol, method, {name: label for name, label in axes.items() if label}, row)
 
@@ -228,33 +228,35 @@ def _cells(row: Row | Failure) -> list[str]:
 
 
 def _read(
-    path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]], made: Callable[..., T]
+    path: str | Path, owner: tuple[str, ...], filters: dict[str, Collection[str]], make: Callable[..., T]
 ) -> list[T]:
-    """Return ``made(header, cells, row)`` for each line of a csv file: its header (column → position), its cells and
-    its row. ``filters``: column → accepted values; ``owner``: further columns that must exist."""
+    """Return ``make(header, cells, row)`` for each line of a csv file: its header (column → position), its cells and
+    its row. ``filters``: column → accepted values; ``owner``: further columns that must exist. Raises ArtifactError
+    that names the file."""
 
     def load() -> list[T]:
+        """Read the file. Raises ValueError, which `checked` turns into an ArtifactError."""
         with open(path, newline="", encoding="utf-8") as file:
             lines = csv.reader(file)
-            header = {name: at for at, name in enumerate(next(lines, []))}
+            header = {name: position for position, name in enumerate(next(lines, []))}
             if missing := {*owner, *COLUMNS, *FAILED} - header.keys():
                 raise ValueError(f"column {min(missing)!r} is missing")
             accepted = [(header[name], frozenset(values)) for name, values in filters.items()]
             meanings: dict[str, dict[str, Any]] = {name: {} for name in COLUMNS}
-            made_of = []
+            results = []
             for cells in lines:
                 if len(cells) != len(header):
                     raise ValueError(f"a line has {len(cells)} cells, and the header {len(header)}")
-                if all(cells[at] in values for at, values in accepted):
-                    made_of.append(made(header, cells, _row(header, cells, meanings)))
-            return made_of
+                if all(cells[position] in values for position, values in accepted):
+                    results.append(make(header, cells, _row(header, cells, meanings)))
+            return results
 
     return checked(path, load)
 
 
 def _row(header: dict[str, int], cells: Sequence[str], meanings: dict[str, dict[str, Any]]) -> Row | Failure:
-    """Parse a line. ``meanings``: column → text → value, a cache that all lines share, since most texts of a column are
-    equal."""
+    """Return the row or the failure in a line. ``header``: column → position of its cell; ``meanings``: column → text →
+    value, a cache that all lines share, since most texts of a column are equal."""
     values = []
     for name in COLUMNS:
         text, of_column = cells[header[name]], meanings[name]
@@ -267,4 +269,5 @@ def _row(header: dict[str, int], cells: Sequence[str], meanings: dict[str, dict[
     return Failure(kind, name, values[COLUMNS.index("note")], file, int(number or 0), trace)
 
 
+#: Field → the function that turns its text into a value; all others are texts (`plain`).
 _KIND = dict.fromkeys(_WHOLE, int) | dict.fromkeys(_REAL, float)

@@ -76,17 +76,17 @@ def score(
         The models have no logits.
     """
     evaluation.require_logits()
-    one, files, terms, known = alone if own_rows else scored, files or {}, terms or {}, known or {}
+    run, files, terms, known = alone if own_rows else scored, files or {}, terms or {}, known or {}
     parts, failed = [], {}
     for name, entry in attacks.items():
         if already := tables.rows_of(known, name):
             parts += already
             continue
         try:
-            if (on := terms.get(name, {})) or name in files:
-                parts += _apart(one, evaluation, name, files.get(name), entry, seed, on)
+            if (limits := terms.get(name, {})) or name in files:
+                parts += _apart(run, evaluation, name, files.get(name), entry, seed, limits)
             else:
-                parts += list(one(evaluation, name, load("attacks", entry["name"]), entry, seed))
+                parts += list(run(evaluation, name, load("attacks", entry["name"]), entry, seed))
         except (PluginError, NoAnswerError) as error:
             failed[name] = str(error)  # NoAnswerError: the models lack a signal that it reads
             print(error, file=sys.stderr)
@@ -95,23 +95,24 @@ def score(
 
 
 def _apart(
-    one: Callable[..., Any], evaluation: Evaluation, name: str, file: str | None, entry: Entry, seed: int, terms: Entry
+    run: Callable[..., Any], evaluation: Evaluation, name: str, file: str | None, entry: Entry, seed: int, limits: Entry
 ) -> list[dict[str, np.ndarray]]:
     """Run a user's attack, or one with a time limit, in a separate process; return the columns of scores of each form.
 
-    ``one``: the function that runs the attack, `scored` or `alone`; ``name``: the attack's name in the study; ``file``:
+    ``run``: the function that runs the attack, `scored` or `alone`; ``name``: the attack's name in the study; ``file``:
     the user's file of it, or None; ``entry``: its ``name`` in the library and its ``options``; ``seed``: the study's;
-    ``terms``: limits of the process, options of `isolated`. Forms in which the attack cannot be evaluated
-    are added to ``evaluation.missing``. Raises PluginError if the attack fails.
+    ``limits``: those of the process, options of `isolated`. Forms in which the attack cannot be evaluated are added to
+    ``evaluation.missing``. Raises PluginError if the attack fails.
     """
     where = file or source_file("attacks", entry["name"])
 
-    def asked() -> dict[str, Any]:
+    def in_process() -> dict[str, Any]:
+        """Return the scores and why forms are missing, as the process sends them back."""
         with guard(where):  # errors after the import are failures of the file
-            parts = list(one(evaluation, name, load("attacks", entry["name"], file), entry, seed))
+            parts = list(run(evaluation, name, load("attacks", entry["name"], file), entry, seed))
             return {"parts": parts, "missing": evaluation.missing}
 
-    reply = isolated(asked, where, **terms)
+    reply = isolated(in_process, where, **limits)
     evaluation.missing |= reply["missing"]
     return list(reply["parts"])
 
@@ -158,22 +159,18 @@ def alone(
     test = evaluation.data.part == 1
     if not test.any():
         raise ValueError(f"attack {name!r} needs a test part as its non-members; set test_size under data")
-    membership = evaluation.membership[evaluation.target]
+    files, membership = evaluation.unlearned_files, evaluation.membership[evaluation.target]
     labels = np.broadcast_to(evaluation.labels, evaluation.membership.train.shape)
-    everything = np.arange(len(evaluation.data.y))
-    members = {"own": membership.retain}
-    if evaluation.unlearned_files == evaluation.originals:
-        members["seen"] = membership.train
+    members = {"own": membership.retain} | ({"seen": membership.train} if files == evaluation.originals else {})
+    all_rows, all_models = np.arange(len(evaluation.data.y)), np.arange(len(evaluation.target))
     for form, member in members.items():
         tables = []
-        answers = evaluation.outputs(evaluation.unlearned_files).by_model(evaluation.target)
-        for number, (model, of_model) in enumerate(zip(np.flatnonzero(evaluation.target), answers, strict=True)):
+        by_model = evaluation.outputs(files).by_model(evaluation.target)
+        for number, (model, of_model) in enumerate(zip(np.flatnonzero(evaluation.target), by_model, strict=True)):
             logits, y = of_model[None], labels[model][None]
             learned = np.flatnonzero(member[number] | test)
-            signal = readings(
-                evaluation, module, evaluation.unlearned_files, np.arange(len(evaluation.target)) == model, everything
-            )
-            known = {reading: value[:, learned] for reading, value in signal.items()}
+            values = signals(evaluation, module, files, all_models == model, all_rows)
+            known = {signal: value[:, learned] for signal, value in values.items()}
             usable = mask_of(known)
             shadow = Shadow(
                 logits[:, learned], y[:, learned], member[number, learned][None] & usable, test[learned][None] & usable,
@@ -181,19 +178,20 @@ def alone(
             )  # fmt: skip
             rows = np.flatnonzero(membership.forget[number] | membership.heldout[number])
             rng = generator(seed, "attack", name, form, number)
-            asked = {reading: value[:, rows] for reading, value in signal.items()}
-            value, decision = call(module, (logits[:, rows], y[:, rows]), shadow, settings, rng, **asked)
-            at, read = (np.full(len(rows), number), rows), {reading: values[0] for reading, values in asked.items()}
-            tables.append(_columns(name, form, membership, *at, value[0], decision[0], read))
+            asked = {signal: value[:, rows] for signal, value in values.items()}
+            score, decision = call(module, (logits[:, rows], y[:, rows]), shadow, settings, rng, **asked)
+            place, read = (np.full(len(rows), number), rows), {signal: value[0] for signal, value in asked.items()}
+            tables.append(_columns(name, form, membership, *place, score[0], decision[0], read))
         yield {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
 
 
-def readings(
+def signals(
     evaluation: Evaluation, module: Module, files: list[str], models: np.ndarray, rows: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Return the signals that an attack reads besides logits: name → float64 [models, rows, …].
 
-    ``files``: the models' logits; ``models`` bool [models] and ``rows`` int64 [rows] select from them.
+    ``module``: the attack; ``files``: the models' logits; ``models`` bool [models] and ``rows`` int64 [rows] select
+    from them.
     """
     return {name: evaluation.signal(name, files, models, rows) for name in needs(getattr(module, "NEEDS", None))}
 
@@ -202,16 +200,20 @@ def columns(
     evaluation: Evaluation, name: str, form: str, module: Module, settings: Entry, shadow: Shadow, seed: int
 ) -> dict[str, np.ndarray]:
     """Score every target model by one attack that learned from ``shadow``; return columns attack, form, model,
-    index, role, score and decision. Raises PluginError if the attack fails or returns values that are not finite."""
+    index, role, score and decision.
+
+    ``name``: the attack's name in the study, ``module`` its file and ``settings`` its options; ``form``: how it learned
+    (`Evaluation.shadows`). Raises PluginError if the attack fails or returns values that are not finite.
+    """
     membership, rows = evaluation.membership[evaluation.target], evaluation.queried
     logits = evaluation.outputs(evaluation.unlearned_files).of(evaluation.target, rows)
     y, rng = evaluation.labels_of(evaluation.target)[..., rows], generator(seed, "attack", name, form)
-    signal = readings(evaluation, module, evaluation.unlearned_files, evaluation.target, rows)
-    value, decision = call(module, (logits, y), shadow, settings, rng, **signal)
-    model, column = np.nonzero(membership.queries[:, rows])
-    read = {reading: values[model, column] for reading, values in signal.items()}
-    found = value[model, column], decision[model, column]
-    return _columns(name, form, membership, model, rows[column], *found, read)
+    values = signals(evaluation, module, evaluation.unlearned_files, evaluation.target, rows)
+    score, decision = call(module, (logits, y), shadow, settings, rng, **values)
+    model, column = np.nonzero(membership.queries[:, rows])  # what attacks are asked about each model
+    read = {signal: value[model, column] for signal, value in values.items()}
+    scores = score[model, column], decision[model, column]
+    return _columns(name, form, membership, model, rows[column], *scores, read)
 
 
 def call(
@@ -221,8 +223,9 @@ def call(
     """Call the ``score`` of an attack's ``module``; return its score, a number, and its decision, bool, each [models,
     rows].
 
-    ``asked``: logits and labels of the audited models, ``signal`` their other values per sample; ``settings``: the
-    attack's ``options``. Raises PluginError if it fails or returns something of another type or shape.
+    ``asked``: logits [models, rows, classes] and labels [rows] or [models, rows] of the audited models; ``signal``:
+    their other values per sample, by name; ``settings``: the attack's ``options``. Raises PluginError if it fails or
+    returns something of another type or shape.
     """
     shape, file = asked[0].shape[:2], readable(module.__file__)
     demand = f"must return (score, decision), arrays of numbers and of bool with shape {shape}"
@@ -247,8 +250,8 @@ def _columns(
     [rows] are what the attack returned, and ``read``, signal → [rows, …], is what it read. Raises PluginError for
     scores that are not finite. It names the signal that is wholly NaN for one of the samples, or else the attack.
     """
-    at = model, index
-    role = np.where(membership.forget[at], "forget", np.where(membership.train[at], "retain", "heldout"))
+    place = model, index
+    role = np.where(membership.forget[place], "forget", np.where(membership.train[place], "retain", "heldout"))
     if not np.isfinite(value).all():
         for signal, values in read.items():
             if np.isnan(values).all(axis=tuple(range(1, values.ndim))).any():

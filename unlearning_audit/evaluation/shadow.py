@@ -17,16 +17,17 @@ LOGP, MEAN, SPREAD, RANK = range(4)
 
 
 def needs(declared: str | tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the signals that ``NEEDS`` of a file names, without its requirements on a protocol."""
+    """Return the signals that ``NEEDS`` of an attack's file names (``declared``), without its requirements on a
+    protocol; () if it names none."""
     names = (declared,) if isinstance(declared, str) else declared or ()
     return tuple(name for name in names if name not in OFFERS)
 
 
 def mask_of(signal: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the rows on which all signals are known, bool [models, rows] (or [], all).
+    """Return the rows on which all signals are known, bool [models, rows]; a single True without signals.
 
-    Signals are NaN where a model has no value for a sample, and where all shadow models saw it so that none
-    tells of a non-member.
+    ``signal``: name → [models, rows, …], NaN where a model has no value for a sample, and where all shadow models saw
+    it, so that none of them shows how a non-member looks.
     """
     mask = np.array(True)
     for value in signal.values():

@@ -8,6 +8,7 @@ import numpy as np
 from unlearning_audit import stats
 from unlearning_audit.evaluation.shadow import Shadow
 
+#: A function (logits [n, classes], labels [n]) → a number or several for each of n samples, float64 [n, …].
 Statistic = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
@@ -39,6 +40,7 @@ def log_complements(logits: np.ndarray) -> np.ndarray:
     p = np.exp(shifted - normaliser)
     np.put_along_axis(p, top, 0.0, axis=-1)
     result = np.log1p(-p)
+    # For the largest class, 1 − p may round to 0: it is the sum of all others, which begins with the second largest.
     np.put_along_axis(shifted, top, -np.inf, axis=-1)
     second = shifted.max(axis=-1, keepdims=True)
     log_rest = second + np.log(np.exp(shifted - second).sum(axis=-1, keepdims=True))
@@ -132,17 +134,17 @@ def same_samples(logits: np.ndarray, y: np.ndarray, shadow: Shadow) -> None:
             f"the shadow models hold {list(shadow.logits.shape[1:])} samples and classes, the audited models "
             f"{list(logits.shape[1:])}: this attack needs the same samples in both"
         )
-    own_labels, their_labels = labels(logits, y), labels(shadow.logits, shadow.y)
-    shared = sum((own_labels == row).any(axis=0) for row in their_labels) > 0  # equal labels in any two models
+    audited, of_shadow = labels(logits, y), labels(shadow.logits, shadow.y)
+    shared = sum((audited == row).any(axis=0) for row in of_shadow) > 0  # some two models have one label
     if shared.mean() < 0.9:
         raise ValueError(
             f"{(~shared).sum()} of {len(shared)} samples have other labels in the shadow models than in the audited "
             "models: this attack needs the same samples in both, column by column"
         )
-    for m, of_model in enumerate(logits):
-        twins = np.flatnonzero((shadow.logits[:, 0] == of_model[0]).all(axis=-1))
-        if any(np.array_equal(of_model, shadow.logits[r]) for r in twins) and np.ptp(of_model) > 0:
-            raise ValueError(f"audited model {m} is also a shadow model: leave it out of its own shadow models")
+    for model, of_model in enumerate(logits):
+        twins = np.flatnonzero((shadow.logits[:, 0] == of_model[0]).all(axis=-1))  # the first sample is compared first
+        if any(np.array_equal(of_model, shadow.logits[twin]) for twin in twins) and np.ptp(of_model) > 0:
+            raise ValueError(f"audited model {model} is also a shadow model: leave it out of its own shadow models")
 
 
 def _split(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

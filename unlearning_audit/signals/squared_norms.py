@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.cohort import DECLARE
-from unlearning_audit.evaluation.readings import Gradients
+from unlearning_audit.evaluation.signal_files import Gradients
 from unlearning_audit.signals import ArtifactError, Evaluation, Membership, ModelStack
 
 

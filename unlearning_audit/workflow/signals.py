@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from unlearning_audit.evaluation.arrays import Data, Membership
-from unlearning_audit.evaluation.readings import BySample
+from unlearning_audit.evaluation.signal_files import BySample
 from unlearning_audit.plugins import registry
 from unlearning_audit.store.files import Arrays
 from unlearning_audit.workflow.attempt import attempt, of_model
