@@ -104,15 +104,15 @@ class Side:
 
 @dataclass(frozen=True)
 class Read:
-    """A method's distance from retraining by one metric.
+    """A method's distance from retraining by one metric, as `read` computes it.
 
-    ``numbers``: the distances by all attacks, or the one distance of a metric without attacks; ``chance``: those
-    distances with the errors that they have if the method is retraining; ``together``: intervals and p-values that hold
-    for all of them; ``place``: the index of the distance that stands for all: the largest, or the largest that differs
-    significantly; ``margin``: the range that counts as equivalent; ``broken``: the loss above which a model is broken;
-    ``differs``: whether the distance differs significantly from 0; ``blind`` bool [attacks]: attacks that do not decide
-    equivalence (None: all decide); ``outlying``: whether a utility lies outside of retrained models on an unbounded
-    scale.
+    ``side``: the method's numbers, and what they are compared with; ``numbers``: the distances by all attacks, or the
+    one distance of a metric without attacks; ``chance``: those distances with the errors that they have if the method
+    is retraining; ``together``: intervals and p-values that hold for all of them; ``margin``: the range that counts as
+    equivalent, (far, near) around 0; ``place``: the index of the distance that stands for all: the largest, or the
+    largest that differs significantly; ``broken``: the loss above which a model is broken; ``differs``: whether the
+    distance differs significantly from 0; ``blind`` bool [attacks]: attacks that do not decide equivalence (None: all
+    decide); ``outlying``: whether a utility lies outside of retrained models on an unbounded scale.
     """
 
     side: Side
@@ -190,19 +190,16 @@ class Read:
         low, high = self._hull(self.together.half, [self.place])
         least, _ = self._hull(self.together.alone, [self.place])
         unsure = (self.unrepeated or not self.outlying) and least > self.broken
+        p = np.nan if self.unrepeated else float(self.together.p.min())
         value, design = float(self.numbers.value[self.place]), self.numbers.design
-        alone = not self.side.paired and len(self.side.audited.unit) == design.units * design.splits
-        two_sided, p = self.side.audited.rule.two_sided, np.nan if self.unrepeated else float(self.together.p.min())
+        lone = not self.side.paired and len(self.side.audited.unit) == design.units * design.splits  # one model each
         exact = f"{EXACT} {p:.2g}" * self.exact
-        notes = (
-            self.given or LONE * alone, self.saturated, exact, self.numbers.note, DISAGREE * self.disagree,
-            UNSURE * unsure,
-        )  # fmt: skip
-        estimate = Estimate(value, low, high, design.samples, "; ".join(filter(None, notes)))
+        warnings = DISAGREE * self.disagree, UNSURE * unsure
+        notes = filter(None, (self.given or LONE * lone, self.saturated, exact, self.numbers.note, *warnings))
+        estimate = Estimate(value, low, high, design.samples, "; ".join(notes))
         inner = self._hull(self.together.inner, slice(None) if self.blind is None else ~self.blind)
-        return Distance(
-            self.metric, estimate, inner, self.margin, p, two_sided, self.broken, -np.inf if unsure else least
-        )
+        two_sided, least = self.side.audited.rule.two_sided, -np.inf if unsure else least
+        return Distance(self.metric, estimate, inner, self.margin, p, two_sided, self.broken, least)
 
     @property
     def given(self) -> str:
@@ -269,8 +266,8 @@ class Read:
         """
         if not p_holm <= ALPHA:
             return self
-        p = self._adjusted(p_holm)
-        place = int(np.where(p <= ALPHA, np.abs(self.numbers.value), -1.0).argmax())
+        significant = self._adjusted(p_holm) <= ALPHA
+        place = int(np.where(significant, np.abs(self.numbers.value), -1.0).argmax())
         return replace(self, place=place, differs=True)
 
     def _adjusted(self, p_holm: float) -> np.ndarray:
@@ -289,13 +286,14 @@ class Read:
         no attack is blind or all are, or if the metric is coarse, the distance is returned unchanged.
         """
         far, near = self.margin
-        nothing, p_values = none._adjusted(p_none), self._adjusted(p_holm)
+        p_of_none, p_values = none._adjusted(p_none), self._adjusted(p_holm)
         blind = np.zeros(len(p_values), bool)
-        for number, name in enumerate(self.side.audited.names):
-            if p_values[number] > ALPHA and name in none.side.audited.names:
-                place = none.side.audited.names.index(name)
-                ends = none._hull(none.together.inner, [place]), self._hull(self.together.inner, [number])
-                blind[number] = nothing[place] > ALPHA and all(2 * far < low and high < 2 * near for low, high in ends)
+        for attack, name in enumerate(self.side.audited.names):
+            if p_values[attack] > ALPHA and name in none.side.audited.names:
+                of_none = none.side.audited.names.index(name)
+                ends = none._hull(none.together.inner, [of_none]), self._hull(self.together.inner, [attack])
+                within = all(2 * far < low and high < 2 * near for low, high in ends)
+                blind[attack] = p_of_none[of_none] > ALPHA and within
         partly_blind = blind.any() and not blind.all() and not self.side.audited.rule.coarse
         return replace(self, blind=blind) if partly_blind else self
 
@@ -404,26 +402,29 @@ def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Dista
     they differ for models without partners only. ``sides``: for each method its numbers by one metric, and a matrix
     float64 [distances, numbers], whose rows are the combinations of these numbers that are its distances.
     """
-    first, matrices = sides[0][0], [matrix for _, matrix in sides]
-    near = [side.audited.rule.direction * matrix for side, matrix in sides]
-    audited = [(side.audited, matrix) for (side, _), matrix in zip(sides, near, strict=True)]
-    reference = [(side.reference, matrix) for (side, _), matrix in zip(sides, near, strict=True) if side.reference]
-    if first.paired:
-        referred = np.repeat([side.reference is not None for side, _ in sides], [*map(len, near)])
-        rows = np.eye(len(referred))
+    example = sides[0][0]  # of all methods, as their models correspond
+    matrices = np.concatenate([matrix for _, matrix in sides])
+    # With the sign by which models that forgot nothing have a positive distance.
+    signed = [(side, side.audited.rule.direction * matrix) for side, matrix in sides]
+    counts = [len(matrix) for _, matrix in signed]
+    audited = [(side.audited, matrix) for side, matrix in signed]
+    reference = [(side.reference, matrix) for side, matrix in signed if side.reference]
+    if example.paired:
+        has_reference = np.repeat([side.reference is not None for side, _ in sides], counts)
+        rows = np.eye(len(has_reference))
         numbers = paired.distances(**_combined(audited + reference))
-        shown = alike = numbers.of(np.concatenate([rows, -rows[:, referred]], axis=1))
+        shown = alike = numbers.of(np.concatenate([rows, -rows[:, has_reference]], axis=1))
     else:
-        combinations = np.concatenate(near)
+        combinations = np.concatenate([matrix for _, matrix in signed])
         # Attacks are assumed independent, which widens intervals that hold for several of them.
-        covariance = None if first.spread is None else first.spread**2 * combinations @ combinations.T
+        covariance = None if example.spread is None else example.spread**2 * combinations @ combinations.T
         # Methods share the retrained model, but no model of their own.
-        alone = None if covariance is None else np.diag(np.diag(covariance))
+        of_audited = None if covariance is None else np.diag(np.diag(covariance))
         shown, alike = unpaired.differences(
-            audited=Models(**_combined(audited), covariance=alone),
+            audited=Models(**_combined(audited), covariance=of_audited),
             reference=Models(**_combined(reference), covariance=covariance),
         )
-    constant = np.repeat([side.constant for side, _ in sides], [*map(len, near)]) * np.concatenate(matrices).sum(axis=1)
+    constant = np.repeat([side.constant for side, _ in sides], counts) * matrices.sum(axis=1)
     return shown.minus(constant), alike.minus(constant)
 
 
@@ -465,10 +466,10 @@ def broken(side: Side, margins: dict[str, float]) -> float:
 
 
 def _end(part: Effect, place: int) -> str:
-    """Return the end of the possible range, "floor" or "ceiling", that one number's mean over models is within two
-    standard errors of; "" if neither.
+    """Return the end of the possible range, "floor" or "ceiling", within two standard errors of which the mean over
+    models of one number lies; "" if neither.
 
-    ``place``: the index of the number.
+    ``part``: numbers of one metric; ``place``: the index of the number.
     """
     value, error = part.value[place], np.sqrt((part.influence[place].mean(axis=0) ** 2).sum())
     if len(value) > 1:
@@ -488,36 +489,30 @@ def _unshrunk(effect: Effect) -> float:
 
 
 def read(
-    side: Side,
-    metric: str,
-    *,
-    margins: dict[str, float],
-    rng: np.random.Generator,
-    draws: int,
-    level: float = LEVEL,
-    utilities: int = 2,
-) -> Read:
+    side: Side, metric: str, *, margins: dict[str, float], rng: np.random.Generator, draws: int,
+    level: float = LEVEL, utilities: int = 2,
+) -> Read:  # fmt: skip
     """Return a method's distance by one metric; of several attacks the strongest, with intervals that hold for all.
 
-    ``margins``: name of a margin, or ``broken_`` and that name → size; ``draws``: how often ``rng`` draws the joint
-    deviations; ``level``: the confidence level; ``utilities``: the number of metrics by which a model may be broken.
-    For one, the probability of a false loss is half of what ``level`` leaves, for two it is all of that; with more each
-    gets its part (Bonferroni).
+    ``side``: the method's numbers, and what they are compared with; ``margins``: name of a margin, or ``broken_`` and
+    that name → size; ``draws``: how often ``rng`` draws the joint deviations; ``level``: the confidence level;
+    ``utilities``: the number of metrics by which a model may be broken. For one, the probability of a false loss is
+    half of what ``level`` leaves, for two it is all of that; with more each gets its part (Bonferroni).
     """
     numbers = distances_of(side)
     chance = by_chance(side, numbers)
-    place = int(np.abs(numbers.value).argmax())
-    apart = None if chance is numbers else chance
-    both = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=apart, level=level)
-    if side.audited.p is not None and side.reference is None:
-        both = replace(both, p=side.audited.p)
-    both = replace(both, p=np.maximum(both.p, np.finfo(np.float64).tiny))
-    limits, outlying = (margin(side, margins), place, broken(side, margins)), True
+    strongest = int(np.abs(numbers.value).argmax())
+    errors = None if chance is numbers else chance
+    together = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=errors, level=level)
+    p = together.p if side.audited.p is None or side.reference is not None else side.audited.p
+    together = replace(together, p=np.maximum(p, np.finfo(np.float64).tiny))  # p-values are divided by the least one
+    outlying = True
     if not side.audited.rule.deciding:
         level = 1 - (1 - level) * min(1.0, 2 / utilities)
-        both = replace(both, alone=chance.half_widths(level=level, units=False))
+        together = replace(together, alone=chance.half_widths(level=level, units=False))
         outlying = _outlying(side, level)
-    return Read(side, metric, numbers, chance, both, *limits, outlying=outlying)
+    limit = broken(side, margins)
+    return Read(side, metric, numbers, chance, together, margin(side, margins), strongest, limit, outlying=outlying)
 
 
 def _outlying(side: Side, level: float) -> bool:
@@ -531,7 +526,7 @@ def _outlying(side: Side, level: float) -> bool:
     audited, reference = side.audited, side.reference
     if reference is None or side.paired or audited.latent is None or reference.latent is None:
         return True
-    audited, reference = (
+    audited, reference = (  # the quality of each model on the unbounded scale, without effects of samples
         replace(part, value=value[None], influence=part.influence[..., :0], imagined=part.imagined[..., :0])
         for part, value in ((audited, audited.latent), (reference, reference.latent))
     )
@@ -541,8 +536,8 @@ def _outlying(side: Side, level: float) -> bool:
 
 
 def beside_none(method: Read, none: Read) -> Distances | None:
-    """Return the distances of a method and of none, ≥ 0, each the largest of its attacks', with their joint error; None
-    where they do not share models and samples.
+    """Return the distances of a method and of doing nothing (``none``) by one metric, ≥ 0, each the largest of its
+    attacks', with their joint error; None where they do not share models and samples.
 
     Attacks that come close to the largest count in the interval too, so that it is continuous in the scores.
     """
@@ -551,11 +546,11 @@ def beside_none(method: Read, none: Read) -> Distances | None:
 
 
 def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Estimate:
-    """Return how much closer to retraining a method is than none: the paired difference of their distances, positive if
-    the method is closer.
+    """Return how much closer to retraining a method is than doing nothing: the paired difference of their distances,
+    positive if the method is closer.
 
-    ``both``: the joint distances of the method and of none, in this order; ``factor``: how many times wider the upper
-    half of the interval is made, because the largest of many distances is large by chance.
+    ``both``: the joint distances of the method and of doing nothing, in this order (`beside_none`); ``factor``: how
+    many times wider the upper half of the interval is made, because the largest of many distances is large by chance.
     """
     estimate = both.of(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
     return replace(estimate, high=estimate.value + factor * (estimate.high - estimate.value))

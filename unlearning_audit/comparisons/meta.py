@@ -43,15 +43,9 @@ BUDGET, SIZE = "epsilon", "size"
 CONTROLS = ("retrain_control",)
 
 
-PROPERTIES = (
-    "grounding",
-    "separation",
-    "power",
-    "agreement over seeds",
-    "agreement over sizes",
-    "monotonicity",
-    "models",
-)
+#: The names of the properties in the table, of which the last is the cost.
+PROPERTIES = ("grounding", "separation", "power", "agreement over seeds", "agreement over sizes", "monotonicity",
+              "models")  # fmt: skip
 
 #: Start of the name of a property that compares a metric with another one.
 WITH = "agreement with "
@@ -67,7 +61,7 @@ def evaluate(
     """Return rows on how good each metric is, with the columns metric, property, scenario, value, ci_low, ci_high, n
     and note.
 
-    ``records``: all rows of metrics.csv; ``quantities``: the numbers that metrics declare, of which those with
+    ``records``: all rows of metrics of a study; ``quantities``: the numbers that metrics declare, of which those with
     ``comparisons`` are compared with each other; ``broken``: a method counts as broken in a scenario if the lower limit
     of its loss of test accuracy against retraining ("accuracy_gap") is above this; ``members``: scenario → its protocol
     and the memberships of its models, which are counted for the property "models" (None: it is left out). A property
@@ -81,13 +75,13 @@ def evaluate(
         if isinstance(row, Row) and (row.metric, row.role, row.pair) == ("accuracy_gap", "test", None):
             broken_methods[record.scenario] |= {record.method} if row.ci_low > broken else set()
     for name, metric in compared.items():
-        of_scenario: dict[str, list[Numbered]] = defaultdict(list)
+        by_scenario: dict[str, list[Numbered]] = defaultdict(list)
         for record in records:
             if metric.reads(record.row):
                 row = _logarithm(record.row) if metric.quantity.logarithmic else record.row
-                of_scenario[record.scenario].append((record, row))
-        for scenario, of_metric in of_scenario.items():
-            estimates = list(_properties(metric, of_metric, broken_methods[scenario]))
+                by_scenario[record.scenario].append((record, row))
+        for scenario, numbered in by_scenario.items():
+            estimates = list(_properties(metric, numbered, broken_methods[scenario]))
             if members and scenario in members:
                 estimates.append(("models", models(metric, *members[scenario])))
             properties += [_row(name, label, scenario, estimate) for label, estimate in estimates]
@@ -112,11 +106,11 @@ def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]
     for row in rows:
         if row["property"] in PROPERTIES:
             by_scenario[row["metric"], row["property"]][row["scenario"]] = row
-    main = {label: common(rows, label) for label in PROPERTIES}
+    chosen = {label: common(rows, label) for label in PROPERTIES}
     return {
-        (metric, label): of_scenario.get(main[label])
-        or min(of_scenario.values(), key=lambda row: math.isnan(row["value"]))
-        for (metric, label), of_scenario in by_scenario.items()
+        (metric, label): of_metric.get(chosen[label])
+        or min(of_metric.values(), key=lambda row: math.isnan(row["value"]))
+        for (metric, label), of_metric in by_scenario.items()
     }
 
 
@@ -160,17 +154,17 @@ def _between(records: list[Record], compared: dict[str, Compared], scenario: str
     ``compared``: name of a metric → how it is compared. Two metrics are skipped if fewer than three methods have values
     by both.
     """
-    tables = {}
+    goodness: dict[str, dict[str, float]] = {}  # metric → method → value, larger if more is forgotten
     for name, metric in compared.items():
-        same = [(record, record.row) for record in records if record.scenario == scenario and metric.reads(record.row)]
-        table = _by_place(same).get((), {})
+        read = [(record, record.row) for record in records if record.scenario == scenario and metric.reads(record.row)]
+        table = _by_place(read).get((), {})
         good = {m: float(metric.goodness(np.array(row.value))) for m, row in table.items() if m not in CONTROLS}
-        tables[name] = {m: value for m, value in good.items() if not math.isnan(value)}
+        goodness[name] = {m: value for m, value in good.items() if not math.isnan(value)}
     taus = []
-    for first, second in itertools.permutations([name for name, table in tables.items() if len(table) > 2], 2):
-        both = [m for m in tables[first] if m in tables[second]]
+    for first, second in itertools.permutations([name for name, good in goodness.items() if len(good) > 2], 2):
+        both = [m for m in goodness[first] if m in goodness[second]]
         if len(both) > 2:
-            x, y = (np.array([tables[metric][m] for m in both]) for metric in (first, second))
+            x, y = (np.array([goodness[name][m] for m in both]) for name in (first, second))
             taus.append(_row(first, WITH + second, scenario, stats.kendall(x=x, y=y)))
     return taus
 
@@ -182,22 +176,23 @@ def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> 
     computed without them. Grounding, separation and power need a scenario without axes.
     """
     tables = _by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS)
-    plain = {place: table for place, table in tables.items() if not dict(place).keys() & set(SEEDS)}
+    whole = {place: table for place, table in tables.items() if not dict(place).keys() & set(SEEDS)}  # not of one seed
     seeds = [table for place, table in tables.items() if len(place) == 1 and dict(place).keys() & set(SEEDS)]
-    if set(plain) == {()}:
-        yield "grounding", grounding(metric, plain[()])
-        yield "separation", separation(metric, plain[()])
-        yield "power", power(plain[()], seeds)
+    if set(whole) == {()}:
+        yield "grounding", grounding(metric, whole[()])
+        yield "separation", separation(metric, whole[()])
+        yield "power", power(whole[()], seeds)
     if seeds:
         yield "agreement over seeds", agreement(metric, seeds)
-    sizes = [table for place, table in plain.items() if SIZE in dict(place)]
+    sizes = [table for place, table in whole.items() if SIZE in dict(place)]
     if sizes:
         yield "agreement over sizes", agreement(metric, sizes)
-    budgets = {float(dict(place)[BUDGET]): table for place, table in plain.items() if BUDGET in dict(place)}
+    budgets = {float(dict(place)[BUDGET]): table for place, table in whole.items() if BUDGET in dict(place)}
     if budgets:
         yield "monotonicity", monotonicity(metric, budgets, broken)
 
 
+#: Method → its row.
 Table = dict[str, Row]
 
 
@@ -207,19 +202,18 @@ def _by_place(
     """Return the methods' rows for each combination of ``axes`` and ``seeds``: (name, value) pairs → method → row.
 
     ``axes``: names of the study's axes, such as the budget; ``seeds``: fields of a row that tell splits or models
-    apart. Of several rows of a method in one combination, the one with the fewest other fields is kept, and of those
-    the last.
+    apart. Of several rows of a method in one combination, the one with the fewest other axes and fields is kept, and of
+    those the last.
     """
     tables: dict[tuple[Any, ...], Table] = defaultdict(dict)
-    besides: dict[tuple[Any, ...], int] = {}
+    fewest: dict[tuple[Any, ...], int] = {}  # how many other axes and fields the row that is kept has
     for record, row in records:
-        parts = [*record.axes.items(), *row.place]
         of_axes = sorted((name, value) for name, value in record.axes.items() if name in axes)
         place = (*of_axes, *((name, value) for name, value in row.place if name in seeds))
-        more = len(parts) - len(place)
-        if more <= besides.get((place, record.method), more):
+        others = len(record.axes) + len(row.place) - len(place)
+        if others <= fewest.get((place, record.method), others):
             tables[place][record.method] = row
-            besides[place, record.method] = more
+            fewest[place, record.method] = others
     return tables
 
 
@@ -232,8 +226,8 @@ def _logarithm(row: Row) -> Row:
 
 def _se(row: Row) -> float:
     """Return the standard error behind a 95 % interval, from the wider of its two sides."""
-    wide = max(row.ci_high - row.value, row.value - row.ci_low)
-    return float(wide / stats.normal_quantile(0.975))
+    half_width = max(row.ci_high - row.value, row.value - row.ci_low)
+    return float(half_width / stats.normal_quantile(0.975))
 
 
 def grounding(metric: Compared, table: Table) -> Estimate:
@@ -276,26 +270,26 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     Otherwise it is 1.96 standard errors of a difference of two independent numbers, which is too wide. Pairs of methods
     without intervals are skipped; the result is NaN, with the reason, if all are.
     """
-    rows = {m: r for m, r in table.items() if m not in CONTROLS and not math.isnan(r.value)}
-    paired = {m: np.array([t[m].value if m in t else math.nan for t in seeds]) for m in rows}
-    separate, kinds = [], set()
+    rows = {m: row for m, row in table.items() if m not in CONTROLS and not math.isnan(row.value)}
+    by_seed = {m: np.array([of_seed[m].value if m in of_seed else math.nan for of_seed in seeds]) for m in rows}
+    distinguished, tests = [], set()
     for first, second in itertools.combinations(rows, 2):
-        gaps = paired[first] - paired[second]
+        gaps = by_seed[first] - by_seed[second]
         gaps = gaps[~np.isnan(gaps)]
         if len(gaps) >= SEEDS_OF_POWER:
-            interval, kind = stats.mean_interval(values=gaps), f"paired over {len(gaps)}"
-            separate.append(not interval.low <= 0 <= interval.high)
+            interval, test = stats.mean_interval(values=gaps), f"paired over {len(gaps)}"
+            distinguished.append(not interval.low <= 0 <= interval.high)
         elif not math.isnan(sum(rows[m].ci_low + rows[m].ci_high for m in (first, second))):
-            gap, kind = rows[first].value - rows[second].value, "as if methods were independent"
+            gap, test = rows[first].value - rows[second].value, "as if methods were independent"
             error = math.hypot(_se(rows[first]), _se(rows[second]))
-            separate.append(abs(gap) > float(stats.normal_quantile(0.975)) * error)
+            distinguished.append(abs(gap) > float(stats.normal_quantile(0.975)) * error)
         else:
             continue
-        kinds.add(kind)
-    if not separate:
+        tests.add(test)
+    if not distinguished:
         return empty(n=0, note="fewer than two methods have an interval")
-    note = f"a count over pairs of methods, so without an interval; {', '.join(sorted(kinds))}"
-    return Estimate(float(np.mean(separate)), math.nan, math.nan, len(separate), note)
+    note = f"a count over pairs of methods, so without an interval; {', '.join(sorted(tests))}"
+    return Estimate(float(np.mean(distinguished)), math.nan, math.nan, len(distinguished), note)
 
 
 def agreement(metric: Compared, tables: list[Table]) -> Estimate:
@@ -306,14 +300,14 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
     NaN, with the reason, for fewer than two tables or three methods, and if a ranking has all methods equal. Two tables
     give a value without an interval.
     """
-    candidates = sorted({m for t in tables for m in t} - set(CONTROLS))
-    methods = [m for m in candidates if all(m in t and not math.isnan(t[m].value) for t in tables)]
-    lost = ", ".join(m for m in candidates if m not in methods)
-    note = f"{len(methods)} methods" + (f"; {lost}: no value in one of the rankings" if lost else "")
+    candidates = sorted({m for table in tables for m in table} - set(CONTROLS))
+    methods = [m for m in candidates if all(m in table and not math.isnan(table[m].value) for table in tables)]
+    incomplete = ", ".join(m for m in candidates if m not in methods)
+    note = f"{len(methods)} methods" + (f"; {incomplete}: no value in one of the rankings" if incomplete else "")
     if len(tables) < 2 or len(methods) < 3:
         why = "needs two rankings of at least three methods"
         return empty(n=len(tables), note=f"{why}, but there are {len(tables)} of {note}")
-    good = metric.goodness(np.array([[t[m].value for m in methods] for t in tables], dtype=np.float64))
+    good = metric.goodness(np.array([[table[m].value for m in methods] for table in tables], dtype=np.float64))
     tau = np.full((len(tables), len(tables)), np.nan)
     for i, j in itertools.combinations(range(len(tables)), 2):
         tau[i, j] = tau[j, i] = stats.kendall(x=good[i], y=good[j]).value
@@ -337,14 +331,14 @@ def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable
     interval is over methods. The result is NaN, with the reason, for fewer than three budgets, and if no method is
     left.
     """
-    order = sorted(budgets)
-    methods = sorted(set.intersection(*(set(t) for t in budgets.values())) - {"retrain", *CONTROLS, *broken})
+    epsilons = sorted(budgets)
+    methods = sorted(set.intersection(*map(set, budgets.values())) - {"retrain", *CONTROLS, *broken})
     without = "".join(f"; without {name}, which breaks models" for name in sorted(broken))
-    if len(order) < 3 or not methods:
-        return empty(n=len(order), note="needs three budgets and a method besides retrain" + without)
-    good = np.array([[budgets[e][m].value for e in order] for m in methods], dtype=np.float64)
-    good = metric.goodness(good[~np.isnan(good).any(1)])
-    rho = np.array([stats.spearman(x=np.arange(len(order)), y=line).value for line in good])
+    if len(epsilons) < 3 or not methods:
+        return empty(n=len(epsilons), note="needs three budgets and a method besides retrain" + without)
+    values = np.array([[budgets[epsilon][m].value for epsilon in epsilons] for m in methods], dtype=np.float64)
+    good = metric.goodness(values[~np.isnan(values).any(axis=1)])
+    rho = np.array([stats.spearman(x=np.arange(len(epsilons)), y=of_method).value for of_method in good])
     rho = rho[~np.isnan(rho)]
     if len(rho) == 0:
         return empty(n=0, note="no method varies with the budget")

@@ -21,6 +21,7 @@ from unlearning_audit.stats.resolution import MODELS, PAIRS, SAMPLES, Components
 
 #: How many times larger the studies are whose resolution is predicted.
 TIMES = {PAIRS: (2, 4, 8, 16), MODELS: (2, 4), SAMPLES: (2, 4)}
+#: Entries of the column "what": the row of the study as it is, and the beginning for one that would decide.
 TODAY, DECIDES = "today", "decides_"
 #: The part of a design that grows where audited models have no partners among retrained ones.
 RETRAINED = "retrained"
@@ -30,7 +31,7 @@ STEPS = 60  # bisections for the size of a pool
 #: Phrases where no larger study is required.
 THIS_SIZE, NEITHER = "a study of this size", "neither more pairs nor more models would decide"
 
-#: A function that returns the design with (part, times) as many pairs, models or samples.
+#: A function (part, times) → the design of a study with ``times`` as many pairs, models or samples, by ``part``.
 Plans = Callable[[str, float], Design]
 
 
@@ -41,14 +42,14 @@ def plans(method: str, read: Read) -> list[dict[str, Any]]:
     only the row of the present study is given; `requirements` gives what more retrained models bring. ``method``
     is the name that goes into the rows; ``read`` is its distance by one metric.
     """
-    design, planned = read.numbers.design, designs_of(read)
+    design, design_with = read.numbers.design, designs_of(read)
     today = _row_of(method, read, TODAY, 1.0, design)
     if not read.side.paired:
         return [{**today, "half_width": float(read.together.half[read.place]), "least_distance": least_distance(read)}]
     rows = [today]
     for part, factors in TIMES.items():
         if _count(design, part) and (part == SAMPLES or read.side.audited.rule.narrows):
-            rows += [_row_of(method, read, part, float(times), planned(part, times)) for times in factors]
+            rows += [_row_of(method, read, part, float(times), design_with(part, times)) for times in factors]
     return rows
 
 
@@ -63,19 +64,19 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]
     spreads, are skipped; so are all methods if the spread of retrained models is not known.
     """
     plans = []
+    spreads = {
+        method: {row.metric: row for row in rows if isinstance(row, Row) and np.isfinite(row.value)}
+        for method, rows in numbers.items()
+    }
     for metric in registry.defining("metrics", SEEDS):
         training, unlearning = registry.declared("metrics", metric, constant_name=SEEDS)
-        spreads = {
-            method: {row.metric: row for row in rows if isinstance(row, Row) and np.isfinite(row.value)}
-            for method, rows in numbers.items()
-        }
         of_retrained = spreads.get(RETRAIN, {}).get(unlearning)
         for method, spread in spreads.items():
             if method in (RETRAIN, CONTROL) or of_retrained is None or not spread.keys() >= {training, unlearning}:
                 continue
-            originals, both = spread[training].n, spread[unlearning].value ** 2 + of_retrained.value**2
+            originals, of_models = spread[training].n, spread[unlearning].value ** 2 + of_retrained.value**2
             today = Design(originals, 1.0, spread[unlearning].n / originals, 0)
-            parts = Components(spread[training].value ** 2, 0.0, both, 0.0, 0.0, today, 1.0)
+            parts = Components(spread[training].value ** 2, 0.0, of_models, 0.0, 0.0, today, 1.0)
             place = {"metric": metric, "method": method, "attack": "", "unit": TRAINING_SEEDS}
             plans.append(_row(place, parts, TODAY, 1.0, today))
             for part in (PAIRS, MODELS):
@@ -96,7 +97,7 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
     """
     if not read.side.audited.rule.narrows:
         return []
-    design, rows, planned = read.numbers.design, [], designs_of(read)
+    design, rows, design_with = read.numbers.design, [], designs_of(read)
     if not read.side.paired:
         reference, today = retrained.Reference.of(read), read.side.retrained
         return [
@@ -105,7 +106,10 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
              "assumed": distance}
             for count, outcome, distance in retrained.deciding_counts(read)
         ]  # fmt: skip
-    of, margin, chance = read.components.widened(read.factor), read.distance.margin, read.components_by_chance
+    decision = partial(
+        resolution.decides, of=read.components.widened(read.factor), margin=read.distance.margin,
+        chance=read.components_by_chance,
+    )  # fmt: skip
     limits = {read.distance.estimate.low, read.distance.estimate.high}
     truths = [(0.0, decide.EQUIVALENT), *((limit, decide.DISTINGUISHABLE) for limit in sorted(limits))]
     for part in (PAIRS, MODELS):
@@ -114,13 +118,12 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
             def decided(times: float, part: str = part, truth: float = truth, outcome: str = outcome) -> bool:
                 """Return whether a study with ``times`` as many of ``part`` would have the ``outcome`` if the distance
                 is ``truth``."""
-                how: dict[str, Any] = {"design": planned(part, times), "distance": truth, "margin": margin}
-                return resolution.decides(of=of, **how, chance=chance) == outcome
+                return decision(design=design_with(part, times), distance=truth) == outcome
 
             count = _least(decided, max(round(_count(design, part)), 1))
             if count:
                 times = count / _count(design, part)
-                row = _row_of(method, read, DECIDES + part, times, planned(part, times))
+                row = _row_of(method, read, DECIDES + part, times, design_with(part, times))
                 rows.append({**row, "outcome": outcome, "assumed": truth})
     return rows
 
@@ -151,20 +154,20 @@ def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
     )
     numbers = {name: today[name] for name in resolution.COMPONENTS}
     parts = Components(**numbers, design=design, events=float(max(design.samples, 1)))
+    # More pairs bring as many distinct samples as the rows say; fewer bring as many fewer.
     sizes = sorted((row["times"], row["samples"]) for row in rows if row["what"] in (TODAY, PAIRS))
     samples = np.interp(np.log(pairs), np.log([times for times, _ in sizes]), [count for _, count in sizes])
     units, per_split = max(round(design.units * pairs), 1), max(design.models * models, 1.0)
     planned = replace(design, units=units, models=per_split, samples=max(round(samples * min(pairs, 1.0)), 2))
     forecast = {**today, "units": planned.units, "models": planned.models, "samples": planned.samples}
-    of_samples = today["chance"] == OF_SAMPLES
-    chance = replace(parts, of_samples=True) if of_samples else None
-    for name, how in (
+    chance = replace(parts, of_samples=True) if today["chance"] == OF_SAMPLES else None
+    for name, predicted in (
         ("half_width", partial(resolution.half_width, of=parts)),
         ("least_distance", partial(resolution.least_distance, of=parts, chance=chance)),
     ):
-        # The pilot's own number belongs to a band that holds for several attacks.
-        pilot = how(design=design)
-        forecast[name] = today[name] * how(design=planned) / pilot if pilot > 0 else today[name]
+        # The number in the row of today holds for several attacks at once, so that it is scaled by what is predicted.
+        of_today = predicted(design=design)
+        forecast[name] = today[name] * predicted(design=planned) / of_today if of_today > 0 else today[name]
     return forecast
 
 
@@ -186,8 +189,8 @@ def designs_of(read: Read) -> Plans:
     """
     design = read.numbers.design
     effect = read.side.audited
-    met = (effect.influence != 0).any(axis=0)  # samples that a model was queried on
-    per_unit = float(np.mean([met[effect.unit == unit].any(axis=0).sum() for unit in np.unique(effect.unit)]))
+    queried = (effect.influence != 0).any(axis=0)  # [models, samples]
+    per_unit = float(np.mean([queried[effect.unit == unit].any(axis=0).sum() for unit in np.unique(effect.unit)]))
     pool = pool_size(units=design.units, per_unit=per_unit, distinct=design.samples)
 
     def planned(part: str, times: float) -> Design:
@@ -202,7 +205,7 @@ def designs_of(read: Read) -> Plans:
 
 
 def pool_size(*, units: int, per_unit: float, distinct: int) -> float:
-    """Return the size N of the pool of samples, from distinct = N·(1 − (1 − per_unit/N)^units).
+    """Return the size N of the pool from which samples are drawn, by distinct = N·(1 − (1 − per_unit/N)^units).
 
     Each of the ``units`` draws ``per_unit`` samples anew, and ``distinct`` different ones were drawn. inf where no
     sample was drawn twice.
@@ -226,35 +229,36 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
         return f"nothing to compare with by {', '.join(unknown)}"
     if any(row["unit"] == "pairs" for row in needs):  # each block is a pair then, also to metrics that count blocks
         needs = [{**row, "unit": "pairs"} if row["unit"] == "blocks" else row for row in needs]
-    alike = _counts([row for row in needs if row["outcome"] == decide.EQUIVALENT], metrics, most=True)
+    showing = [row for row in needs if row["outcome"] == decide.EQUIVALENT]
     finding = [row for row in needs if row["outcome"] == decide.DISTINGUISHABLE]
-    clauses, today = [], []
-    if alike and any(row["times"] > 1 for row in needs if row["outcome"] == decide.EQUIVALENT):
-        clauses.append(f"if the method is like retraining, {alike} show it with power 0.8")
-    elif alike:
-        today.append(f"if the method is like retraining, {THIS_SIZE} shows it with power 0.8")
+    of_larger, of_today = [], []  # clauses on larger studies, and on one of this size, which count without the former
+    if counts := _counts(showing, metrics, by_all=True):
+        if any(row["times"] > 1 for row in showing):
+            of_larger.append(f"if the method is like retraining, {counts} show it with power 0.8")
+        else:
+            of_today.append(f"if the method is like retraining, {THIS_SIZE} shows it with power 0.8")
     for word, end in (("upper", max), ("lower", min)):
-        ends = {metric: end(row["assumed"] for row in finding if row["metric"] == metric) for metric in metrics
-                if any(row["metric"] == metric for row in finding)}  # fmt: skip
+        found_by = {row["metric"] for row in finding}
+        ends = {m: end(row["assumed"] for row in finding if row["metric"] == m) for m in metrics if m in found_by}
         at_end = [row for row in finding if row["assumed"] == ends[row["metric"]]]
         if any(row["times"] <= 1 for row in at_end):
-            today.append(f"if its distance is the {word} limit of the interval, {THIS_SIZE} finds it")
-        elif counts := _counts(at_end, set(ends), most=False):
-            clauses.append(f"if its distance is the {word} limit of the interval, {counts} find it")
-    return "; ".join(clauses or today) or NEITHER
+            of_today.append(f"if its distance is the {word} limit of the interval, {THIS_SIZE} finds it")
+        elif counts := _counts(at_end, set(ends), by_all=False):
+            of_larger.append(f"if its distance is the {word} limit of the interval, {counts} find it")
+    return "; ".join(of_larger or of_today) or NEITHER
 
 
-def _counts(rows: list[dict[str, Any]], metrics: Collection[str], *, most: bool) -> str:
-    """Return a phrase such as "12 pairs or 40 models per split": the size that decides by all ``metrics`` (``most``),
-    or by the one that needs least; "" if there is none.
+def _counts(rows: list[dict[str, Any]], metrics: Collection[str], *, by_all: bool) -> str:
+    """Return a phrase such as "12 pairs or 40 models per split": the size that decides by all ``metrics``, or, if
+    ``by_all`` is false, by the one that needs least; "" if there is none.
 
     ``rows``: rows of `requirements` with one outcome.
     """
     clauses = []
     for part in (PAIRS, MODELS, RETRAINED):
         of_part = [row for row in rows if row["what"] == DECIDES + part]
-        if of_part and (not most or {row["metric"] for row in of_part} == set(metrics)):
-            clauses.append(count((max if most else min)(of_part, key=itemgetter("times"))))
+        if of_part and (not by_all or {row["metric"] for row in of_part} == set(metrics)):
+            clauses.append(count((max if by_all else min)(of_part, key=itemgetter("times"))))
     return " or ".join(clauses)
 
 
@@ -267,7 +271,8 @@ def count(row: dict[str, Any]) -> str:
 
 
 def _row_of(method: str, read: Read, part: str, times: float, design: Design) -> dict[str, Any]:
-    """Return the row of one design for the distance that stands for all attacks."""
+    """Return the row of one ``design`` for a method's distance, ``read``, that stands for all attacks. The design has
+    ``times`` as much of ``part`` (pairs, models or samples) as the study."""
     rule = read.side.audited.rule
     place = {"metric": read.metric, "method": method, "attack": read.attack, "unit": rule.units}
     how: dict[str, Any] = {"factor": read.factor, "chance": read.components_by_chance, "of": rule.chance}
@@ -278,8 +283,12 @@ def _row(
     place: dict[str, str], parts: Components, part: str, times: float, design: Design, *,
     factor: float = 1.0, chance: Components | None = None, of: str = OF_ITSELF,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the row of one design: its size, half-width (``factor`` times that of a single number), least distance and
-    variance components. ``of``: what ``chance`` is of."""
+    """Return the row of one ``design``: its size, half-width (``factor`` times that of a single number), least distance
+    and variance components, ``parts``.
+
+    ``place``: metric, method, attack and unit of the row; ``part`` and ``times`` are as in `_row_of`; ``chance``: the
+    variance components if the method were retraining, and ``of`` what the number varies by then (`effects.CHANCES`).
+    """
     return {
         **place, "what": part, "times": times, "units": design.units, "models": design.models,
         "samples": design.samples, "half_width": resolution.half_width(of=parts.widened(factor), design=design),

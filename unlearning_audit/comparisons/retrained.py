@@ -26,8 +26,9 @@ class Reference:
     """The variances of a distance between audited and retrained models without partners.
 
     ``sampled``: the variance over samples; ``spread``: the variance of one model; ``audited``: the number of audited
-    models; ``band``: how many times wider intervals are than those of one number alone; ``known``: whether the spread
-    of a single retrained model is given. With more retrained models it is estimated.
+    models; ``band``: how many times wider intervals are than those of one number alone, because they hold for several
+    attacks; ``known``: whether the spread is given for a single retrained model. With more retrained models it is
+    estimated.
     """
 
     sampled: float
@@ -95,15 +96,15 @@ def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     the upper limit of its interval. An outcome that `MOST` retrained models do not give is left out.
     """
     reference = Reference.of(read)
-    room = min(-read.margin[0], read.margin[1])
-    ends = [(abs(limit), limit) for limit in (read.distance.estimate.low, read.distance.estimate.high)]
+    room = min(-read.margin[0], read.margin[1])  # how far 0 lies inside the margin
+    limits = read.distance.estimate.low, read.distance.estimate.high
     questions = [(room, reference.room_needed, decide.EQUIVALENT, 0.0)]
-    questions += [(size, reference.least_distance, decide.DISTINGUISHABLE, limit) for size, limit in ends]
+    questions += [(abs(limit), reference.least_distance, decide.DISTINGUISHABLE, limit) for limit in limits]
     plans = []
     for size, needed, outcome, distance in questions:
-        first, more = present(read), range(present(read) + 1, MOST + 1)
+        today, more = present(read), range(present(read) + 1, MOST + 1)
         # One model of known spread may do where two, which show their spread themselves, do not.
-        count = first if size >= needed(first) else more[0] + bisect_left(more, True, key=lambda n: size >= needed(n))
+        count = today if size >= needed(today) else more[0] + bisect_left(more, True, key=lambda n: size >= needed(n))
         if count <= MOST:
             plans.append((count, outcome, distance))
     return plans

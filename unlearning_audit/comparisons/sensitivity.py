@@ -15,7 +15,7 @@ from unlearning_audit.stats import Estimate, decide
 #: A wider interval of an accuracy shows neither that something was memorised nor that nothing was.
 WIDE = 0.25
 
-#: Remark in a scenario without `none`, which cannot show that its attacks find anything.
+#: Remark in a scenario without the models before unlearning, which cannot show that its attacks find anything.
 NO_NONE = (
     "equivalence cannot be shown without the models before unlearning (none), on which attacks must find something"
 )
@@ -62,9 +62,9 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     adjusted p-value; ``why``: a sentence on why doing nothing may leave nothing to find (`explanation`).
     """
     none = reads.get(NONE, {})
-    near = {metric: read for metric, read in none.items() if read.distance.estimate.value > 0}
-    least = {m: read.distance.least for m, read in near.items() if p_holm[NONE][m] <= decide.ALPHA}
-    least = {metric: limit for metric, limit in least.items() if limit > 0}
+    significant = {metric: read for metric, read in none.items() if p_holm[NONE][metric] <= decide.ALPHA}
+    positive = {metric for metric, read in significant.items() if read.distance.estimate.value > 0}
+    least = {m: limit for m, read in significant.items() if m in positive and (limit := read.distance.least) > 0}
     # A lone model cannot show that there is something to find.
     referred = any(not read.unrepeated for read in none.values())
     every = [read for by_metric in reads.values() for read in by_metric.values()]
@@ -75,9 +75,10 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     elif any(p <= decide.ALPHA for p in controls):
         state, clause = decide.YARDSTICKS_DISAGREE, DISAGREEING
     elif referred and not least:
-        beyond = [metric for metric in none if metric not in near and p_holm[NONE][metric] <= decide.ALPHA]
-        far = any(none[metric].side.audited.rule.two_sided for metric in beyond)
-        state, clause = decide.NOTHING_TO_FIND, FAR_NONE if far else why
+        # Models before unlearning that know the forget set less than retrained ones point to a mistake.
+        reversed_by = [read for metric, read in significant.items() if metric not in positive]
+        mistaken = any(read.side.audited.rule.two_sided for read in reversed_by)
+        state, clause = decide.NOTHING_TO_FIND, FAR_NONE if mistaken else why
     return Sensitivity(state, clause, least, referred)
 
 

@@ -13,7 +13,8 @@ from unlearning_audit.stats.paired import Distances
 
 
 def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int, seed: int) -> list[dict[str, Any]]:
-    """Return a row for each method that has a number in every one of the ``scenarios``, which are independent.
+    """Return a row for each method that has a number in every one of the ``scenarios``, which are independent; each of
+    these is method → metric → numbers.
 
     ``distance`` is the method's mean distance in margins, by the first deciding metric that all scenarios have, with
     its 95 % interval ``low`` to ``high``. ``best`` and ``worst`` are the ranks that it may have, at 95 % for all
@@ -34,11 +35,11 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     nearness = together.of(-np.eye(len(methods)))  # `proven` takes the larger number for the better one
     closer = rank_sets.proven(distances=nearness, rng=generator(seed, "standings"), draws=draws)
     best, worst = rank_sets.of_proven(closer)
-    half = together.half_widths()
+    columns = methods, together.value, together.half_widths(), best, worst
     return [
-        {"method": method, "metric": metric, "distance": float(value), "low": float(value - h),
-         "high": float(value + h), "best": int(first), "worst": int(last), "methods": len(methods)}
-        for method, value, h, first, last in zip(methods, together.value, half, best, worst, strict=True)
+        {"method": method, "metric": metric, "distance": float(value), "low": float(value - half),
+         "high": float(value + half), "best": int(first), "worst": int(last), "methods": len(methods)}
+        for method, value, half, first, last in zip(*columns, strict=True)
     ]  # fmt: skip
 
 
@@ -65,8 +66,8 @@ def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
 def _metric(scenarios: list[Effects]) -> str | None:
     """Return the first metric of the first scenario that decides, is not coarse, and that all other scenarios have too;
     None if there is none."""
-    parts = [[item for by_metric in effects.values() for item in by_metric.items()] for effects in scenarios]
-    names = [[name for name, part in of if part.rule.deciding and not part.rule.coarse] for of in parts]
+    effects_of = [[item for by_metric in effects.values() for item in by_metric.items()] for effects in scenarios]
+    names = [[name for name, part in items if part.rule.deciding and not part.rule.coarse] for items in effects_of]
     return next((name for name in names[0] if all(name in metrics for metrics in names)), None) if names else None
 
 

@@ -60,7 +60,7 @@ def settings(
     draws = qmc.Sobol(len(names), scramble=True, seed=seed)
     for _ in range(8):  # a grid repeats itself
         for point in draws.random(2 ** math.ceil(math.log2(max(trials, 1)))):  # Sobol points come in powers of 2
-            options = {**study, **{name: _value(space[name], at) for name, at in zip(names, point, strict=True)}}
+            options = {**study, **{name: _value(space[name], share) for name, share in zip(names, point, strict=True)}}
             if len(designs) <= trials and options not in designs:
                 designs.append(options)
     return designs
@@ -74,8 +74,8 @@ def rounds(count: int, pairs: int) -> list[tuple[int, int]]:
     """
     plan = [(count, 1)]
     while plan[-1][1] < pairs:
-        before, of = plan[-1]
-        plan.append((min(before, max(2, math.ceil(before / RATE))), min(2 * of, pairs)))
+        count, used = plan[-1]
+        plan.append((min(count, max(2, math.ceil(count / RATE))), min(2 * used, pairs)))
     return plan
 
 
@@ -126,23 +126,24 @@ def _alike(trial: Trial, nearest: Trial) -> bool:
 
 
 def _rank(trial: Trial) -> tuple[float, float, int]:
-    """Return the key by which settings are sorted: loss of utility beyond its margin, then distance, then number."""
+    """Return the key by which settings are sorted: loss of utility beyond its margin, then distance, then number.
+    Distances that are equal up to `TIE` have one key."""
     steps = trial.distance / TIE
     return max(trial.lost, 1.0), math.inf if math.isinf(steps) else round(steps), trial.number
 
 
-def _value(axis: Sequence[Any] | Mapping[str, Any], at: float) -> Any:
-    """Return the value of an option at the point ``at`` in [0, 1) of its ``axis``.
+def _value(axis: Sequence[Any] | Mapping[str, Any], share: float) -> Any:
+    """Return the value of an option at the point of its ``axis`` that lies ``share`` in [0, 1) of the way along it.
 
     The axis is a list of values, or a mapping with low and high, whose logarithms are used if log is true. Values
     between two whole numbers are whole; others are rounded to three digits.
     """
     if not isinstance(axis, Mapping):
-        return axis[min(int(at * len(axis)), len(axis) - 1)]
+        return axis[min(int(share * len(axis)), len(axis) - 1)]
     low, high = axis["low"], axis["high"]
-    if isinstance(low, int) and isinstance(high, int):
+    if isinstance(low, int) and isinstance(high, int):  # + 1, so that high is drawn as often as the others
         if axis.get("log"):
-            return min(int(math.exp(math.log(low) + at * math.log((high + 1) / low))), high)
-        return min(low + int(at * (high - low + 1)), high)
-    value = low * (high / low) ** at if axis.get("log") else low + at * (high - low)
+            return min(int(math.exp(math.log(low) + share * math.log((high + 1) / low))), high)
+        return min(low + int(share * (high - low + 1)), high)
+    value = low * (high / low) ** share if axis.get("log") else low + share * (high - low)
     return float(f"{value:.3g}")  # as one would write it, and the same on every machine

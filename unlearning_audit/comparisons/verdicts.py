@@ -13,6 +13,7 @@ from unlearning_audit.comparisons.sensitivity import Sensitivity
 from unlearning_audit.randomness.keyed import generator
 from unlearning_audit.stats import Estimate, decide, empty, rank_sets
 
+#: An estimate without a value, for cells that do not apply.
 NOTHING = empty(n=0, note="")
 NO_SHARE = "the share of traces removed is not computed, because the method's models do not correspond to those of none"
 NOT_BETTER = "not shown to be closer to retraining than {}, which changes the weights at random by the same size"
@@ -97,42 +98,42 @@ def compare(
     Judgement
     """
     how, shams = {"margins": margins, "draws": draws, "level": 1 - alpha}, shams or {}
-    both = {m: _judged(m, effects, failed.get(m, ""), spreads or {}, seed, how) for m in effects}
-    judged = {method: judgement for method, judgement in both.items() if method not in shams}
+    with_shams = {m: _judged(m, effects, failed.get(m, ""), spreads or {}, seed, how) for m in effects}
+    judged = {method: judgement for method, judgement in with_shams.items() if method not in shams}
     _adjust(judged, decide.ALPHA / alpha)
     state = _assessed(judged, accuracies or {})
     _without_blind(judged)
     coarse = _with_coarse_margins(judged, _coarse(judged), state.least)
     rows = [row for method in judged for row in _distances(method, judged)]
-    beside = {(row["method"], row["metric"]): row for row in rows}
+    row_of = {(row["method"], row["metric"]): row for row in rows}
     verdicts, needs = [], []
-    for method, method_judged in judged.items():
-        row, more = _verdict(method, method_judged, beside, state, coarse)
+    for method, judgement in judged.items():
+        row, needs_of_method = _verdict(method, judgement, row_of, state, coarse)
         if method in damaged:
             row["verdict"] = decide.BROKEN
         verdicts.append(row)
-        needs += more
+        needs += needs_of_method
     for sham, like in shams.items():
         for row in verdicts:
-            if like and row["method"] == like and not _better(judged[like], both[sham]):
+            if like and row["method"] == like and not _better(judged[like], with_shams[sham]):
                 row["note"] = _clauses(row["note"], NOT_BETTER.format(sham))
     useless = {row["method"] for row in verdicts if row["verdict"] in (decide.BROKEN, decide.FAILED)}
     ranks = _ranks(judged, useless, draws=draws, seed=seed)
-    plans = [planning.plans(m, read) for m, of in judged.items() for read in of.reads.values()]
+    plans = [planning.plans(m, read) for m, judgement in judged.items() for read in judgement.reads.values()]
     return Judgement(verdicts, rows, ranks, [*itertools.chain(*plans), *needs])
 
 
 def _better(method: _Judged, sham: _Judged) -> bool:
-    """Return whether a method is shown to be closer to retraining than its sham by any deciding metric, adjusted by
-    Bonferroni.
+    """Return whether a method is shown to be closer to retraining than its sham (a random change of the weights by the
+    same size) by any deciding metric, adjusted by Bonferroni.
 
     Return True if no metric compares the two, because nothing can be shown then.
     """
-    mine, other = method.of(True), sham.of(True)
-    metrics = [metric for metric in mine if metric in other]
-    pairs = [both for metric in metrics if (both := distances.beside_none(mine[metric], other[metric])) is not None]
-    level = 1 - decide.ALPHA / max(len(pairs), 1)
-    return not pairs or any(distances.closer(both, level=level).low > 0 for both in pairs)
+    reads, reads_of_sham = method.of(deciding=True), sham.of(deciding=True)
+    pairs = [distances.beside_none(read, reads_of_sham[m]) for m, read in reads.items() if m in reads_of_sham]
+    joint = [pair for pair in pairs if pair is not None]
+    level = 1 - decide.ALPHA / max(len(joint), 1)
+    return not joint or any(distances.closer(pair, level=level).low > 0 for pair in joint)
 
 
 def _judged(
@@ -161,10 +162,11 @@ def _judged(
 def _adjust(judged: dict[str, _Judged], factor: float) -> None:
     """Adjust p-values by Holm over methods and deciding metrics, and store them in ``judged`` (method → results).
 
-    Each distance then stands for the attack that differs significantly, if one does. ``factor``: α divided by the level
-    of this interim analysis; p-values are multiplied by it, at most to 1.
+    The distance by a metric is then that of the attack whose number differs most among those that differ significantly,
+    if one does. ``factor``: α divided by the level of this interim analysis; p-values are multiplied by it, at most to
+    1.
     """
-    keys = [(method, metric) for method, judgement in judged.items() for metric in judgement.of(True)]
+    keys = [(method, metric) for method, judgement in judged.items() for metric in judgement.of(deciding=True)]
     adjusted = decide.family(
         p=np.array([judged[method].reads[metric].distance.p for method, metric in keys]),
         nothing=np.array([method == NONE for method, _ in keys], dtype=bool),
@@ -181,7 +183,7 @@ def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Estimate]) ->
     A margin is reduced where the distance of doing nothing may be less than twice as large. ``accuracies``: role of
     samples → accuracy of the models before unlearning.
     """
-    reads = {method: judgement.of(True) for method, judgement in judged.items() if not judgement.failed}
+    reads = {method: judgement.of(deciding=True) for method, judgement in judged.items() if not judgement.failed}
     why = _explanation(list(reads.get(NONE, {}).values()), accuracies)
     state = sensitivity.assess(reads, {method: judgement.p_holm for method, judgement in judged.items()}, why)
     for judgement in judged.values():
@@ -192,7 +194,8 @@ def _assessed(judged: dict[str, _Judged], accuracies: Mapping[str, Estimate]) ->
 
 
 def _explanation(reads: list[Read], accuracies: Mapping[str, Estimate]) -> str:
-    """Return a sentence on why doing nothing cannot be distinguished from retraining; "" if no metric can be read.
+    """Return a sentence on why doing nothing cannot be distinguished from retraining; "" if no metric has a distance
+    whose variation is known.
 
     It is about the metric with the least detectable distance in margins. If doing nothing lies beyond the margin by
     some metrics, only these are considered. ``reads``: the distances of doing nothing; ``accuracies``: those of the
@@ -200,18 +203,14 @@ def _explanation(reads: list[Read], accuracies: Mapping[str, Estimate]) -> str:
     """
     reads = [read for read in reads if not read.unrepeated]
     beyond = [read for read in reads if read.distance.estimate.value > read.margin[1]]
-    finest = min(
-        ((planning.least_distance(read), read) for read in beyond or reads),
-        key=lambda pair: pair[0] / pair[1].margin[1], default=None,
-    )  # fmt: skip
-    if finest is None:
+    detectable = [(planning.least_distance(read), read) for read in beyond or reads]
+    if not detectable:
         return ""
-    least, read = finest
-    more = "pairs, models or samples to forget" if read.side.paired else "retrained models"
-    measured = read.distance.estimate.value if beyond else 0.0
-    return sensitivity.explanation(
-        accuracies, least_distance=least, margin=read.margin[1], more=more, measured=measured
-    )
+    least, read = min(detectable, key=lambda pair: pair[0] / pair[1].margin[1])
+    how: dict[str, Any] = {"measured": read.distance.estimate.value} if beyond else {}
+    if not read.side.paired:
+        how["more"] = "retrained models"
+    return sensitivity.explanation(accuracies, least_distance=least, margin=read.margin[1], **how)
 
 
 def _without_blind(judged: dict[str, _Judged]) -> None:
@@ -232,12 +231,10 @@ def _without_blind(judged: dict[str, _Judged]) -> None:
 def _coarse(judged: dict[str, _Judged]) -> set[str]:
     """Return the coarse metrics by which retraining itself is not shown to be equivalent; an empty set if no other
     deciding metric would be left."""
-    reads = [(method, *item) for method, judgement in judged.items() for item in judgement.of(True).items()]
-    shown: dict[str, bool] = {}
-    for method, metric, read in reads:
-        if method in (CONTROL, RETRAIN):
-            shown[metric] = read.distance.within and shown.get(metric, True)
-    coarse = {m for _, m, read in reads if read.side.audited.rule.coarse and not shown.get(m, False)}
+    reads = [(method, *item) for method, judgement in judged.items() for item in judgement.of(deciding=True).items()]
+    of_retraining = [(metric, read.distance.within) for method, metric, read in reads if method in (CONTROL, RETRAIN)]
+    shown = {metric for metric, _ in of_retraining} - {metric for metric, within in of_retraining if not within}
+    coarse = {metric for _, metric, read in reads if read.side.audited.rule.coarse} - shown
     return coarse if {metric for _, metric, _ in reads} - coarse else set()
 
 
@@ -300,16 +297,13 @@ def _printed(p: float, read: Read) -> float:
 
 
 def _verdict(
-    method: str,
-    judgement: _Judged,
-    beside: dict[tuple[str, str], dict[str, Any]],
-    scenario: Sensitivity,
+    method: str, judgement: _Judged, row_of: dict[tuple[str, str], dict[str, Any]], scenario: Sensitivity,
     coarse: set[str],
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # fmt: skip
     """Return one method's row of the table of verdicts, and rows of the study sizes that would decide on it if it is
     inconclusive, else [].
 
-    ``judgement``: the method's results; ``beside``: (method, metric) → row of `_distances`; ``scenario``: what the
+    ``judgement``: the method's results; ``row_of``: (method, metric) → row of `_distances`; ``scenario``: what the
     scenario can show; ``coarse``: metrics that are too coarse to show equivalence. A method that failed, or has no
     distance by a deciding metric, gets a row without numbers that says why.
     """
@@ -318,20 +312,21 @@ def _verdict(
     nothing = {"method": method, "found_by": "", **dict.fromkeys(numbers, np.nan), "against_none": ""}
     if judgement.failed:
         return {**nothing, "verdict": decide.FAILED, "note": judgement.failed}, []
-    deciding, utility = judgement.of(True), judgement.of(False)
+    deciding, utility = judgement.of(deciding=True), judgement.of(deciding=False)
     if not deciding:
         why = "; ".join(dict.fromkeys(judgement.missing.values())) or sensitivity.NOTHING_DECIDES
         state = scenario.state if scenario.state == decide.NO_YARDSTICK else decide.INCONCLUSIVE
         return {**nothing, "verdict": state, "note": f"{sensitivity.NO_DISTANCE}{why}"}, []
-    # An unknown number cannot be shown to be within a margin. The utility of retraining is the reference.
+    # An unknown number cannot be shown to be within a margin. The utility of retraining is the reference, so that
+    # retraining itself needs none. Where all deciding numbers lie at one end of their range, they show nothing.
     reference = judgement.utilities if method == RETRAIN else set()
     unknown = [(metric, why) for metric, why in judgement.missing.items() if metric not in coarse | reference]
     if any(read.given for read in judgement.reads.values()):
         unrepeated = [metric for metric, read in judgement.reads.items() if read.unrepeated]
         unknown += [(metric, sensitivity.NO_SPREAD) for metric in unrepeated if metric not in coarse]
-    ended = {metric for metric, read in deciding.items() if read.saturated}
-    if ended and ended | coarse >= set(deciding):
-        unknown += [(metric, deciding[metric].saturated) for metric in sorted(ended)]
+    saturated = {metric for metric, read in deciding.items() if read.saturated}
+    if saturated and saturated | coarse >= set(deciding):
+        unknown += [(metric, deciding[metric].saturated) for metric in sorted(saturated)]
     decision = decide.classify(
         deciding=[read.distance for read in deciding.values()],
         p_holm=[judgement.p_holm[metric] for metric in deciding],
@@ -339,39 +334,38 @@ def _verdict(
             *(read.distance for read in utility.values()),
             *(decide.Distance(metric, NOTHING, (np.nan, np.nan), (-1.0, 1.0)) for metric, _ in unknown),
         ],
-        coarse=coarse | ended,
+        coarse=coarse | saturated,
     )
     metric = list(deciding)[decision.number]
-    row, read, note = beside[method, metric], deciding[metric], [decision.note]
+    row, read, note = row_of[method, metric], deciding[metric], [decision.note]
     needs = []
     if decision.verdict == decide.INCONCLUSIVE:
-        still = {k: r for k, r in judgement.reads.items() if k not in coarse and not r.distance.within}
+        undecided = {m: of for m, of in judgement.reads.items() if m not in coarse and not of.distance.within}
         # Without none nothing shows equivalence, and a metric of utility never finds a method distinguishable.
         needs = [
             need
-            for r in still.values()
-            for need in planning.requirements(method, r)
-            if (scenario.referred if need["outcome"] == decide.EQUIVALENT else r.side.audited.rule.deciding)
+            for of in undecided.values()
+            for need in planning.requirements(method, of)
+            if (scenario.referred if need["outcome"] == decide.EQUIVALENT else of.side.audited.rule.deciding)
         ]
         unclear = [f"{name} ({why})" for name, why in unknown]
-        note.append(planning.instruction(needs, metrics=still, unknown=unclear))
+        note.append(planning.instruction(needs, metrics=undecided, unknown=unclear))
     verdict, sentence = _stated(method, decision.verdict, scenario)
     if all(read.unrepeated for read in deciding.values()):
         verdict, sentence = decide.NO_YARDSTICK, sensitivity.UNREPEATED
         note = [sensitivity.spread_that_explains(row["distance"])]
     significant = decision.verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED) or decision.p_holm <= decide.ALPHA
     ends = row["ci_low"], row["ci_high"]
-    if verdict == decide.EQUIVALENT:
+    if verdict == decide.EQUIVALENT:  # which the interval for equivalence shows
         ends = row["inner_low"], row["inner_high"]
         note += [decide.INNER, decide.BLIND.format(int(read.blind.sum())) if read.blind is not None else ""]
-    note = [sentence, *note, row["note"]]
-    same = ("distance", "against_none", "share_closed", "share_low", "share_high")
+    copied = ("distance", "against_none", "share_closed", "share_low", "share_high")
     return {
         "method": method, "verdict": verdict, "found_by": f"{metric} {read.attack}".strip() if significant else "",
-        **{name: row[name] for name in same}, "ci_low": ends[0], "ci_high": ends[1],
+        **{name: row[name] for name in copied}, "ci_low": ends[0], "ci_high": ends[1],
         "margin": max(map(abs, read.distance.margin)), "p_holm": _printed(decision.p_holm, read),
         "retrain_spread": np.nan if read.side.spread is None else read.side.spread,
-        "note": _clauses(*note),
+        "note": _clauses(sentence, *note, row["note"]),
     }, needs  # fmt: skip
 
 
