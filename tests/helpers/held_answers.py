@@ -21,3 +21,6 @@ class Held:
     def phi(self, labels: np.ndarray, models: np.ndarray | None = None, rows: np.ndarray | None = None) -> np.ndarray:
         logits = self.of(models, rows)
         return stats.phi(logits=logits, y=np.broadcast_to(labels, logits.shape[:2]))
+
+    def by_model(self, models: np.ndarray | None = None):
+        return iter(self.logits if models is None else self.logits[models])

@@ -82,9 +82,7 @@ RULI = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "protocol", [RULI["protocol"], *slow({"name": "competition", "blocks": 6})], ids=lambda protocol: protocol["name"]
-)
+@pytest.mark.parametrize("protocol", [RULI["protocol"], *slow({"name": "competition", "blocks": 6})])
 def test_where_accuracies_must_match_the_largest_gap_of_three_is_the_distance(tmp_path, protocol):
     scenario = {**STUDY["scenarios"]["main"], **RULI, "protocol": protocol}
     tune = make({**STUDY, "scenarios": {"main": scenario}})

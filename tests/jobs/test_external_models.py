@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tokenizers
 import torch
+import transformers
 from rouge_score import rouge_scorer
 from safetensors.torch import load_file, save_file
-from transformers import GPT2Config, GPT2LMHeadModel
 from unlearning_audit.protocols import external
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import external_models, plan
@@ -60,7 +60,7 @@ def net(width=6, seed=0):
 def gpt2(seed=0, **settings):
     torch.manual_seed(seed)
     sizes = {"vocab_size": 50, "n_positions": TOKENS, "n_embd": 16, "n_layer": 1, "n_head": 2}
-    return GPT2LMHeadModel(GPT2Config(**sizes | settings)).eval()
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes | settings)).eval()
 
 
 @pytest.fixture

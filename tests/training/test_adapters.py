@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from transformers import GPT2LMHeadModel, LlamaForCausalLM
+import transformers
 from unlearning_audit import stats
 from unlearning_audit.models import gpt2, llama
 from unlearning_audit.training import rounding
@@ -45,7 +45,7 @@ def stack(weights, seeds=SEEDS, backend="serial", dtype=torch.float64, module=gp
 
 
 @pytest.mark.slow  # importing peft takes seconds
-@pytest.mark.parametrize(("module", "reference"), [(gpt2, GPT2LMHeadModel), (llama, LlamaForCausalLM)])
+@pytest.mark.parametrize(("module", "reference"), [(gpt2, "GPT2LMHeadModel"), (llama, "LlamaForCausalLM")])
 def test_the_merged_weights_are_pefts(weights, module, reference):
     import peft  # seconds, which a process that only lists the tests need not spend
 
@@ -53,7 +53,7 @@ def test_the_merged_weights_are_pefts(weights, module, reference):
     folder = weights / module.__name__.split(".")[-1]
     layers = {key: key.replace("/", ".").removeprefix("trunk.").removesuffix(".weight") for key in network.turned}
     config = peft.LoraConfig(r=2, lora_alpha=6, target_modules=[*layers.values()], fan_in_fan_out=module is gpt2)
-    adapted = peft.get_peft_model(reference.from_pretrained(folder), config)
+    adapted = peft.get_peft_model(getattr(transformers, reference).from_pretrained(folder), config)
     torch.manual_seed(0)
     with torch.no_grad():
         for key, name in layers.items():
@@ -82,7 +82,7 @@ def test_a_fresh_adapter_is_the_frozen_model_and_its_draws_are_the_seeds_own(wei
 
 def test_factors_alone_are_trained_and_stored_and_what_is_frozen_stays(weights, tmp_path):
     models = stack(weights)
-    before = GPT2LMHeadModel.from_pretrained(weights / "gpt2").state_dict()
+    before = transformers.GPT2LMHeadModel.from_pretrained(weights / "gpt2").state_dict()
     after = gpt2.build(gpt2.Options(weights=str(weights / "gpt2")), (LENGTH,), 2).trunk.state_dict()
     assert all(torch.equal(value, before[f"transformer.{name}"]) for name, value in after.items())
     models.write(tmp_path / "models.safetensors")

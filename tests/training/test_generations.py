@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import transformers
 from scipy.stats import chi2
-from transformers import GPT2LMHeadModel
 from unlearning_audit import ROOT
 from unlearning_audit.data import _tokens
 from unlearning_audit.evaluation.arrays import Data
@@ -31,7 +31,7 @@ def test_it_is_the_greedy_decoding_of_transformers(models):
     answers = generation.greedy(models, rows)
     assert answers.dtype == np.int32
     model = models.extract(1)
-    reference = GPT2LMHeadModel(model.trunk.config).double().eval()
+    reference = transformers.GPT2LMHeadModel(model.trunk.config).double().eval()
     reference.load_state_dict({f"transformer.{k}": v for k, v in model.trunk.state_dict().items()}, strict=False)
     reference.tie_weights()
     for place, row in enumerate(rows[1]):
