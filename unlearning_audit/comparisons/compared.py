@@ -15,7 +15,7 @@ from unlearning_audit.stats import Estimate
 @dataclass(frozen=True)
 class Compared:
     """A number that a metric declares, ``quantity``, and how the meta-evaluation compares it with other metrics,
-    ``how``."""
+    ``how``: under which name, with which ideal value and direction, and from which rows of results."""
 
     quantity: Quantity
     how: Comparison
@@ -54,8 +54,8 @@ def models(metric: Compared, protocol: str, member: Membership) -> Estimate:
     trains on them, and retrained ones only if the metric compares with them. The note says how many of each kind there
     are.
     """
-    first, _ = member.originals()
-    counts = member.shadow[first], member.shadow
+    originals, _ = member.originals()
+    counts = member.shadow[originals], member.shadow
     trained, unlearned = (len(shadow) if protocol in metric.how.shadows else int((~shadow).sum()) for shadow in counts)
     retrained = int((~member.shadow).sum()) * metric.how.retrained
     total = float(trained + unlearned + retrained)

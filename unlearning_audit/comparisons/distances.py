@@ -387,10 +387,10 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
 
 
 def distances_of(side: Side) -> Distances:
-    """Return the distances of a method from what it is compared with, one for each of its numbers, such as one per
-    attack.
+    """Return the distances of a method from what it is compared with, one for each of its numbers (``side``), such as
+    one per attack.
 
-    Models that forgot nothing have a positive distance.
+    They are signed so that models that forgot nothing have a positive distance.
     """
     return _differences([(side, np.eye(len(side.audited.names)))])[0]
 
@@ -479,7 +479,8 @@ def _end(part: Effect, place: int) -> str:
 
 
 def _unshrunk(effect: Effect) -> float:
-    """Return the factor that makes the sum of squared influences an unbiased variance.
+    """Return the factor by which influences of samples are multiplied so that the sum of their squares is an unbiased
+    variance.
 
     It replaces the divisor n + 2 of `stats.mean_influence` by n − 1, where n is the number of forgotten, or of
     held-out, samples of a model.

@@ -89,7 +89,7 @@ def evaluate(
 
 
 def _row(metric: str, label: str, scenario: str, estimate: Estimate) -> dict[str, Any]:
-    """Return a row of `evaluate`: the ``estimate`` of the property ``label``."""
+    """Return a row of `evaluate`: the ``estimate`` of the property ``label`` of a ``metric`` in a ``scenario``."""
     numbers = {"value": estimate.value, "ci_low": estimate.low, "ci_high": estimate.high}
     place = {"metric": metric, "property": label, "scenario": scenario}
     return {**place, **numbers, "n": estimate.n, "note": estimate.note}

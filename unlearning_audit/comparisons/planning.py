@@ -131,7 +131,8 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
 def least_distance(read: Read) -> float:
     """Return the least true distance from retraining that this study would detect with power .8, on the metric's scale.
 
-    It is of the attack whose distance stands for all; inf if no two models show how such models vary.
+    ``read``: a method's distance by the metric; of several attacks, the one that stands for all counts. inf if no two
+    models show how such models vary.
     """
     if not read.side.paired:
         return np.inf if read.unrepeated else retrained.Reference.of(read).least_distance(retrained.present(read))
@@ -183,7 +184,8 @@ def _least(enough: Callable[[float], bool], today: int) -> int:
 
 
 def designs_of(read: Read) -> Plans:
-    """Return a function (part, times) → the design of a study with ``times`` as many pairs, models or samples.
+    """Return a function (part, times) → the design of a study with ``times`` as many pairs, models or samples as the
+    one in which the distance ``read`` was measured.
 
     More pairs bring more distinct samples, until all samples of the pool are used.
     """

@@ -39,7 +39,7 @@ class Reference:
 
     @classmethod
     def of(cls, read: Read) -> "Reference":
-        """Return the variances of the distance that stands for all attacks of a metric."""
+        """Return the variances of ``read``, the distance that stands for all attacks of a metric."""
         audited, retrained = len(read.side.audited.unit), read.side.retrained
         spread = float(read.chance.models.variances[0][read.place]) / (1 / audited + 1 / retrained)
         return cls(float(read.numbers.sampled[read.place]), spread, audited, read.factor, bool(read.given))
@@ -90,7 +90,7 @@ def present(read: Read) -> int:
 
 def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     """Return (retrained models, outcome, assumed distance) for the fewest retrained models that decide an inconclusive
-    distance with power .8.
+    distance, ``read``, with power .8.
 
     The first shows equivalence if the method is retraining; the others detect the distance if it is at the lower or at
     the upper limit of its interval. An outcome that `MOST` retrained models do not give is left out.

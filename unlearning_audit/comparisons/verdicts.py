@@ -340,13 +340,13 @@ def _verdict(
     row, read, note = row_of[method, metric], deciding[metric], [decision.note]
     needs = []
     if decision.verdict == decide.INCONCLUSIVE:
-        undecided = {m: of for m, of in judgement.reads.items() if m not in coarse and not of.distance.within}
+        undecided = {m: r for m, r in judgement.reads.items() if m not in coarse and not r.distance.within}
         # Without none nothing shows equivalence, and a metric of utility never finds a method distinguishable.
         needs = [
             need
-            for of in undecided.values()
-            for need in planning.requirements(method, of)
-            if (scenario.referred if need["outcome"] == decide.EQUIVALENT else of.side.audited.rule.deciding)
+            for name, other in undecided.items()
+            for need in planning.requirements(method, other)
+            if (scenario.referred if need["outcome"] == decide.EQUIVALENT else name in deciding)
         ]
         unclear = [f"{name} ({why})" for name, why in unknown]
         note.append(planning.instruction(needs, metrics=undecided, unknown=unclear))

@@ -125,8 +125,8 @@ class Membership(Stored):
         if self.replicate is None:
             models = np.arange(len(self.seed))
             return models, models
-        _, first, copies = np.unique(self.seed, return_index=True, return_inverse=True)
-        return first, copies
+        _, trained, copies = np.unique(self.seed, return_index=True, return_inverse=True)  # copies share a seed
+        return trained, copies
 
     def unlearning_seeds(self) -> list[int]:
         """Return one seed per model. Copies of one original get different seeds, and so do the requests of a
@@ -155,8 +155,8 @@ class Membership(Stored):
         if self.weight is not None and ((self.weight < 0).any() or not self.weight.any()):
             check.fail("weight", "must be non-negative and not all zero")
         if self.replicate is not None:
-            first, copies = self.originals()
-            if not np.array_equal(self.train, self.train[first][copies]):
+            trained, copies = self.originals()
+            if not np.array_equal(self.train, self.train[trained][copies]):
                 check.fail("replicate", "calls models copies that were trained on different samples")
         if self.pair is not None and (problem := unpaired(self.pair, self.forget, self.heldout)):
             check.fail("pair", problem)

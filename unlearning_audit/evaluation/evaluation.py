@@ -174,8 +174,8 @@ class Evaluation(Cohort):
             for number, split in zip(numbers, splits, strict=True):
                 if (split.forget != split.forget[0]).any() or (split.heldout != split.heldout[0]).any():
                     return f"models of split {number} in block {block} differ in forget or heldout"
-            one, other = ((split.forget[0], split.heldout[0]) for split in splits)
-            if not np.array_equal(one, other[::-1]):
+            sides, of_other = ((split.forget[0], split.heldout[0]) for split in splits)
+            if not np.array_equal(sides, of_other[::-1]):
                 return f"in block {block} the forget set of one split is not the heldout set of the other"
         return ""
 

@@ -231,7 +231,8 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
 
 
 def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the split and block of each model, int64 [models] each: from files, or inferred from the memberships.
+    """Return the split and block of each model, int64 [models] each: from files, or inferred from the memberships,
+    ``masks``.
 
     Inferred, models with the same forgotten and held-out samples share a split. If every such set has a counterpart
     with the two exchanged, a block is such a pair of splits; otherwise there is one block.

@@ -66,10 +66,10 @@ def check(files: Mapping[str, Path], size: tuple[int, int] | None = None) -> Non
 def same_classes(files: Iterable[Path]) -> None:
     """Raise ValueError unless all files of logits have as many classes as the first. The message names both files."""
     classes = {path: opened("logits", path).shape[-1] for path in files}
-    first = next(iter(classes), None)
     for path, count in classes.items():
-        if first and count != classes[first]:
-            raise ValueError(f"{path} has {count} classes, but {first} has {classes[first]}; all need the same classes")
+        reference, expected = next(iter(classes.items()))
+        if count != expected:
+            raise ValueError(f"{path} has {count} classes, but {reference} has {expected}; all need the same classes")
 
 
 def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], size: tuple[int, int]) -> None:

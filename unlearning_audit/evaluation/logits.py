@@ -59,6 +59,7 @@ class StoredLogits:
     y: np.ndarray
 
     def __len__(self) -> int:
+        """Return the number of models."""
         return self.shape[0]
 
     @classmethod

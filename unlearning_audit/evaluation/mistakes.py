@@ -40,8 +40,8 @@ def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, s
 
 
 def exchanged(evaluation: Evaluation, before: Group) -> str:
-    """Return a sentence if the audited models lost retained samples and kept forgotten ones, else "". ``before``: the
-    same models before unlearning."""
+    """Return a sentence if the audited models lost retained samples and kept forgotten ones, as if a method had
+    exchanged them, else "". ``before``: the same models before unlearning."""
     member = evaluation.audited.membership
     forgotten, all_samples = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
     rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(all_samples, JUDGED))

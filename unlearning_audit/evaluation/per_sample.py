@@ -6,7 +6,8 @@ import numpy as np
 def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = False) -> None:
     """Raise ValueError when a sample has fewer than ``minimum`` models in ``mask`` bool [models, samples].
 
-    With ``leave_out`` the audited model itself does not count.
+    With ``leave_out`` the audited model itself does not count. ``side``: what the models in the mask are, for the
+    message, such as "members".
     """
     count = mask.sum(axis=0) - (mask.any(axis=0) if leave_out else 0)
     if (count < minimum).any():
@@ -18,7 +19,8 @@ def require(mask: np.ndarray, *, minimum: int, side: str, leave_out: bool = Fals
 
 
 def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndarray:
-    """Return the mean of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples].
+    """Return the mean of ``x`` float64 [models, samples] over the models in ``mask`` bool [models, samples], float64
+    [1, samples].
 
     With ``leave_out``: [models, samples], where row m leaves out model m.
     """
@@ -62,9 +64,9 @@ def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = Fals
     """
     if kind == "global":
         deviation = np.where(mask, x - x[mask].mean(), 0.0)
-        sums = [mask.sum(axis=1), deviation.sum(axis=1), (deviation**2).sum(axis=1)]
-        n, first, second = (s.sum() - s if leave_out else s.sum(keepdims=True) for s in sums)
-        return np.asarray(np.sqrt(np.maximum(second / n - (first / n) ** 2, 0.0))[:, None])
+        sums = [mask.sum(axis=1), deviation.sum(axis=1), (deviation**2).sum(axis=1)]  # of each model
+        n, total, squared = (s.sum() - s if leave_out else s.sum(keepdims=True) for s in sums)
+        return np.asarray(np.sqrt(np.maximum(squared / n - (total / n) ** 2, 0.0))[:, None])
     total, count = squares(x, mask, leave_out=leave_out)
     if kind == "within":
         total, count = total.sum(axis=1, keepdims=True), count.sum(axis=1, keepdims=True)

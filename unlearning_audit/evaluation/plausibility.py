@@ -159,7 +159,7 @@ def _counts(population: Group, predicted: np.ndarray, rows: np.ndarray) -> np.nd
 
 
 def _rates(counts: np.ndarray) -> np.ndarray:
-    """Divide the counts of each label by their sum."""
+    """Divide ``counts`` [label, predicted class] by the sum of each label, so that all labels have the same weight."""
     return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
 
@@ -171,9 +171,9 @@ def _at_chance(population: Group) -> bool:
     """
     member, labels = population.membership, population.labels
     rows = member.retain if member.retain.any() else ~(member.forget | member.heldout)
-    kept = np.broadcast_to(labels, rows.shape)[rows]  # the labels of these samples
-    if not kept.size or not np.ptp(labels):
+    true = np.broadcast_to(labels, rows.shape)[rows]
+    if not true.size or not np.ptp(labels):
         return False
-    chance = np.bincount(kept).max() / len(kept)
-    right = (population.outputs.predicted()[rows] == kept).mean()
-    return bool(right <= chance + ERRORS * np.sqrt(chance * (1 - chance) / len(kept)))
+    chance = np.bincount(true).max() / len(true)
+    right = (population.outputs.predicted()[rows] == true).mean()
+    return bool(right <= chance + ERRORS * np.sqrt(chance * (1 - chance) / len(true)))

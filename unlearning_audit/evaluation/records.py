@@ -71,7 +71,7 @@ def grouped(lines: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Expo
     places: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
     for line in lines:
         places.setdefault((line["scenario"], line["setting"]), {}).setdefault(line["method"], []).append(line)
-    return {place: {method: summed(of) for method, of in by_method.items()} for place, by_method in places.items()}
+    return {place: {name: summed(part) for name, part in methods.items()} for place, methods in places.items()}
 
 
 def summed(lines: list[dict[str, Any]]) -> Exposed:

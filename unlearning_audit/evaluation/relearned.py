@@ -38,7 +38,8 @@ class Relearned(Stored):
 
     @classmethod
     def empty(cls, steps: np.ndarray, index: np.ndarray, bits: np.ndarray) -> "Relearned":
-        """Return the record of a batch without a defender's model, such as one of shadow models alone."""
+        """Return the record of a batch without a defender's model, such as one of shadow models alone; ``steps``,
+        ``index`` and ``bits`` are the fields of the class."""
         curves, rounded = (0, len(steps), len(index)), (0, len(bits), len(index)) if len(bits) else (0, 0, 0)
         return cls(
             steps, np.zeros(curves, np.float32), np.zeros(curves, bool), np.zeros((0, len(index)), bool), index, bits,

@@ -123,10 +123,10 @@ def scored(
     """Yield the scores of one attack in each of its forms, "trained" and "unlearned" or else "both", as columns attack,
     form, model, index, role, score and decision.
 
-    ``evaluation.missing`` receives why an attack could not be evaluated in a form. An attack that needs
-    ``same_samples`` cannot, if the shadow models are imported ones of other samples. Raises PluginError if the attack
-    fails for another reason than missing shadow models, or returns a value that is not finite for a row that it has to
-    score.
+    ``name``: the attack's name in the study, ``module`` its file and ``settings`` its options. ``evaluation.missing``
+    receives why an attack could not be evaluated in a form. An attack that needs ``same_samples`` cannot, if the shadow
+    models are imported ones of other samples. Raises PluginError if the attack fails for another reason than missing
+    shadow models, or returns a value that is not finite for a row that it has to score.
     """
     declared = getattr(module, "NEEDS", None) or ()
     by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
@@ -154,7 +154,8 @@ def alone(
 
     In the form "own", members are the samples that the model keeps. Originals are also scored in the form "seen", in
     which members include the forget set; Becker & Liebig 2022 compare it with "own" after unlearning. Non-members are
-    the test part; raises ValueError if there is none.
+    the test part; raises ValueError if there is none. ``name``: the attack's name in the study, ``module`` its file and
+    ``settings`` its options.
     """
     test = evaluation.data.part == 1
     if not test.any():

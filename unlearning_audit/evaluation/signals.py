@@ -28,13 +28,15 @@ def phi(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def log_probabilities(logits: np.ndarray) -> np.ndarray:
-    """Return log p_c of the softmax, float64 [..., classes]; exact also where p_c rounds to 0 or to 1."""
+    """Return log p_c of the softmax of ``logits`` [..., classes], float64 of the same shape; exact also where p_c
+    rounds to 0 or to 1."""
     shifted, _, rest = _split(logits)
     return np.asarray(shifted - np.log1p(rest))
 
 
 def log_complements(logits: np.ndarray) -> np.ndarray:
-    """Return log(1 − p_c) of the softmax, float64 [..., classes]; finite also where p_c rounds to 1."""
+    """Return log(1 − p_c) of the softmax of ``logits`` [..., classes], float64 of the same shape; finite also where p_c
+    rounds to 1."""
     shifted, top, rest = _split(logits)
     normaliser = np.log1p(rest)
     p = np.exp(shifted - normaliser)
@@ -49,7 +51,8 @@ def log_complements(logits: np.ndarray) -> np.ndarray:
 
 
 def label_logp(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return log p of the label, float64 [n]; for a language model, the mean over the scored tokens."""
+    """Return log p of the label, float64 [n], from ``logits`` [n, classes] and ``y`` [n]; for a language model, the
+    mean over the scored tokens."""
     return of_label(log_probabilities(logits), y)
 
 
@@ -112,7 +115,8 @@ def known_values(values: np.ndarray, shadow: Shadow, *, classes: int) -> KnownRo
 
 
 def _labels_and_rows(shadow: Shadow, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Check shadow models; return their labels int64 and rows of known membership bool, both [models, samples]."""
+    """Return the labels of shadow models, int64, and which rows are members or non-members, bool, both [models,
+    samples]. Raises ValueError as `statistics`."""
     y = labels(shadow.logits, shadow.y)
     if shadow.logits.shape[-1] != classes:
         raise ValueError(f"the shadow models have {shadow.logits.shape[-1]} classes, the audited models {classes}")

@@ -43,8 +43,9 @@ class Stored(Arrays):
 def checked(
     check: Check, table: Mapping[str, tuple[str, str]], gaps: Collection[str] = (), **sizes: int | None
 ) -> dict[str, Any]:
-    """Return name → value of the fields that ``table`` lists, as `Stored.FIELDS` does. Raises ArtifactError if one is
-    missing or is not what it must be."""
+    """Return name → value of the fields in a file, ``check``, that ``table`` lists, as `Stored.FIELDS` does. ``gaps``:
+    fields in which NaN is allowed; ``sizes``: axis → its length, where that is known. Raises ArtifactError if a field
+    is missing or is not what it must be."""
     values: dict[str, Any] = {}
     for name, (kinds, axes) in table.items():
         known = axes.removesuffix("...").split()

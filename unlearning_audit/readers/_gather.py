@@ -61,7 +61,7 @@ def imported(
             formats |= dict.fromkeys(fresh, name)
             results = _read(module, fresh, options or {}, place)
             out += [result for result in results if isinstance(result, Unread)]
-            _refuse(out, places)
+            _refuse(out, places)  # what the user named must be readable; of a folder, some files may be left out
             fresh_models = [result for result in results if isinstance(result, Model)]
             _believe_inner_names(fresh_models, place)
             of_format += fresh_models
@@ -74,6 +74,7 @@ def imported(
     if not models:
         raise ValueError(_nothing(places, out))
     _groups.assign(models, retrain, none)
+    # Nothing can be compared with a reference that diverged; a method that diverged stays, and is reported as damaged.
     for model in [model for model in models if model.damage and model.role in (NONE, RETRAIN)]:
         sentence = f"{model.file}: {model.damage}: this model is damaged, so nothing can be compared with it"
         out.append(Unread(model.file, sentence))
@@ -192,9 +193,9 @@ def _settled(module: Module, options: dict[str, Any]) -> Settings:
     try:
         return cast(Settings, getattr(module, "Options", Settings)(**options))
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{readable(module.__file__)}: its option {field!r}: {first['msg']}") from None
+        problem = error.errors()[0]
+        field = ".".join(map(str, problem["loc"]))
+        raise ValueError(f"{readable(module.__file__)}: its option {field!r}: {problem['msg']}") from None
 
 
 def _call(module: Module, function: Callable[..., Any], *arguments: object) -> Any:

@@ -283,7 +283,8 @@ def slug(text: str, most: int = LONGEST) -> str:
 
 
 def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
-    """Return name → slug, all of them different. Names that are slugs already are unchanged."""
+    """Return name → slug of at most so many characters (`slug`), all of them different. Names that are slugs already
+    are unchanged."""
     short: dict[str, str] = {}
     for name in sorted(dict.fromkeys(names), key=lambda name: name != slug(name, most)):
         label, number = slug(name, most), 1

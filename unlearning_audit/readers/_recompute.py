@@ -10,8 +10,8 @@ TINY = 1e-10
 
 
 def auc(member: np.ndarray, nonmember: np.ndarray) -> float:
-    """Return the share of pairs in which a member scores above a non-member, ties counted half; scores float64
-    [samples]."""
+    """Return the AUC of an attack: the share of pairs in which a member scores above a non-member, ties counted half.
+    ``member`` and ``nonmember`` float64 [samples]: their scores."""
     ranks = stats.rankdata(np.concatenate([member, nonmember]))
     count = len(member)
     return float((ranks[:count].sum() - count * (count + 1) / 2) / (count * len(nonmember)))

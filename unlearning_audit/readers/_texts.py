@@ -15,8 +15,8 @@ HEAD = 65_536
 
 
 def identities(part: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """Return a short name for each text, such as "forget:0f3a…": the ``part`` of the data, and a hash of the text up to
-    white space. Repetitions of a text get a running number, so that all names differ."""
+    """Return a short name for each text, such as "forget:0f3a…": the ``part`` of the data, and a hash of the text, in
+    which white space does not count. Repetitions of a text get a running number, so that all names differ."""
     counts: Counter[str] = Counter()
     names = []
     for text in texts:

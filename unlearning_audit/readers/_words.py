@@ -112,6 +112,7 @@ def _meaning(word: str, before: str, *, adapter: bool) -> str:
 
 
 def _digits(word: str) -> str:
+    """Return the digits of a word, such as "100" of checkpoint-100."""
     return re.sub(r"\D", "", word)
 
 

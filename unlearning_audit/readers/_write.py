@@ -164,7 +164,7 @@ def notes_on_retrained(models: list[Model]) -> list[str]:
         return []
     forgotten, heldout = (np.mean([getattr(model, side).sum() for model in models]) for side in (FORGET, HELDOUT))
     error = np.sqrt((forgotten + heldout + 1) / (12 * forgotten * heldout))  # of an AUC, if both sides are alike
-    means = {name: float(np.mean([aucs[name] for aucs in by_model if name in aucs])) for name in by_model[0]}
+    means = {name: float(np.mean([values[name] for values in by_model if name in values])) for name in by_model[0]}
     differing = {name: value for name, value in means.items() if abs(value - 0.5) > ERRORS * error}
     if not differing:
         return []
@@ -204,7 +204,7 @@ def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
 
 
 def agreement_rows(imported: Imported) -> list[dict[str, Any]]:
-    """Return a row of the table that shows users each number that a file prints beside the one computed from its
+    """Return the rows of the table that shows users each number that a file prints beside the one computed from its
     samples."""
     return [
         {"file": str(file), "quantity": agreement.quantity, "printed": agreement.printed,

@@ -84,7 +84,8 @@ def _add_attacks(model: Model, part: str, file: Path) -> None:
 
 
 def _add_answers(model: Model, part: str, file: Path) -> None:
-    """Add ROUGE-L recall of every answer to a model, by level, and compare the means with the printed ones."""
+    """Add the ROUGE-L recall of every answer in a log of one ``part`` of the data to a model, as a reading for each
+    level of questions, and compare the means with the printed ones."""
     log, rows = _results(file, list)
     for level in sorted({str(row["level"]) for row in rows}):
         asked = [row for row in rows if str(row["level"]) == level]
