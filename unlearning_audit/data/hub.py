@@ -98,6 +98,7 @@ def as_it_is(options: Options, root: Path) -> Options:
             raise ValueError(f"{options.repository}: the column with {role} could be {candidates}; name it")
         return names[0]
 
+    # A column of classes or, if there is none, a column label, also where no types are declared.
     classes = [name for name, kind in kinds.items() if kind == "ClassLabel"]
     label = options.label or only("labels", classes or [name for name in kinds or ["label"] if name == "label"])
     fields = {"label": label}

@@ -72,8 +72,8 @@ class Options(Settings):
 
 
 def content(options: Options) -> list[Path]:
-    """Return the files besides the options on which a result depends: the corpus, if it is Python's own, and the
-    tokenizer."""
+    """Return the files besides the options on which a result depends: the corpus, if it is Python's own or a folder
+    saved by the library datasets, and the tokenizer."""
     from importlib.util import find_spec
 
     reference = find_spec("pydoc_data.topics") if options.corpus == "python_reference" else None

@@ -45,7 +45,7 @@ def load(options: Options, root: Path) -> Source:
 
 
 def sentences(file: Path) -> tuple[list[str], list[int]]:
-    """Read the texts and labels of one part. Raises ValueError that names the file and the line."""
+    """Return the texts and the labels of one part of the split. Raises ValueError that names the file and the line."""
     try:
         with file.open(encoding="utf-8", newline="") as lines:
             table = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))

@@ -81,17 +81,17 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
 
 
 def _read(path: Path, rows: int | None = None) -> "pandas.DataFrame":
-    """Read the table as a pandas DataFrame, of a text file the first ``rows`` (None: all). Raises ValueError if its
-    suffix is unknown or it cannot be read."""
+    """Return the table as a pandas DataFrame; from a text file, read the first ``rows`` only (None: all). Raises
+    ValueError if its suffix is unknown or it cannot be read."""
     import pandas
 
     kind = path.suffix.lower()
     if kind not in SEPARATORS:
         raise ValueError(f"a file of the kind {path.suffix!r} is not read; save the table as {', '.join(SEPARATORS)}")
     try:
-        return (
-            pandas.read_parquet(path) if kind == ".parquet" else pandas.read_csv(path, sep=_separator(path), nrows=rows)
-        )
+        if kind == ".parquet":
+            return pandas.read_parquet(path)
+        return pandas.read_csv(path, sep=_separator(path), nrows=rows)
     except (OSError, ValueError, UnicodeError) as error:  # errors of pandas and arrow are subclasses of these
         raise ValueError(f"it cannot be read as {path.suffix}: {reason(error)}") from None
 

@@ -45,6 +45,7 @@ def over_view(stack: ModelStack, forget: Rows, table: Tensor, beta: float) -> tu
         return rise * _tokens.count(stack, batch)
 
     def loss(batch: Batch) -> Tensor:
+        """Return the loss of each sample by the view in ``batch``, [n, b]."""
         assert batch.first is not None  # the samples' own answers
         return preferred(gained(batch) - gained(batch.first), beta)
 
@@ -62,6 +63,7 @@ def over_label(stack: ModelStack, forget: Rows, other_label: Relabelled, beta: f
     original = stack.frozen()
 
     def loss(batch: Batch) -> Tensor:
+        """Return the loss of each sample, [n, b]."""
         reference = original(batch)
         before = dataclasses.replace(batch, logits=reference, first=None, reading=None)
         # By how much log p of either label has risen above the original's.

@@ -39,7 +39,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         index = torch.from_numpy(retain.index[model]).to(stack.device)
         inputs, labels = features(stack, model, index), stack.labels_of(model, index)
         w = read(stack, model, inputs.dtype)
-        for _ in range(options.steps):
+        for _ in range(options.steps):  # w − H⁻¹∇L
             step = torch.linalg.solve(hessian(w, inputs, options.l2), slope(w, inputs, labels, options.l2).flatten())
             w = w - step.reshape(w.shape)
         bound = slope(w, inputs, labels, options.l2).norm() / options.l2

@@ -61,8 +61,9 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     sigma = 0.0
     if options.epsilon:
         sigma = _certified.spread(
-            2 * options.radius, 2 * options.lr * options.clip, shrink, options.steps, options.epsilon, options.delta
-        )
+            distance=2 * options.radius, drift=2 * options.lr * options.clip, contraction=shrink, steps=options.steps,
+            epsilon=options.epsilon, limit=options.delta,
+        )  # fmt: skip
         logging.info("noise of standard deviation %.6g in each of %d steps", sigma, options.steps)
     stack.parameters = clipped(stack.parameters, options.radius)
     for step in range(options.steps):

@@ -35,7 +35,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
         return _tokens.averaged((z.amax(-1) - z.mean(-1)).square(), batch)
 
     def constraint(batch: Batch) -> Tensor:
-        """Return λ·(NLL − retain_limit) of each sample, [n, b], and then move λ of each model."""
+        """Return λ·(NLL − retain_limit) of each sample, [n, b], with λ before this batch; then move λ of each model."""
         above = _tokens.averaged(_tokens.nll(batch), batch) - options.retain_limit
         if constraint not in batch.loss_state:
             batch.loss_state[constraint] = torch.full_like(above[:, 0], options.alpha, requires_grad=False)
@@ -46,8 +46,6 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     constraint.whole = True  # type: ignore[attr-defined]  # its multiplier moves once with each batch
     reading = _tokens.reading(stack)
-    step = (
-        Stream(forget, loss=flatness, weight=options.gamma, reading=reading),
-        Stream(retain, loss=constraint, reading=reading),
-    )
-    stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
+    lose = Stream(forget, loss=flatness, weight=options.gamma, reading=reading)
+    keep = Stream(retain, loss=constraint, reading=reading)
+    stack.fit((lose, keep), optimiser=options, epochs=options.epochs, purpose="unlearn")

@@ -39,7 +39,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     directions: dict[int, Tensor] = {}
 
     def direction(model: int, like: Tensor) -> Tensor:
-        """Return the direction u of one model, [d], for states ``like`` these, [..., d]. It is drawn once."""
+        """Return the direction u of one model, [d], drawn once, with the dtype and device of the states ``like`` [...,
+        d]."""
         if model not in directions:
             rng = torch.Generator().manual_seed(seed_of(stack.seeds[model], "rmu"))
             u = torch.rand(like.shape[-1], generator=rng, dtype=like.dtype)

@@ -93,8 +93,8 @@ def methods(options: Options, names: list[str]) -> list[str]:
         places = [place for place in (root / name / "target", *in_root) if place.is_dir()]
         if name in YARDSTICKS:
             if places:
-                stands = f"the method {name!r} has the models of {root / YARDSTICKS[name]}"
-                raise ValueError(f"{places[0]}: {stands}; give the audited method another name")
+                reason = f"the method {name!r} has the models of {root / YARDSTICKS[name]}"
+                raise ValueError(f"{places[0]}: {reason}; give the audited method another name")
             if not _has(root / YARDSTICKS[name]):
                 raise ValueError(
                     f"{root / YARDSTICKS[name]}: there are neither logits.npy nor models; the method {name!r} needs "

@@ -69,7 +69,7 @@ def squares(
         for weight, label in _weighted_labels(logits, observed, labels):
             gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
             for name, g in gradients.items():
-                if not inputs:
+                if not inputs:  # no chain of layers: g holds the gradient of each sample
                     total[name] += torch.einsum("n,n...->...", weight, g * g)
                     continue
                 square = weight[:, None] * g * g

@@ -47,7 +47,7 @@ def run(fit: Fit) -> State | None:
                 trouble = lane.advanced()
                 if trouble is not None:
                     traffic.halve(lane, trouble)
-                    break
+                    break  # other lanes are stopped now, too
                 if lane.exhausted:
                     lane.finish()
                     traffic.drop(lane)

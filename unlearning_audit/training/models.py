@@ -27,15 +27,16 @@ class Models:
     """Stacked models and their data.
 
     ``parameters`` and ``buffers``: name → tensor [models, …]. ``build`` returns an untrained model, and ``model`` is
-    one that gives the architecture. ``recipe``: how the models are trained. ``seeds``: one int per model, which
-    unlearning may replace; ``initial_seeds``: the seeds of the initial weights. ``x``: the samples [samples, …]; uint8
-    is scaled to [0, 1] when read. ``labels``: int64 [samples] or, if models have labels of their own, [models,
-    samples]. ``updates``: name → [models, …], the sum of the training steps whose batch had a recorded sample, or None
-    if training recorded none. ``views``: kind → int64 [samples, most views of a sample], the rows of each sample's
-    views of that kind, filled with −1. ``memorised``: float64 [samples], how much other models memorised each sample,
-    or None. ``checkpoints``: where the next training stores its checkpoints, or None. ``alike``: for a sham, the same
-    models after the method whose change it matches, or None. ``privacy``: what private training spent, by name, or
-    None. ``information`` and ``spared``: results that `squared_gradients` keeps, and the seconds that they saved.
+    one that gives the architecture; ``engine`` computes with it, as ``backend`` and ``device`` ask (`engine.choose`).
+    ``recipe``: how the models are trained. ``seeds``: one int per model, which unlearning may replace;
+    ``initial_seeds``: the seeds of the initial weights. ``x``: the samples [samples, …]; uint8 is scaled to [0, 1] when
+    read. ``labels``: int64 [samples] or, if models have labels of their own, [models, samples]. ``updates``: name →
+    [models, …], the sum of the training steps whose batch had a recorded sample, or None if training recorded none.
+    ``views``: kind → int64 [samples, most views of a sample], the rows of each sample's views of that kind, filled with
+    −1. ``memorised``: float64 [samples], how much other models memorised each sample, or None. ``checkpoints``: where
+    the next training stores its checkpoints, or None. ``alike``: for a sham, the same models after the method whose
+    change it matches, or None. ``privacy``: what private training spent, by name, or None. ``information`` and
+    ``spared``: results that `squared_gradients` keeps, and the seconds that they saved.
     """
 
     def __init__(

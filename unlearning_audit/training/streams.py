@@ -98,7 +98,7 @@ def balanced_labels(labels: Tensor, rows: Rows) -> Callable[[Batch], Tensor]:
     """
     index = torch.from_numpy(rows.index).to(labels.device)
     classes = labels.expand(len(index), -1).gather(1, index) if labels.ndim == 1 else labels.gather(1, index)
-    # n_c of every model, [models, classes].
+    # `classes` is the class of each of a model's rows; `counts` is n_c of every model, [models, classes].
     counts = torch.zeros(len(index), int(labels.max()) + 1, dtype=torch.float64, device=labels.device)
     counts.scatter_add_(1, classes, torch.ones_like(classes, dtype=torch.float64))
 
