@@ -62,6 +62,7 @@ def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exac
     u, r = (np.asarray(phi, np.float64).T for phi in (unlearned, retrained))
     range_u, range_r = np.ptp(u, axis=1), np.ptp(r, axis=1)
     narrow, wide = np.minimum(range_u, range_r), np.maximum(range_u, range_r)
+    # What a sample gets for which no thresholds are searched: 0 if all phi are equal, else `CAP`.
     result = np.where(np.ptp(np.hstack([u, r]), axis=1) == 0, 0.0, CAP)
     searched = (wide > 0) & (narrow >= SPREAD_RATIO * wide)
     u_higher = np.median(u, axis=1) >= np.median(r, axis=1)
@@ -223,8 +224,8 @@ def _best_interval(
     best interval, midway between scores.
 
     ``positive`` and ``negative`` float [models]: phi of the models that the rule should and should not accept. An
-    interval may be open on a side, so single thresholds are included. An interval that begins and ends at positives is
-    never worse than the same interval widened to negatives, so only those are compared.
+    interval may be open on a side, so single thresholds are included. Only intervals that begin and end at positives
+    are compared, because widening one to negatives never makes it better.
     """
     scores = np.unique(np.concatenate([positive, negative]))
     edges = np.concatenate([[-np.inf], (scores[:-1] + scores[1:]) / 2, [np.inf]])

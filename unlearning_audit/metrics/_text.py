@@ -159,19 +159,19 @@ def shares(
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:
         """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
-        over, table = groups(member), []
+        places, table = groups(member), []
         for role, mask in roles(evaluation.data.part == 1, member).items():
             for (name, rule), value in audited.items() if role in only else ():
                 queried = (mask if samples is None else mask[:, samples]) & ~np.isnan(value[models])
                 if not queried.any(1).all():
                     continue
-                place = {"role": role, "rule": rule}
+                fields = {"role": role, "rule": rule}
                 n, share = int(queried.any(0).sum()), mean(value[models], queried)
-                table.append(row(metric=name, **place, estimate=levels.of(share, **over, n=n, bounds=(0, 1))))
+                table.append(row(metric=name, **fields, estimate=levels.of(share, **places, n=n, bounds=(0, 1))))
                 gap = f"{name}_gap" if gaps is None else gaps.get(name)
                 if retrained is not None and gap:
                     distance = crossed.difference(share, mean(retrained[name, rule][models], queried))
-                    table.append(row(metric=gap, **place, estimate=levels.of(distance, **over, n=n, bounds=(-1, 1))))
+                    table.append(row(metric=gap, **fields, estimate=levels.of(distance, **places, n=n, bounds=(-1, 1))))
         return table
 
     return by_pair(evaluation, of_models)

@@ -48,15 +48,16 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
     """Return rows "accuracy", "majority_share" and "accuracy_gap" of some ``models`` bool [models], for each role.
 
     Accuracy is the mean over models of each model's share of right predictions (a NaN logit is wrong). Its interval
-    covers samples, the same ones in all models together, and models. [] if all samples have one label. Roles without
-    samples have no row.
+    covers samples, the same ones in all models together, and models. "majority_share" is the accuracy of always
+    predicting the most frequent label among retained samples. "accuracy_gap" is how much more often retrained models
+    are right. [] if all samples have one label. Roles without samples have no row.
     """
     if np.ptp(evaluation.labels) == 0:
         return []
-    over, roles = groups(evaluation.membership[models]), sides(evaluation, models)
+    places, roles = groups(evaluation.membership[models]), sides(evaluation, models)
     predicted = evaluation.outputs(evaluation.unlearned_files).predicted(models)
     table = [
-        row(metric="accuracy", role=role, estimate=rates.rate(hit=predicted == labels, rows=rows, **over))
+        row(metric="accuracy", role=role, estimate=rates.rate(hit=predicted == labels, rows=rows, **places))
         for role, (rows, labels) in roles.items()
     ]
     table.append(row(metric="majority_share", role="retain", estimate=_majority(*roles["retain"])))
@@ -64,7 +65,7 @@ def of_models(evaluation: Evaluation, models: np.ndarray) -> list[Row]:
     if retrained is not None:
         of_retrained = retrained.predicted(models)
         for role, (rows, labels) in roles.items():
-            gap = rates.rate(hit=of_retrained == labels, less=predicted == labels, rows=rows, **over)
+            gap = rates.rate(hit=of_retrained == labels, less=predicted == labels, rows=rows, **places)
             table.append(row(metric="accuracy_gap", role=role, estimate=gap))
     return [line for line in table if line.n]
 

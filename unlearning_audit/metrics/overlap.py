@@ -40,10 +40,11 @@ class Options(Settings):
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the overlap of forgotten and held-out samples with retained text, and of forgotten with held-out samples.
 
-    "ngram_overlap" (field ``role``): the share of a sample's runs of n tokens that occur in what its model keeps, as a
-    mean over models and samples with a run. "exact_overlap" and "token_overlap": what forgotten samples have in common
-    with held-out ones of the same model, as a mean over models and samples (RULI, A.3.1). Raises ValueError for data
-    that are not tokens.
+    "ngram_overlap" (field ``role``): the share of a sample's runs of n tokens that occur in what its model keeps.
+    "exact_overlap": the share of forgotten samples whose scored tokens are all those of a held-out sample, in order;
+    "token_overlap": the share of their scored tokens that held-out samples have too (RULI, A.3.1). All are means over
+    models and samples. Samples without such runs or tokens are left out. Raises ValueError for data that are not
+    tokens.
     """
     if evaluation.data.x.dtype.kind != "i":
         raise ValueError(f"overlap: the data are {evaluation.data.x.dtype}, not tokens; leave the metric out")

@@ -75,22 +75,22 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     retrained = relearn.compared(evaluation)
     forget, heldout = member.forget[:, record.index], member.heldout[:, record.index]
     test = np.tile(evaluation.data.part[record.index] == 1, (len(forget), 1))
-    over, lines = groups(member), []
+    places, lines = groups(member), []
     for bits, position in zip(options.bits, _positions(record, options), strict=True):
         right, name = record.right_rounded[:, position], f"{bits} bits"
-        back = rates.rate(hit=right, less=record.right[:, 0], rows=forget, **over)  # point 0: before relearning
+        back = rates.rate(hit=right, less=record.right[:, 0], rows=forget, **places)  # point 0: before relearning
         if isinstance(retrained, str):
             gap = stats.empty(n=0, note=retrained)
         else:
-            gap = rates.rate(hit=right, less=retrained.right_rounded[:, position], rows=forget, **over)
+            gap = rates.rate(hit=right, less=retrained.right_rounded[:, position], rows=forget, **places)
         lines += table({"quantised_gap": gap, "quantised_return": back}, rule=name)
         if heldout.any(axis=1).all():
             of_models = _game.auc(record.phi_rounded[:, position].astype(np.float64), forget, heldout)
-            auc = levels.of(of_models, **over, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
+            auc = levels.of(of_models, **places, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
             lines += table({"quantised_auc": auc}, rule=name)
         for role, mask in (("forget", forget), ("test", test)):
             if mask.any():
-                accuracy = rates.rate(hit=right, rows=mask, **over)
+                accuracy = rates.rate(hit=right, rows=mask, **places)
                 lines += table({"quantised_accuracy": accuracy}, rule=name, role=role)
     return lines
 

@@ -81,9 +81,9 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """
     audited = stacked(evaluation.relearned_files)
     member = evaluation.membership[evaluation.target]
-    queried, over = member.forget[:, audited.index] & ~audited.taught, groups(member)
+    queried, places = member.forget[:, audited.index] & ~audited.taught, groups(member)
     accuracies = [
-        row(metric="relearn_accuracy", step=step, estimate=rates.rate(hit=audited.right[:, i], rows=queried, **over))
+        row(metric="relearn_accuracy", step=step, estimate=rates.rate(hit=audited.right[:, i], rows=queried, **places))
         for i, step in enumerate(audited.steps.tolist())
     ]
     text = evaluation.data.x.dtype.kind == "i" and not evaluation.data.y.any()  # tokens without labels
@@ -97,8 +97,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     if text:
         nll, retrained_nll = (np.logaddexp(0.0, -phi.astype(np.float64)) for phi in (audited.phi, retrained.phi))
         curves = {"relearn_area_nll": (nll, retrained_nll), **curves}
-    numbers = {name: area(*pair, audited.steps, queried, **over) for name, pair in curves.items()}
-    numbers["relearn_steps"] = index(audited, retrained, queried, goal, **over)
+    numbers = {name: area(*pair, audited.steps, queried, **places) for name, pair in curves.items()}
+    numbers["relearn_steps"] = index(audited, retrained, queried, goal, **places)
     return table(numbers) + accuracies
 
 
@@ -149,13 +149,13 @@ def _over_steps(values: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return area
 
 
-def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried: np.ndarray, **over: Any) -> Estimate:
+def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried: np.ndarray, **places: Any) -> Estimate:
     """Return how far the curve of ``audited`` lies above that of ``retrained`` on the ``queried`` samples, as a mean
     over log₂(1 + step).
 
     ``audited`` and ``retrained`` [models, points, rows]: right (bool), phi or NLL, of the same samples in paired
-    models; ``steps`` int64 [points]; ``queried`` bool [models, rows]; ``over``: "split" and "block", int [models]. The
-    interval covers samples and models; for predictions it lies in [−1, 1].
+    models; ``steps`` int64 [points]; ``queried`` bool [models, rows]; ``places``: "split" and "block", int [models].
+    The interval covers samples and models; for predictions it lies in [−1, 1].
     """
     means = [_over_steps(values, steps) for values in (audited, retrained)]
     if audited.dtype == bool:
@@ -163,16 +163,16 @@ def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried:
         distance, end = crossed.difference(of_audited, of_retrained), 1.0
     else:
         distance, end = levels.per_model(value=means[0] - means[1], weight=queried * 1.0), np.inf
-    return levels.of(distance, **over, n=int(queried.any(axis=0).sum()), bounds=(-end, end))
+    return levels.of(distance, **places, n=int(queried.any(axis=0).sum()), bounds=(-end, end))
 
 
-def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: np.ndarray, **over: Any) -> Estimate:
+def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: np.ndarray, **places: Any) -> Estimate:
     """Return the mean number of steps until the accuracy on ``queried`` samples reaches the ``goal`` float64 [models],
     divided by that of retrained models.
 
     A model that does not reach it by the last step counts twice as many steps. The interval is a jackknife over splits,
     because models of a split are taught the same samples, or over models where there are fewer than three splits.
-    ``queried`` bool [models, rows]; ``over``: "split" and "block", int [models].
+    ``queried`` bool [models, rows]; ``places``: "split" and "block", int [models].
     """
     last, n = audited.steps[-1], len(goal)
     needed = np.array([first(models, queried, goal) for models in (audited, retrained)], dtype=np.float64)
@@ -184,7 +184,7 @@ def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: n
     if not needed[1].sum():
         return stats.empty(n=n, note="retrained models are as right as the originals from the start")
     value = float(needed[0].mean() / needed[1].mean())
-    splits, split = np.unique(np.stack([over["block"], over["split"]]), axis=1, return_inverse=True)
+    splits, split = np.unique(np.stack([places["block"], places["split"]]), axis=1, return_inverse=True)
     unit, unit_of_model = ("split", split.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
     kept = unit_of_model != np.unique(unit_of_model)[:, None]  # [units, models]: without each unit in turn
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -21,10 +21,9 @@ def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: n
     unseen = ~evaluation.membership.train[np.ix_(shadow, rows)]
     logits = evaluation.outputs(evaluation.originals).of(~evaluation.target, rows)
     labels = evaluation.labels_of(~evaluation.target)[..., rows]
-    of_unseen = np.where(unseen, signals.per_model(signals.label_logp, logits, labels), 0.0)
-    same_model = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models]
+    logp = np.where(unseen, signals.per_model(signals.label_logp, logits, labels), 0.0)  # [shadow models, rows]
+    itself = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models], True where both are the same model
+    count = unseen.sum(0) - itself @ unseen.astype(np.int64)
     with np.errstate(invalid="ignore"):
-        mean: np.ndarray = (of_unseen.sum(0) - same_model @ of_unseen) / (
-            unseen.sum(0) - same_model @ unseen.astype(np.int64)
-        )
+        mean: np.ndarray = (logp.sum(0) - itself @ logp) / count
     return mean

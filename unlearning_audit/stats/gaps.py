@@ -115,7 +115,7 @@ class Draws:
             block = slice(start, start + AT_A_TIME)
             samples, models, end = self.samples[:, block], self.models[:, block], 0
             for method in range(methods - 1):
-                begin, end = end, end + methods - 1 - method  # its differences from all later numbers
+                begin, end = end, end + methods - 1 - method  # differences of this number from all later ones
                 up, down = family[:, begin:end]
                 gap = (samples[method] - samples[method + 1 :]) * self.scale[begin:end, None]
                 gap += (models[method] - models[method + 1 :]) * self.scale_of_models[begin:end, None]

@@ -72,7 +72,7 @@ def tpr_at_fpr(
         weights = negative[m, rows]
         n = float(effective_count(weights))
         spread = float(np.sqrt(fpr * (1 - fpr) / n))
-        low, high = max(fpr - spread, 0.0), min(fpr + spread, MOST)
+        low, high = max(fpr - spread, 0.0), min(fpr + spread, MOST)  # where the slope of the ROC curve is measured
         cut = {
             level: stats.cut_at_fpr(negative_score=score[m, rows], weight=weights, fpr=level)
             for level in (low, fpr, high)
