@@ -181,7 +181,7 @@ def bound_table(positives: int, negatives: int, delta: float, confidence: float)
         np.array([stats.clopper_pearson(successes=k, n=n, level=confidence).high for k in range(n + 1)])
         for n in (positives, negatives)
     )
-    value = strongest(fpr, fnr[::-1, None], delta)
+    value = strongest(fpr, fnr[::-1, None], delta)  # reversed: with tp accepted, ``positives`` − tp are missed
     value.setflags(write=False)
     return value
 

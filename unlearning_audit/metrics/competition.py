@@ -138,8 +138,9 @@ def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.ran
     """Return "forgetting_quality_over_null" → F/F₀ as an effect: a value for each group of models, which a jackknife
     leaves out together, and the influence of every sample.
 
-    ``phi``: of unlearned, of retrained and of further retrained models or None; ``index``: the numbers of the samples.
-    {} where the models are too few to be left out in groups, or F₀ rests on a single group or sample.
+    F is the mean over samples of the competition's points ``h`` of unlearned models, F₀ that of retrained models
+    (``null``). ``phi``: of unlearned, of retrained and of further retrained models or None; ``index``: the numbers of
+    the samples. {} where the models are too few to be left out in groups, or F₀ rests on a single group or sample.
     """
     u, r, independent = phi
     if independent is None and min(len(u), len(r)) < HALVES_NEED:

@@ -64,7 +64,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 def scored(x: np.ndarray) -> np.ndarray:
     """Return the scored tokens of each sample in their order, then −1: int [samples, most tokens of a sample].
 
-    ``x`` int [samples, length], with marks as in `unlearning_audit.data`: ~id is read and not scored, −1 padding.
+    ``x`` int [samples, length]: ~id is a token that is read and not scored, −1 is padding.
     """
     order = np.argsort(x < 0, axis=1, kind="stable")
     tokens = np.take_along_axis(np.where(x < 0, -1, x), order, axis=1)
@@ -82,7 +82,7 @@ def numbered(x: np.ndarray, n: int) -> np.ndarray:
     """Return for each position of each sample the number of the run of ``n`` tokens that begins there, int64 [samples,
     length − n + 1]. Equal runs have equal numbers; runs with padding have −1.
 
-    ``x`` int [samples, length], with marks as in `scored`.
+    ``x`` int [samples, length]: ~id is a token that is read and not scored, −1 is padding.
     """
     if x.shape[1] < n:
         return np.full((len(x), 1), -1)

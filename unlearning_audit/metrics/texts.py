@@ -80,10 +80,12 @@ def text_readings(
 
 
 def of_views(mean_logp: np.ndarray, data: Data) -> dict[str, np.ndarray]:
-    """Return name → values that compare the right answer of each row with wrong ones, float64 [models, rows]; NaN for
-    rows without wrong answers. {} if no row has wrong answers.
+    """Return name → values that compare the right answer of each row with wrong ones, float64 [models, rows]: the log
+    of the truth ratio and three forms of it, whether the right answer is the likeliest, and its share of the
+    probability of all choices. NaN for rows without wrong answers; {} if no row has any.
 
-    ``mean_logp`` [models, rows]: the mean log p of a token, of samples and of their views.
+    ``mean_logp`` [models, rows]: the mean log p of a token. Rows are samples and their views: texts with other answers,
+    wrong ones ("perturbed"), or right ones in other words ("paraphrase").
     """
     wrong, paraphrase = data.views("perturbed"), data.views("paraphrase")
     if not wrong.shape[1]:

@@ -139,10 +139,11 @@ def compared(
     """Return "truth_ratio_ks" → the Kolmogorov–Smirnov distance of R of the audited from R of the retrained models, as
     a mean over models, and "forget_quality" → its p-value, as a geometric mean over models.
 
-    ``audited`` and ``retrained`` float64 [models, samples]: log R; ``known`` bool [models, samples]: the forgotten
-    samples that have perturbed answers; ``split`` and ``block`` int [models]: the split of each model, and the block of
-    models that were drawn together, such as a swapped pair. Models of a block depend on each other. So the intervals
-    are Student's over the means of blocks, or of splits where there is one block; n counts samples.
+    ``audited`` and ``retrained`` float64 [models, samples]: log R, R the probability of wrong answers over that of the
+    right one; ``known`` bool [models, samples]: the forgotten samples that have perturbed answers; ``split`` and
+    ``block`` int [models]: the split of each model, and the block of models that were drawn together, such as a swapped
+    pair. Models of a block depend on each other. So the intervals are Student's over the means of blocks, or of splits
+    where there is one block; n counts samples.
     """
     from scipy.stats import ks_2samp
 

@@ -65,9 +65,8 @@ def estimate(
     samples, groups = per_sample.shape[2], len(per_sample) - 1
     # ``value`` [1 + groups]; ``points`` [1 + groups, samples], or None where there is no variation over samples.
     value, points = pseudo_values(per_sample=per_sample, combine=combine, per_model=per_model)
-    # ``shared``: the noise of single samples in single models, which both variances contain.
     over_models = jackknife_variance(value[1:]) if groups >= 2 else 0.0
-    over_samples = shared = 0.0
+    over_samples = shared = 0.0  # shared: the noise of single samples in single models, which both variances contain
     if points is not None:
         over_samples = points[0].var(ddof=1) / samples
         if groups >= 2:
