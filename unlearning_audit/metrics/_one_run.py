@@ -189,8 +189,9 @@ def _counts(
     number, best = audit.best_of(guesses=guesses[:1])
     counts["phi_two_sided"] = best, "turned round" if number < 0 else ""
     if min(len(toss.forgotten) for toss in tosses) >= LEARNABLE:
-        sides = [(phi[toss.models][:, toss.forgotten], phi[toss.models][:, toss.heldout]) for toss in tosses]
-        learned = [audit.likelihood_ratio(forgotten=forgot, heldout=heldout, rng=rng) for forgot, heldout in sides]
+        # By the φ of all models that share coins: the features of the two samples of each pair.
+        features = [(phi[toss.models][:, toss.forgotten], phi[toss.models][:, toss.heldout]) for toss in tosses]
+        learned = [audit.likelihood_ratio(forgotten=forgot, heldout=heldout, rng=rng) for forgot, heldout in features]
         counts["phi_likelihood_ratio"] = audit.pooled(counts=learned), "learned from the other half of the pairs"
     for name, members in sets.items():
         number, best = audit.best_of(guesses=guesses[members])

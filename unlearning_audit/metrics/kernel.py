@@ -58,11 +58,11 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     y = evaluation.data.y[forget]
     populations = evaluation.unlearned_files, retrained, evaluation.originals
     phi = [evaluation.outputs(files).phi(y, rows=forget) for files in populations]
-    # A model of each original, and the number of each model's original among these.
-    first, stems = evaluation.membership.originals()
-    if not 1 < len(first) < len(stems):  # no copies, or a single original, which cannot be left out
+    # One model of each original, and the position of each model's original among these.
+    representatives, stems = evaluation.membership.originals()
+    if not 1 < len(representatives) < len(stems):  # no copies, or a single original, which cannot be left out
         return evaluate(phi, options, rng)
-    return evaluate([*phi[:2], phi[2][first]], options, rng, stems)
+    return evaluate([*phi[:2], phi[2][representatives]], options, rng, stems)
 
 
 def evaluate(

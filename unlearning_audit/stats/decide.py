@@ -152,10 +152,11 @@ def classify(
 ) -> Decision:
     """Return the verdict on one method that has not failed: the first of the following that applies.
 
-    * *broken*: ``least`` of a loss of utility exceeds its ``broken``.
+    * *broken*: a loss of utility, by its lower limit ``least``, exceeds the loss ``broken`` of a broken model.
     * *equivalent*: every distance and every loss lies within its margin (an intersection–union test, Berger 1982: each
       at level α, without correction over metrics).
-    * *distinguishable* or *over_unlearned*: the distance with the least p_holm ≤ α is on the near or on the far side.
+    * *distinguishable* or *over_unlearned*: the distance with the least p_holm ≤ α points towards doing nothing, or is
+      negative and two-sided, so that forgotten samples look less familiar than samples that were never seen.
     * *inconclusive*: none of these.
 
     If a distance differs from 0 and lies within its margin, the verdict is *equivalent* and the note names the
