@@ -73,7 +73,8 @@ def nothing(metric: str, why: str, **place: Any) -> Row:
 
 
 def groups(member: Membership) -> dict[str, Any]:
-    """Return split and block of each model, int64 [models] each: models that share both are repeats of one another."""
+    """Return "split" and "block" → the number of each model's split, and of its block (such as a pair of splits), int64
+    [models]. Models that share both are repeats of one another."""
     return {"split": member.split, "block": member.block}
 
 

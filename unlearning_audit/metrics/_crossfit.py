@@ -17,12 +17,13 @@ def quality(
     """Return the cross-fitted Q, and the weight of each adversary in it, float64 [adversaries].
 
     The adversary and its sign are chosen on a random half of the forgotten and held-out samples and of each split's
-    models, and evaluated on the rest. ``decisions``: bool [models, samples] per adversary; ``reading``: their
-    advantages on all samples and models, from which the interval comes. A sample lies in the same half in all models.
-    Where a split has one model, only samples are halved. The result is the average over ``halvings`` halvings, with
-    four directions in each. The maximum in Q is chosen and evaluated on the same samples; this estimate, 1 − Σ
-    weight·advantage, is unbiased for the chosen adversaries. A weight says how often the adversary was chosen, signed
-    by the direction chosen with it (the absolute values sum to at most 1).
+    models, and evaluated on the rest. ``rules``: the samples that each model forgot and held out, with weights;
+    ``decisions``: bool [models, samples] per adversary; ``reading``: their advantages on all samples and models, from
+    which the interval comes. A sample lies in the same half in all models. Where a split has one model, only samples
+    are halved. The result is the average over ``halvings`` halvings, with four directions in each. The maximum in Q is
+    chosen and evaluated on the same samples; this estimate, 1 − Σ weight·advantage, is unbiased for the chosen
+    adversaries. A weight says how often the adversary was chosen, signed by the direction chosen with it (the absolute
+    values sum to at most 1).
     """
     samples = len(rules.columns)
     first_half = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2

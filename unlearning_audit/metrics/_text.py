@@ -151,10 +151,11 @@ def shares(
     """Return rows of the means over models and samples of numbers in [0, 1], for every role (field ``role``) and every
     pair of splits.
 
-    With ``retrained``, rows of the differences from the means of retrained models follow. ``audited`` and ``retrained``
-    are NaN where a model was not queried. ``gaps``: metric → name of its difference, by default "…_gap"; metrics that
-    it lacks have no difference. ``only``: the roles; ``samples``: which samples the values are of, int64 (None: all). A
-    role has no rows if some model was queried on no sample of it.
+    ``audited``: (metric, field ``rule``) → the value of each sample by each target model, NaN where it was not queried;
+    ``retrained``: the same by retrained models. With them, rows of the differences from their means follow. ``gaps``:
+    metric → name of its difference, by default "…_gap"; metrics that it lacks have no difference. ``only``: the roles;
+    ``samples``: which samples the values are of, int64 (None: all). A role has no rows if some model was queried on no
+    sample of it.
     """
 
     def of_models(models: np.ndarray, member: Membership) -> list[Row]:

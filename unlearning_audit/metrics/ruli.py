@@ -252,8 +252,8 @@ def evaluate(targets: Population, shadows: Population, options: Options, *, curv
 
 
 def over_population(rows: list[Row]) -> list[Row]:
-    """Return rows of how much more RULI's attack finds, which has a distribution of its own for each sample, than the
-    population attack, which has one for all samples (section 6.2.2 of the paper).
+    """Return rows of how much more RULI's attack finds than the population attack (section 6.2.2 of the paper). The
+    former has distributions for each sample, the latter one classifier for all samples.
 
     ``rows``: of both attacks. For accuracy the number is RULI's divided by that of the population attack, minus 1; for
     TPR at 1 % FPR it is the ratio. NaN, with the reason as note, where the population attack finds nothing or one of
