@@ -96,7 +96,8 @@ def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: An
 def leak(
     audited: np.ndarray, retrained: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: Any
 ) -> Estimate:
-    """Return PrivLeak of models ``audited`` against ``retrained`` models of the same memberships, in per cent.
+    """Return PrivLeak of models ``audited`` against ``retrained`` models of the same memberships, in per cent: 100·(A −
+    A_retrained)/A_retrained with A = 1 − AUC.
 
     ``audited`` and ``retrained`` float64 [models, samples], larger = more member-like, anything where a sample is
     neither forgotten nor held out; ``forget`` and ``heldout`` bool [models, samples]; ``places``: "split" and "block",
@@ -112,4 +113,4 @@ def leak(
     moved, value = crossed.difference(r.times(ratio), a).times(100 / base), 100 * (ratio - 1)
     centred = replace(moved, value=value + (moved.value - moved.value.mean()))
     n, highest = int((forget | heldout).any(0).sum()), 100 * (1 / base - 1)
-    return levels.of(centred, **places, n=n, bounds=(-100.0, max(highest, value)))  # AUCs of 1 and of 0
+    return levels.of(centred, **places, n=n, bounds=(-100.0, max(highest, value)))  # those of an AUC of 1 and of 0

@@ -116,7 +116,7 @@ def family(
     """Return p-values of all methods and metrics of a scenario, adjusted so that any false rejection has probability ≤
     α.
 
-    Retraining and its control get `CONTROLS` of α, divided equally among their tests (Bonferroni), because a
+    Retraining and its control get the share `CONTROLS` of α, divided equally among their tests (Bonferroni), because a
     distinguishable control means that the study is broken. All other tests get the rest (all of α if neither is
     tested), by Holm. At first, half of the rest goes to doing nothing, since the first question is whether there was
     anything to forget.
