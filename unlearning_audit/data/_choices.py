@@ -36,8 +36,9 @@ def first_of_each_class(members: np.ndarray, y: np.ndarray, classes: int, number
 def randomise(
     y: np.ndarray, members: np.ndarray, classes: int, share: float, kind: str, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return labels int64 [n], in which a ``share`` of ``members`` bool [n] has a new label, drawn by ``rng``: from any
-    class or, for the ``kind`` "other", from any but its own. Raises ValueError for another share or kind."""
+    """Return the labels ``y`` int64 [n], in which a ``share`` of ``members`` bool [n] has a new label, drawn by
+    ``rng``: from any class or, for the ``kind`` "other", from any but its own. Raises ValueError for another share or
+    kind."""
     if not 0 <= share <= 1:
         raise ValueError(f"label_noise: {share} must be a share from 0 to 1")
     if kind not in ("any", "other"):

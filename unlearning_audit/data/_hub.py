@@ -31,8 +31,9 @@ def rows(
 
 
 def opened(root: Path, repository: str, subset: str | None, revision: str | None, split: str) -> Any:
-    """Return one ``split`` of a data set as the library datasets opens it, without reading it. Where it lies is said at
-    `rows`.
+    """Return one ``split`` of a data set as the library datasets opens it, without reading it.
+
+    ``root``, ``repository``, ``subset`` and ``revision`` say where it lies, as for `rows`.
 
     A folder may be written by ``save_to_disk``, or have a layout that ``load_dataset`` knows, such as train.csv,
     data/train-*.parquet, or pictures in train/CLASS/. Raises ValueError.

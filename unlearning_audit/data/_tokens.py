@@ -66,7 +66,8 @@ def content(*names: str | None) -> list[Path]:
 
 
 def encoded(tokenizer: "Tokenizer", texts: Sequence[str]) -> list[np.ndarray]:
-    """Return the numbers of the tokens of each text, int32 [tokens]; nothing is added before or after."""
+    """Return the numbers of the tokens of each of the ``texts`` by the ``tokenizer``, int32 [tokens]; nothing is added
+    before or after."""
     batch = tokenizer.encode_batch(list(texts), add_special_tokens=False)
     return [np.array(encoding.ids, np.int32) for encoding in batch]
 
@@ -102,7 +103,7 @@ def last_scored(x: np.ndarray, tokens: int) -> np.ndarray:
 
 def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """Return ``x`` [rows, length] with a ``share`` of each row's scored tokens, but at least one, replaced by random
-    tokens of ``pool`` int32 [tokens]."""
+    tokens of ``pool`` int32 [tokens], drawn by ``rng``."""
     mask = scored(x)
     count = np.maximum(np.round(share * mask.sum(1)), 1)
     # The place of each token in a random order of its row, in which scored tokens come first.
@@ -125,7 +126,7 @@ def ids(x: np.ndarray) -> np.ndarray:
 
 
 def texts(tokenizer: "Tokenizer", x: np.ndarray) -> list[str]:
-    """Return the text of each row of ``x`` [rows, length] without its padding."""
+    """Return the text of each row of ``x`` [rows, length] without its padding, as the ``tokenizer`` decodes it."""
     ends = [np.flatnonzero(row != PADDING)[-1:] + 1 for row in x]  # one number, or none for a row of padding
     return tokenizer.decode_batch([ids(row[: int(end.sum())]).tolist() for row, end in zip(x, ends, strict=True)])
 

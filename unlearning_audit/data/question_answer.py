@@ -211,8 +211,9 @@ def prompt(options: Options, row: dict[str, Any]) -> str:
 
 
 def encoded(tokenizer: "Tokenizer", options: Options, row: dict[str, Any], answer: str) -> np.ndarray:
-    """Return the tokens of a row's question and an ``answer``, int32 [length]: those of the question are stored as
-    ~token, which is read and not scored. Raises ValueError if the question leaves no room for an answer."""
+    """Return the tokens of a row's question and an ``answer`` by the ``tokenizer``, int32 [length]: those of the
+    question are stored as ~token, which is read and not scored. Raises ValueError if the question leaves no room for an
+    answer."""
     before, after = _tokens.encoded(tokenizer, [prompt(options, row), answer])
     if len(before) >= options.length:
         raise ValueError(f"length: {options.length} tokens leave no room for an answer to {row[options.question]!r}")

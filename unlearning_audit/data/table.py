@@ -127,8 +127,8 @@ def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
 
 
 def _no_decimal_commas(name: object, cells: Iterable[str]) -> None:
-    """Raise ValueError if a cell of the column ``name`` is a number with a comma, which may separate decimals or
-    thousands."""
+    """Raise ValueError if one of the ``cells`` of the column ``name`` is a number with a comma, which may separate
+    decimals or thousands."""
     number = next((cell for cell in cells if COMMA.fullmatch(cell)), None)
     if number is not None:
         advice = "write its numbers with a point, or name the column in categories"
@@ -170,9 +170,9 @@ def _source(table: "pandas.DataFrame", options: Options) -> Source:
 def _features(
     table: "pandas.DataFrame", names: list[str], train: np.ndarray, options: Options
 ) -> tuple[np.ndarray, list[str], list[str]]:
-    """Return the features of the columns ``names``, float32 [rows, features], standardised by the training rows
-    ``train`` bool [rows]. Also return the names of the columns of numbers, and of categories with the number of their
-    values."""
+    """Return the features of the columns ``names`` of the ``table``, float32 [rows, features], standardised by the
+    training rows ``train`` bool [rows]. Also return the names of the columns of numbers, and of categories with the
+    number of their values."""
     columns, numeric, encoded = [], [], []
     for name in names:
         if _is_category(table[name]) or name in options.categories:

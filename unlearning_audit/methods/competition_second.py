@@ -31,8 +31,8 @@ class Options(Momentum):
     kept_rate: float = Field(0.1, ge=0)
 
     def rate(self, epoch: int, epochs: int, step: int = 0, steps: int = 1) -> float:
-        """Return the learning rate of an epoch: it rises linearly to lr at the middle epoch and then falls. All steps
-        of an epoch have the same rate."""
+        """Return the learning rate of the 0-based ``epoch`` out of ``epochs``: it rises linearly to lr at the middle
+        epoch and then falls. All steps of an epoch have the same rate, so that ``step`` and ``steps`` do not matter."""
         top = (epochs + 1) // 2
         return self.lr * ((epoch + 1) / top if epoch < top else (epochs - epoch) / (epochs + 1 - top))
 

@@ -43,7 +43,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     """Minimise cross-entropy on retain plus the ℓ1 penalty, after pruning if ``prune`` is above 0."""
 
     def penalty(parameters: dict[str, Tensor], epoch: int | Tensor) -> Tensor:
-        """Return α_e·‖θ‖₁ of each model, [n], with α_e the strength of the penalty in this ``epoch``."""
+        """Return α_e·‖θ‖₁ of each model, [n], with θ its ``parameters`` and α_e the strength in this ``epoch``."""
         norms = (value.flatten(1).abs().sum(1) for value in parameters.values())
         return options.strength(epoch) * functools.reduce(torch.add, norms)
 

@@ -26,8 +26,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     from unlearning_audit.training.engine import forward_one
 
     def importance(model: Module, parameters: State, buffers: State, x: Tensor, _: Tensor) -> State:
-        """Return the importance of each weight of one model, name → tensor: the mean of |∂‖f(x)‖²/∂θ| over batches of
-        ``x`` [rows, …]."""
+        """Return the importance of each weight of one model with these ``parameters`` and ``buffers``, name → tensor:
+        the mean of |∂‖f(x)‖²/∂θ| over batches of ``x`` [rows, …]. Labels, the last argument, are not used."""
         leaves = {name: value.requires_grad_() for name, value in parameters.items()}
         total = {name: torch.zeros_like(value) for name, value in parameters.items()}
         batches = torch.split(x, options.batch_size)

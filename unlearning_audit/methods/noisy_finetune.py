@@ -78,8 +78,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
 
 def clipped(state: State, length: float) -> State:
-    """Return each model's tensors, name → [models, …], scaled so that as one vector they have at most the norm
-    ``length``."""
+    """Return the tensors of ``state``, name → [models, …], scaled so that those of each model, as one vector, have at
+    most the norm ``length``."""
     norms = torch.stack([value.flatten(1).square().sum(1) for value in state.values()]).sum(0).sqrt()
     factor = (length / norms.clamp(min=1e-30)).clamp(max=1)
     return {name: value * factor.reshape(-1, *[1] * (value.ndim - 1)) for name, value in state.items()}

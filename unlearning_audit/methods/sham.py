@@ -26,7 +26,8 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     noise = stack.noise("sham")
 
     def moved(name: str, value: Tensor) -> Tensor:
-        """Return a tensor of weights plus noise whose norm is that of the change to be matched."""
+        """Return the ``value`` [models, …] of the parameter ``name`` plus noise whose norm is that of the change to be
+        matched."""
         change = stack.alike.parameters[name] - value if stack.alike else options.size * value
         new: Tensor = value + noise[name] * (_norm(change) / _norm(noise[name]))
         return new

@@ -73,7 +73,7 @@ def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple
     calls: dict[tuple[str, nn.Module], list[Any]] = {}  # (name, layer) → (inputs, edge) of each call of the layer
 
     def noting(name: str, layer: nn.Module) -> Callable[..., Any]:
-        """Return a hook that notes every call of the ``layer`` in ``calls``."""
+        """Return a hook that notes every call of the ``layer`` in ``calls``, under its dotted ``name`` and itself."""
         return lambda _, inputs, output: calls.setdefault((name, layer), []).append((inputs, get_gradient_edge(output)))
 
     hooks = [layer.register_forward_hook(noting(name, layer)) for name, layer in weighted(model)]

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
+#: The folder in which the system lists devices, and names in CUDA_VISIBLE_DEVICES that stand for none.
 DEVICES = Path("/dev")
 NO_DEVICE = ("", "-1", "NoDevFiles")  # the last is how SLURM says none
 

@@ -180,13 +180,13 @@ class PrivateFit(Fit):
         self.generators[tuple(group)] = generators
 
     def remembered(self, state: GroupState) -> dict[str, State | list[Tensor]]:
-        """Return what a checkpoint of a group must hold, kind → tensors: weights, buffers, and the states of the
-        optimiser and of the generators of noise."""
+        """Return what a checkpoint of a group in this ``state`` must hold, kind → tensors: weights, buffers, and the
+        states of the optimiser and of the generators of noise."""
         return super().remembered(state) | {"noise": [rng.get_state() for rng in self.generators[tuple(state.group)]]}
 
     def orders(self, group: list[int], first_epoch: int = 0) -> list[Any]:
-        """Return the order of the batches of the only stream of the only pass, [pass][stream], from the 0-based
-        ``first_epoch`` on."""
+        """Return the order of the batches of the only stream of the only pass, [pass][stream], for the models of a
+        ``group``, from the 0-based ``first_epoch`` on."""
         size = -(-self.size // self.pieces) if self.filled else 1
         return [[Poisson(self.stack, group, self.passes[0][0].rows, size, first_epoch)]]
 
@@ -194,9 +194,9 @@ class PrivateFit(Fit):
         """Take one private step: sum the clipped gradients over the parts of the batch, add noise, divide by the
         expected batch size, and update the weights.
 
-        ``number``: the pass, of which there is one; ``inputs``: its batch of sample numbers int64 [n, b], where −1
-        stands for no sample, and shifts of images uint8 [n, b, 3] or None. With a ``recorder``, the sums are recorded
-        and replayed.
+        ``number``: the pass, of which there is one; ``state``: that of the group of models; ``inputs``: its batch of
+        sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b, 3] or None. With a
+        ``recorder``, the sums are recorded and replayed.
         """
         [(rows, jitter)] = inputs
         gradients: State = {}  # the tensors in which the optimiser looks for gradients
@@ -224,8 +224,9 @@ class PrivateFit(Fit):
     def _add(self, state: GroupState, gradients: State, inputs: Inputs) -> None:
         """Add the sums of clipped gradients of some samples to ``gradients``, name → [n, …], for each of the n models.
 
-        ``inputs``: sample numbers int64 [n, b], where −1 stands for no sample, and shifts of images uint8 [n, b, 3] or
-        None. A row without a sample reads sample 0 with a label that no loss counts.
+        ``state``: that of the group of models; ``inputs``: sample numbers int64 [n, b], where −1 stands for no sample,
+        and shifts of images uint8 [n, b, 3] or None. A row without a sample reads sample 0 with a label that no loss
+        counts.
         """
         [(rows, jitter)] = inputs
         batch, engine = self.stack.read(state.group, rows.clamp(min=0), jitter), self.stack.engine

@@ -58,8 +58,8 @@ def answers(stack: ModelStack, rows: np.ndarray, bits: Sequence[int]) -> tuple[n
 
 
 def _coarse(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:
-    """Return the ``value`` [models, …] of a parameter, `rounded` to ``bits`` if it is a matrix or a kernel, else
-    unchanged.
+    """Return the ``value`` [models, …] of the parameter ``name``, `rounded` to ``bits`` if it is a matrix or a kernel,
+    else unchanged.
 
     ``turned``: the names of parameters that are stored as [models, inputs, outputs].
     """
