@@ -106,13 +106,14 @@ class Side:
 class Read:
     """A method's distance from retraining by one metric, as `read` computes it.
 
-    ``side``: the method's numbers, and what they are compared with; ``numbers``: the distances by all attacks, or the
-    one distance of a metric without attacks; ``chance``: those distances with the errors that they have if the method
-    is retraining; ``together``: intervals and p-values that hold for all of them; ``margin``: the range that counts as
-    equivalent, (far, near) around 0; ``place``: the index of the distance that stands for all: the largest, or the
-    largest that differs significantly; ``broken``: the loss above which a model is broken; ``differs``: whether the
-    distance differs significantly from 0; ``blind`` bool [attacks]: attacks that do not decide equivalence (None: all
-    decide); ``outlying``: whether a utility lies outside of retrained models on an unbounded scale.
+    A metric with several attacks has a distance by each of them, and one of these stands for all in tables and
+    verdicts. ``side``: the method's numbers, and what they are compared with; ``numbers``: the distances by all
+    attacks, or the one distance of a metric without attacks; ``chance``: those distances with the errors that they have
+    if the method is retraining; ``together``: intervals and p-values that hold for all of them; ``margin``: the range
+    that counts as equivalent, (far, near) around 0; ``place``: the index of the distance that stands for all: the
+    largest, or the largest that differs significantly; ``broken``: the loss above which a model is broken; ``differs``:
+    whether the distance differs significantly from 0; ``blind`` bool [attacks]: attacks that do not decide equivalence
+    (None: all decide); ``outlying``: whether a utility lies outside of retrained models on an unbounded scale.
     """
 
     side: Side

@@ -118,10 +118,10 @@ def common(rows: list[dict[str, Any]], label: str) -> str:
     """Return the scenario whose rows represent the property ``label`` where one row is shown for each metric; "" if
     there is none.
 
-    Metrics can be compared only on the same models. So all properties are taken from the scenario in which most metrics
-    have the property power. If this scenario has no row of ``label``, the scenario in which most metrics have one is
-    returned, unless ``label`` is "models". Of scenarios with equally many, the first is taken. Rows without a value do
-    not count, unless no row of their property has a value. ``rows``: rows of `evaluate`.
+    Metrics can be compared only on the same models. So this is the scenario in which most metrics have the property
+    power, whatever the ``label``. If this scenario has no row of ``label``, it is the one in which most metrics have
+    such a row, unless ``label`` is "models". Of scenarios with equally many, the first is taken. Rows without a value
+    do not count, unless no row of their property has a value. ``rows``: rows of `evaluate`.
     """
     with_values = {row["property"] for row in rows if not math.isnan(row["value"])}
     metrics_by_scenario: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))

@@ -58,7 +58,7 @@ def settings(
     if not names:
         return designs
     draws = qmc.Sobol(len(names), scramble=True, seed=seed)
-    for _ in range(8):  # a grid repeats itself
+    for _ in range(8):  # several times, because points of a space with few values give settings that are there already
         for point in draws.random(2 ** math.ceil(math.log2(max(trials, 1)))):  # Sobol points come in powers of 2
             options = {**study, **{name: _value(space[name], share) for name, share in zip(names, point, strict=True)}}
             if len(designs) <= trials and options not in designs:

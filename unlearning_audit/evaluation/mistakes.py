@@ -7,9 +7,9 @@ from unlearning_audit.evaluation import likeness
 from unlearning_audit.evaluation.cohort import Group
 from unlearning_audit.evaluation.evaluation import Evaluation
 
-#: Forget and retained samples count as exchanged if three things hold. Retained samples lose at least LOST more of the
-#: label's probability than forgotten ones (and LOST / 2 by themselves). Forgotten samples lose at most SHARE of that.
-#: And the forgotten ones end up with the higher probability.
+#: Forget and retained samples count as exchanged if three things hold. Retained samples lose at least LOST / 2 of the
+#: label's probability, and at least LOST more than forgotten ones. Forgotten samples lose at most the share SHARE of
+#: what retained ones lose. And after unlearning the forgotten ones have the higher probability.
 LOST, SHARE = 0.1, 0.1
 
 #: The largest number of forgotten and of retained samples that are compared.
@@ -24,7 +24,7 @@ def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, s
 
     Each is a sentence, or "" if there is none. ``before`` and ``after``: the same models before and after unlearning.
     Two models that differed before and have different forget sets answer alike only if a method mixed them: refused.
-    With equal forget sets they might also come from one seed, which makes intervals too narrow: a doubt.
+    Two such models with equal forget sets might also come from one seed, which makes intervals too narrow: a doubt.
     """
     doubt = ""
     for kind, i, j in likeness.mixed(before.sample_logits, after.sample_logits):

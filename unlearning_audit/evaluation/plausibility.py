@@ -57,10 +57,10 @@ def _wrong_columns(population: Group) -> str:
     """Return a sentence on the logits of {names} if their columns are in another order than the labels, or if their
     sign is wrong; else "". The caller fills in the names.
 
-    Either is so if, on the retained samples, another order, or the smallest logit instead of the largest, gives the
-    label far more often, both over all samples and on average over classes. The average over classes is needed because
-    a constant prediction fits one class, however frequent this is. With two labels nothing is told: a method may invert
-    the predictions.
+    The order is wrong if another one gives the labels of retained samples far more often, both over all samples and on
+    average over classes; the sign is wrong if the smallest logit instead of the largest does. The average over classes
+    is needed because a constant prediction fits one class, however frequent this is. Logits with two labels are not
+    judged, because a method may invert the predictions.
     """
     retained = population.membership.retain
     rows = retained if retained.any() else ~population.membership.forget

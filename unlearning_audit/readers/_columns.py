@@ -48,8 +48,8 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     """Return what the columns of a table mean, from their names.
 
     ``header``: the names; ``renamed``: the user's word for a meaning, such as "side" or "member", → name of a column,
-    which goes before the usual names. A word that is not in `COLUMNS` tells that the column holds values. They are
-    larger for members, unless the word is that of a loss.
+    which is preferred to columns with the usual names. A word that is not in `COLUMNS` says that the column holds
+    values. They are larger for members, unless the word is that of a loss.
     """
     plain = {name: name.lower().replace(" ", "_") for name in header}
     given = {_meaning(word): name for word, name in renamed.items()}

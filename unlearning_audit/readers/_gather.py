@@ -134,7 +134,8 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
 
     ``across``: model → its reader's function (model, retrained model) → agreements, for numbers that also depend on a
     retrained model's log, or None. Such a number is computed with every retrained model that forgets the same samples.
-    The first result that agrees with the printed number counts, else the first; the model's own group goes first.
+    The first result that agrees with the printed number counts, else the first; retrained models of the model's own
+    group are tried before others.
     """
     agreements: dict[Path, list[Agreement]] = {}
     group_of = {model: group for group in reversed(groups) for model in group.models}  # the first group with the model

@@ -20,7 +20,7 @@ from unlearning_audit.store.files import write_failure
 ROOM = LONGEST - len("reading_")
 
 #: The number of standard errors from .5 beyond which an AUC of retrained models shows that forgotten and held-out
-#: samples differ by themselves.
+#: samples differ, whatever models saw.
 ERRORS = 2.0
 
 
