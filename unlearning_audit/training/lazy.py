@@ -14,6 +14,7 @@ class _Lazy:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        """Return an ``attribute`` of the module."""
         return getattr(importlib.import_module(self._name), attribute)
 
 

@@ -79,7 +79,8 @@ class Models:
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """The outputs of the models besides logits. A language model has "tokens", "next" and "layer"."""
+        """The outputs of the models besides logits. A language model has "tokens" (logits of the vocabulary for every
+        token), "next" (those for the token after the last) and "layer" (hidden states of a block, as "layer 3")."""
         return getattr(self.model, "readings", ())
 
     @property

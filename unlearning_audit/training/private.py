@@ -262,6 +262,7 @@ class Poisson:
     steps: int = field(init=False)
 
     def __post_init__(self) -> None:
+        """Compute the number of steps in an epoch."""
         self.steps = steps_per_epoch(len(self.rows), self.stack.recipe.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None]]:

@@ -40,6 +40,7 @@ class Rows:
         return int(self.index.shape[1])
 
     def __getitem__(self, models: list[int]) -> "Rows":
+        """Return the rows of some ``models``, by their numbers."""
         return Rows(self.index[models], self.fixed)
 
     def __add__(self, rows: "Rows") -> "Rows":
