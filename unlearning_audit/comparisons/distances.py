@@ -327,6 +327,7 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     if side.reference is not None and not side.paired:
         return _differences([(side, np.eye(len(side.audited.names)))])[1]
     if rule.chance == OF_RETRAINED and side.reference is not None:
+        # The errors are those of retrained models, widened to the difference of two groups of them.
         alike = np.sqrt(2) * np.eye(len(side.audited.names))
         return replace(paired.distances(**_combined([(side.reference, alike)])), value=numbers.value)
     return numbers

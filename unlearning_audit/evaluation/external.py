@@ -193,9 +193,9 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
     """Load or infer "train", "forget" and "heldout", name → bool [models, samples]; check that no model was trained on
     test or held-out samples, and that it was trained on what it has to forget.
 
-    ``models`` and ``samples``: their numbers; ``test`` bool [samples]: the test part. Retrained ``population``s must
-    not have seen the forget set; it is added to their train here, as if they had forgotten it perfectly. Raises
-    ValueError that names the file.
+    ``models`` and ``samples``: their numbers; ``test`` bool [samples]: the test part; ``population``: whose masks these
+    are. Retrained models must not have seen the forget set; it is added to their train here, because a forget set is a
+    part of train in all memberships. Raises ValueError that names the file.
     """
     masks = {name: source.mask(name, models, samples) for name in ("train", "forget", "heldout") if name in source}
     forget = masks.get("forget", np.zeros((models, samples), bool))
@@ -217,6 +217,8 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
     if (train & test).any():
         where = f"{int((train & test).sum())} entries in {source.files['test']}"
         source.fail("train" if "train" in masks else "forget", f"has {where}; no model sees test samples")
+    # Without a file, these are held out: the canaries that a model was not trained on; without canaries, what another
+    # model was trained on; if that leaves a model without samples, all that it was not trained on.
     heldout = masks.get("heldout")
     if heldout is None and "pair" in source:
         heldout = ~train & (source.load("pair") >= 0)

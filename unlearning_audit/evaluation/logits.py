@@ -111,8 +111,8 @@ def _not_finite(values: np.ndarray) -> int:
 
 
 def _contents(path: str | Path) -> tuple[dict[str, np.ndarray], Callable[[], np.ndarray]]:
-    """Return all arrays of an ``.npz``, and a function that returns its logits. It maps them from the file if they are
-    stored uncompressed."""
+    """Return all arrays of an ``.npz`` by name, and a function that returns its logits. It maps them from the file if
+    they are stored uncompressed, so that a reader of some rows does not read all."""
     with np.load(path, allow_pickle=False) as archive, Path(path).open("rb") as file:
         arrays = {name: archive[name] for name in archive.files if name != "logits"}
         if "logits" not in archive.files:
