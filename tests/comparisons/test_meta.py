@@ -154,6 +154,7 @@ def test_theory_says_nothing_of_methods_that_break_models():
         assert (row["value"], row["n"]) == left
         assert ("without neggrad, which breaks models" in row["note"]) == (left[1] == 1)
         assert of([*table, *gaps], "monotonicity", broken=0.2)["value"] == 0
+    assert of(rows({"none": 1.0}, axes={"epsilon": "8"}), "monotonicity")["note"].startswith("needs three budgets")
 
 
 def test_models_are_counted_from_memberships():

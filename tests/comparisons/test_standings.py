@@ -25,7 +25,9 @@ def test_a_method_stands_by_its_mean_distance_in_margins_on_either_side():
     rows, truth = stand(both(1), draws=500), {"none": 7.0, "near": 2.0, "far": 6.0, "over": 3.0, "retrain": 0.0}
     assert rows.keys() == truth.keys()
     for method, value in truth.items():
-        assert rows[method]["low"] - 0.5 < value < rows[method]["high"] + 0.5, method
+        low, high = rows[method]["low"], rows[method]["high"]
+        assert low - 0.5 < value < high + 0.5, method
+        assert (low + high) / 2 == pytest.approx(rows[method]["distance"])
     assert {(row["metric"], row["methods"]) for row in rows.values()} == {("advantage", 5)}
     assert rows["retrain"]["worst"] < rows["far"]["best"]
 

@@ -152,13 +152,11 @@ def test_intervals_of_shares_end_at_0_and_at_1_and_of_few_samples_reach_them(eva
 
 def test_overlap(evaluation):
     evaluation.data.x[1], evaluation.data.x[4, 1:] = -1, -1  # padding: no run of two tokens
+    evaluation.data.x[0, 2:] = -1  # one run, the first
     evaluation.data.x[:, 0] += 100 * np.arange(ROWS) * (evaluation.data.x[:, 0] >= 0)  # which no other sample has
     rows = by_name(call.rows(overlap, evaluation, SETTINGS))
-    member, runs, spans = (
-        evaluation.membership,
-        overlap.numbered(evaluation.data.x, 2),
-        overlap.scored(evaluation.data.x),
-    )
+    member, x = evaluation.membership, evaluation.data.x
+    runs, spans = overlap.numbered(x, 2), overlap.scored(x)
     share = np.stack([overlap.shared(runs, retain) for retain in member.retain])
     share[:, [1, 4]] = np.nan
     check(evaluation, rows, "ngram_overlap", share, SIDES)

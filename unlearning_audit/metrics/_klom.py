@@ -32,10 +32,9 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     verdict rests on "klom_over_null", the difference of "klom_coarse" and "klom_coarse_null", from as many models as
     there are (`compared`). [] if models are too few.
     """
-    some_models, all_models = compared(sides, halves=True), compared(sides)
-    if some_models is None or all_models is None:
+    if (all_models := compared(sides)) is None:
         return []
-    audited, reference, control, note = some_models
+    audited, reference, control, note = compared(sides, halves=True) or all_models
     published = {}
     for name, phi in (("klom", audited), ("klom_null", control)):
         per_sample = _left_out(phi, reference, options)
