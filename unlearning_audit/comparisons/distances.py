@@ -262,8 +262,8 @@ class Read:
         """Return the distance with another attack standing for all: the largest whose number differs significantly from
         0.
 
-        The distance is returned unchanged if ``p_holm`` exceeds α. That is the p-value of all attacks together,
-        adjusted over methods and metrics. Each attack's own p-value is adjusted by the same factor.
+        ``p_holm``: the p-value of all attacks together, adjusted over methods and metrics by Holm; if it exceeds α, the
+        distance is returned unchanged. Each attack's own p-value is adjusted by the same factor.
         """
         if not p_holm <= ALPHA:
             return self
@@ -272,8 +272,12 @@ class Read:
         return replace(self, place=place, differs=True)
 
     def _adjusted(self, p_holm: float) -> np.ndarray:
-        """Return each attack's own p-value, float64 [K], multiplied by the factor that turns the least of them into
-        ``p_holm``."""
+        """Return each attack's own p-value, adjusted over methods and metrics, float64 [K]; it may exceed 1, and is
+        compared with α only.
+
+        ``p_holm``: the least p-value of all attacks of this method and metric, adjusted so by Holm. The factor by which
+        Holm multiplies it depends on other methods and metrics but not on the attack, so it serves all attacks.
+        """
         return np.asarray(self.together.p * (p_holm / self.together.p.min()))
 
     def sighted(self, none: "Read", p_none: float, p_holm: float) -> "Read":
@@ -306,9 +310,12 @@ class Read:
         return replace(self, margin=(min(far, -wide), max(near, wide)))
 
     def capped(self, least: float) -> "Read":
-        """Return the distance with a margin of at most half of ``least``, the lower limit of what doing nothing
-        leaves."""
-        far, near = self.margin
+        """Return the distance with a margin of at most half of ``least`` on either side of 0.
+
+        ``least``: the lower limit of the interval of the distance between doing nothing and retraining. A method
+        within the margin is then closer to retraining than to doing nothing.
+        """
+        far, near = self.margin  # far < 0 < near
         return replace(self, margin=(max(far, -least / 2), min(near, least / 2)))
 
 
@@ -519,21 +526,24 @@ def read(
 
 
 def _outlying(side: Side, level: float) -> bool:
-    """Return whether a utility is an outlier among retrained models, on the side of a loss, on an unbounded scale.
+    """Return whether audited models have less utility than retrained ones, by Student's t at ``level`` on an unbounded
+    scale, their ``latent`` quality; True also where this test is not needed or cannot be made.
 
-    Three models that are right on all samples do not show how such models vary: by accuracy alone, a fourth model like
-    them would be called broken in up to 13 % of audits. Student's t holds on a scale on which models may be normal.
-    With partners this is not needed, because differences of models of one kind are symmetrical on any scale. Return
-    True where it is not needed or cannot be tested.
+    Accuracy alone does not show the loss. Three models that are right on all samples do not show how such models vary,
+    so a fourth model like them would be called broken in up to 13 % of audits. Student's t holds on a scale on which
+    models may be normal. The test is not needed if every audited model has a retrained partner (`Side.paired`), because
+    differences of models of one kind are symmetrical on any scale.
     """
     audited, reference = side.audited, side.reference
     if reference is None or side.paired or audited.latent is None or reference.latent is None:
         return True
-    audited, reference = (  # the quality of each model on the unbounded scale, without effects of samples
+    # The quality of each model replaces its utility. Without columns of samples, only models contribute to the error.
+    audited, reference = (
         replace(part, value=value[None], influence=part.influence[..., :0], imagined=part.imagined[..., :0])
         for part, value in ((audited, audited.latent), (reference, reference.latent))
     )
-    _, chance = _differences([(Side(audited, reference, side.source), np.eye(1))])
+    _, chance = _differences([(Side(audited, reference, side.source), np.eye(1))])  # the one number as it is
+    # If both are models of one kind, they do not differ between units, so the variance between units is left out.
     least = chance.value - chance.half_widths(level=level, units=False)
     return bool(least[0] > 0) or not chance.models.dof
 

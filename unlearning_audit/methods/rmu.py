@@ -34,7 +34,7 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
 
     Raises ValueError for a layer that the model does not have.
     """
-    reading = _hidden(stack, options.layer)
+    reading = _name_of_states(stack, options.layer)
     original = stack.frozen()
     directions: dict[int, Tensor] = {}
 
@@ -67,11 +67,12 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     stack.fit(step, optimiser=options, epochs=options.epochs, purpose="unlearn")
 
 
-def _hidden(stack: ModelStack, layer: int | None) -> str | None:
-    """Return the output of the models that gives the hidden states of ``layer``, "layer k" (None: the middle one); None
-    for models without tokens, whose logits are used.
+def _name_of_states(stack: ModelStack, layer: int | None) -> str | None:
+    """Return the name of the output that `ModelStack.fit` is to read: "layer k" for the hidden states of layer k of
+    language models; None, which means logits, for all other models.
 
-    Raises ValueError if the models do not have the layer.
+    ``layer``: k, counted from 1; if it is None, the middle layer is taken, rounded up. Raises ValueError if the models
+    do not have the layer.
     """
     if _tokens.reading(stack) is None:
         return None

@@ -17,7 +17,8 @@ FEWEST = 3
 #: A mean is dominated by its cap if more than this share of it comes from empty bins.
 CAPPED = 0.5
 
-#: phi of the models, of the retrained ones they are compared with, and of others; a note on how many there are.
+#: φ (logit-scaled confidence, float64 [models, samples]) of the audited models, of the retrained models they are
+#: compared with, and of other retrained models; a note on how many there are.
 _Compared = tuple[np.ndarray, np.ndarray, np.ndarray, str]
 
 STANDARD = DecisionRule(1, "klom", ideal=0.0, two_sided=False, units="groups of models", coarse=True, draw=False)
@@ -74,12 +75,14 @@ def _deciding(models: _Compared, options: _null.Options) -> np.ndarray:
 
 
 def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
-    """Return phi of equally many models of three kinds, the unlearned ones, the retrained ones that they are compared
-    with, and other retrained ones, whose KLOM is the null; and a note on how many these are.
+    """Return φ, float64 [models, samples], of equally many models of three kinds, and a note on how many these are;
+    None if they are fewer than `FEWEST`.
 
-    None if they are fewer than `FEWEST`. ``sides``: φ of unlearned, of retrained and of further retrained models.
-    Without the latter (None), both kinds of retrained models are halves of the former. ``halves``: use at most half of
-    the retrained models if these suffice, because retraining itself is evaluated with half of them.
+    The kinds are unlearned models, retrained models that the others are compared with, and further retrained models,
+    whose KLOM is the null. ``sides``: φ of unlearned, of retrained and of further retrained models. If there are no
+    further ones (None), the retrained models are divided into halves, and one half replaces them. ``halves``: take at
+    most half of the retrained models if at least `FEWEST` are left, because retraining itself is evaluated with half of
+    them.
     """
     u, r, independent = sides
     if independent is None:
@@ -108,7 +111,7 @@ def _capped(u: np.ndarray, r: np.ndarray, per_sample: np.ndarray) -> str:
 
 
 def _left_out(u: np.ndarray, r: np.ndarray, options: _null.Options, **bins: Any) -> np.ndarray:
-    """Return the KLOM of each sample between models with phi ``u`` and with phi ``r``, from all models, then without
+    """Return the KLOM of each sample between models with φ ``u`` and with φ ``r``, from all models, then without
     each group of them: float64 [1 + groups, samples]. ``bins``: further arguments of `klom.divergence`."""
     return _null.replicated(lambda a, b: klom.divergence(margin=a, reference=b, **bins), u, r, options)
 

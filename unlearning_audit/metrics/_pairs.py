@@ -15,10 +15,11 @@ from unlearning_audit.metrics import Membership, Row
 
 @dataclass(frozen=True)
 class Group:
-    """The target models of one split of the pair ``block``.
+    """The target models of one split, one of the two of a swapped pair.
 
-    ``models`` int64 [models]; ``twins`` int64 [models]: those of the other split of its pair; ``forget`` int64
-    [samples]: the samples that the models forget and the twins never saw.
+    ``block``: the number of the pair; ``models`` int64 [models]: the numbers of the split's models; ``twins`` int64
+    [models]: those of the pair's other split; ``forget`` int64 [samples]: the samples that the models forget and the
+    twins never saw.
     """
 
     block: int

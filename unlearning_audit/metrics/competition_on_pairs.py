@@ -39,7 +39,7 @@ class Options(Settings):
 
 @dataclass(frozen=True)
 class Split:
-    """The points and accuracies of one split of the pair ``block``.
+    """The points and accuracies of one split, one of the two of a swapped pair, whose number is ``block``.
 
     ``h`` and ``null`` float64 [forget samples]: points of its models against retrained ones, and of retrained against
     retrained (NaN: unknown); ``retain`` and ``test``: the accuracy of its models, then that of retrained ones, on
@@ -57,21 +57,23 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """Return the score F, its null F₀, F/F₀ and the final score over all splits, then of each pair (field ``pair``).
 
     ε of a sample compares the n models of a split that unlearned it with n models retrained for that split. F₀ compares
-    the latter with the n models retrained for the other split, which keep the same samples. With few models ε has few
-    values, but F and F₀ share them. Retraining itself is compared with its control. Without a control it is compared
-    with the other split; F₀ would be the same comparison and is empty.
+    these retrained models with the n models retrained for the other split, which keep the same samples. With few models
+    ε has few values, but F and F₀ share them. Retraining itself is compared with its control. Without a control it is
+    compared with the other split; F₀ would be the same comparison and is empty.
     """
-    groups = _pairs.groups(evaluation.membership)
-    # A split is known by its pair and the first sample that it forgets.
+    groups = _pairs.groups(evaluation.membership)  # the models of every split of every pair
+    # A split is identified by its pair (``block``) and by the first sample that it forgets, as the two splits of a pair
+    # forget different samples.
     splits = {(group.block, group.forget[0]): read_split(evaluation, group, options.rule) for group in groups}
 
-    def of_groups(some: list[_pairs.Group]) -> list[Row]:
-        """Return the rows for ``some`` splits, which are those of all pairs or of one pair."""
-        note = f"{len(some[0].models)} against {len(some[0].models)} models for each of {len(some)} forget sets"
-        numbers = estimates([splits[group.block, group.forget[0]] for group in some])
+    def of_splits(chosen: list[_pairs.Group]) -> list[Row]:
+        """Return the rows for the ``chosen`` splits, the two of one pair or those of all pairs. A `Group` is the models
+        of one split."""
+        note = f"{len(chosen[0].models)} against {len(chosen[0].models)} models for each of {len(chosen)} forget sets"
+        numbers = estimates([splits[group.block, group.forget[0]] for group in chosen])
         return table({name: noted(number, note) for name, number in numbers.items()})
 
-    return _pairs.by_pair(groups, of_groups)
+    return _pairs.by_pair(groups, of_splits)
 
 
 def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact", "grid"]) -> Split:
@@ -145,7 +147,7 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
 
 def _means(splits: list[Split]) -> tuple[float, float, float]:
     """Return F, F₀ and RA · TA of some splits: the ratios of the mean retain and test accuracies to those of retrained
-    models, multiplied; NaN where the latter are 0 or unknown."""
+    models, multiplied; NaN where an accuracy of retrained models is 0 or unknown."""
     accuracies = [np.mean([getattr(split, role) for split in splits], axis=0) for role in ("retain", "test")]
     ra_ta = math.prod(audited / retrained if retrained else math.nan for audited, retrained in accuracies)
     f, f0 = (np.concatenate([getattr(split, name) for split in splits]).mean() for name in ("h", "null"))

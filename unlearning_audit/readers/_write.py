@@ -17,7 +17,7 @@ from unlearning_audit.readers._model import FORGET, HELDOUT, NONE, OTHER, RETAIN
 from unlearning_audit.store.files import write_failure
 
 #: The largest length of a column's name: with "reading_" before it, it is the name of a metric.
-ROOM = LONGEST - len("reading_")
+LONGEST_COLUMN = LONGEST - len("reading_")
 
 #: The number of standard errors from .5 beyond which an AUC of retrained models shows that forgotten and held-out
 #: samples differ, whatever models saw.
@@ -28,19 +28,21 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     """Write the models of each group as files of imported models below ``folder``; return a study that audits them.
 
     ``folder`` is relative to the study's folder, and ``name`` the study's name. Diverged models of a method become a
-    file that records the failure. Files of models that an earlier call left there are removed. Raises ValueError if
-    models disagree about what was forgotten.
+    file that records the failure. Files of models that an earlier call left there are removed. The study says that the
+    design is random if the samples that each model forgets and holds out are a random draw (`Model.fair`). Raises
+    ValueError if models disagree about what was forgotten.
     """
     scenarios: dict[str, Any] = {}
-    models = [model for group in imported.groups for model in group.models]
-    columns = slugs((name for model in models for name in (*model.scores, *model.readings)), ROOM)
+    everyone = [model for group in imported.groups for model in group.models]
+    # Name of an attack or reading in the files → in the study.
+    columns = slugs((column for model in everyone for column in (*model.scores, *model.readings)), LONGEST_COLUMN)
     names_of_aggregates: set[str] = set()
     for group in imported.groups:
         place = folder / group.name
-        whole, values = _whole(group, columns), _aggregates.of(group)
+        of_all, values = _numbers_of_all(group, columns), _aggregates.of(group)
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
-        files = {place / part / FILE: (part, models) for part, models in populations.items() if models}
-        files |= {place / method / "target" / FILE: (method, models) for method, models in group.methods.items()}
+        files = {place / part / FILE: (part, members) for part, members in populations.items() if members}
+        files |= {place / method / "target" / FILE: (method, members) for method, members in group.methods.items()}
         for path, (part, models) in files.items():
             if part in group.methods and (damage := group.damage(part)):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,11 +50,12 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
                 continue
             aggregates = _aggregates.rows(models, group, values)
             names_of_aggregates |= {row["name"] for row in aggregates}
+            # Numbers that the files of these models print, beside recomputed ones.
             checks = [check for file in dict.fromkeys(m.file for m in models) for check in imported.agreements[file]]
             # What was assumed about retrained models, and whether their AUC differs from .5.
             remarks = [*group.notes, *notes_on_retrained(models)] if part == "retrain" else []
             dataclasses.replace(
-                _of(models, group.models, whole), aggregates=json.dumps(aggregates), remarks=json.dumps(remarks),
+                _part_of(models, group.models, of_all), aggregates=json.dumps(aggregates), remarks=json.dumps(remarks),
                 agreements=json.dumps([{**dataclasses.asdict(check), "agrees": check.agrees} for check in checks]),
             ).write(path)  # fmt: skip
         _remove_others(place, set(files))
@@ -60,7 +63,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
         design = {"design": "random"} if all(model.fair for model in group.models) else {}
         scenarios[group.name] = {
             "protocol": {"name": "external", "path": place.as_posix(), **design},
-            "methods": [method for method, models in methods.items() if models], "attacks": [],
+            "methods": [method for method, members in methods.items() if members], "attacks": [],
         }  # fmt: skip
     with_steps = [group for group in imported.groups if len({model.step for model in group.models} - {None}) > 1]
     figures = {
@@ -88,7 +91,7 @@ def _remove_others(place: Path, files: set[Path]) -> None:
                 (place / folder).rmdir()
 
 
-def _whole(group: Group, columns: dict[str, str]) -> Published:
+def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:
     """Return the scores, readings and masks of all models of a group on all of its samples.
 
     ``columns``: name of an attack or reading in the files → in the study. Numbers are NaN where a model has none. Of
@@ -139,9 +142,12 @@ def _whole(group: Group, columns: dict[str, str]) -> Published:
     )  # fmt: skip
 
 
-def _of(models: list[Model], everyone: list[Model], whole: Published) -> Published:
-    """Return the numbers of some ``models`` of a group, from ``whole``, which has those of all its models, called
-    ``everyone``, in their order. Attacks and readings that none of the ``models`` has are left out."""
+def _part_of(models: list[Model], everyone: list[Model], whole: Published) -> Published:
+    """Return the scores, readings and masks of some ``models`` of a group. Attacks and readings that none of them has
+    are left out.
+
+    ``everyone``: all models of the group; ``whole``: the numbers of all these models, in their order.
+    """
     rows, step = [everyone.index(model) for model in models], models[0].step
     scores, values = whole.scores[:, rows], whole.values[:, rows]
     scored, valued = (np.isfinite(numbers).any(axis=(1, 2)) for numbers in (scores, values))

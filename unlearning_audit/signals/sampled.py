@@ -16,8 +16,12 @@ ANSWERS = 32
 
 
 def asked(options: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings that serve all metrics with these ``options``: no retained or test samples, and the largest
-    of their numbers of answers."""
+    """Return the settings that serve all metrics with these ``options``, one dict for each metric.
+
+    "most", the number of retained and of test samples, is 0: these metrics compare forgotten with held-out samples
+    only. "answers", how many answers are sampled to each sample, is the largest that a metric asks for in its option
+    ``samples``.
+    """
     return {"most": 0, "answers": max(of_metric.get("samples", ANSWERS) for of_metric in options)}
 
 

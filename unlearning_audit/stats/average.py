@@ -13,10 +13,10 @@ from unlearning_audit.stats.paired import Design, Distances, Layer
 def mean(parts: Sequence[Distances]) -> Distances:
     """Return the mean of K numbers over several independent audits, with its joint error.
 
-    Variances add up: each of S audits contributes 1/S of its influence and 1/S² of its variances. The degrees of
-    freedom of models and of units are the fewest of all audits in which they are known. A sum of squared half-widths,
-    each with the quantile of its own degrees of freedom, holds its level (Banerjee 1960). The fewest degrees of freedom
-    give the widest such sum.
+    A unit is a part of an audit that shares nothing with other units but samples. Variances add up: each of S audits
+    contributes 1/S of its influence and 1/S² of its variances. The degrees of freedom of models and of units are the
+    fewest of all audits in which they are known. A sum of squared half-widths, each with the quantile of its own
+    degrees of freedom, holds its level (Banerjee 1960). The fewest degrees of freedom give the widest such sum.
 
     Parameters
     ----------

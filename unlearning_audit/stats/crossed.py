@@ -29,8 +29,8 @@ class PerModel:
 
     ``value`` float64 [models]; ``influence`` float64 [models, samples]: to first order, how far the sample moves the
     value from what other samples would give, so that Σ influence² is the variance of the value over samples;
-    ``imagined`` float64 [models, k]: the influence of imaginary samples, without which a rate of 0 or 1 would show no
-    variance (`stats.mean_influence`).
+    ``imagined`` float64 [models, k]: the influence of imaginary samples, added so that no variance is 0 by chance, such
+    as that of a rate of 0 or 1 (`stats.mean_influence`).
     """
 
     value: Float[np.ndarray, "models"]
@@ -48,8 +48,9 @@ class Crossed:
     """Several statistics on the same models and samples, averaged over the models of each split.
 
     ``value`` float64 [statistics, splits], ``influence`` float64 [statistics, splits, samples], ``imagined`` float64
-    [statistics, splits, k], the influence of imaginary samples; ``alone`` float64 [statistics, splits], the mean over
-    models of Σ influence² of one model; ``models`` float64 [statistics, statistics], the covariance between models of
+    [statistics, splits, k], the influence of imaginary samples, added so that no variance is 0 by chance; ``alone``
+    float64 [statistics, splits], the mean over models of Σ influence² of one model, which is what Σ influence² would be
+    if models agreed on all samples; ``models`` float64 [statistics, statistics], the covariance between models of
     one split; ``noise`` float64 [statistics], how much of the diagonal of ``models`` is noise of samples; ``dof``, the
     degrees of freedom of ``models`` and ``noise``; ``count`` int64 [splits], models per split.
     """
@@ -68,11 +69,12 @@ class Crossed:
 class Reading:
     """Estimates of several statistics, with all that their joint interval needs.
 
-    ``value`` float64 [statistics]; ``influence`` float64 [statistics, samples + imaginary samples]; ``models`` float64
+    ``value`` float64 [statistics]; ``influence`` float64 [statistics, samples + imaginary samples], where imaginary
+    samples are added so that no variance is 0 by chance; ``models`` float64
     [statistics, statistics], the covariance from the choice of models without the noise of samples; ``raw`` float64
     [statistics, statistics], that covariance with the noise; ``dof_models``, the degrees of freedom of ``models`` and
-    ``raw``, 0 if there is one model. ``units``: the variance between several pairs of splits, which may differ by more
-    than their samples and models; None for a single pair, and for intervals of these very pairs.
+    ``raw``, 0 if there is one model. ``units``: the variance between units (pairs of splits), which may differ by more
+    than their samples and models; None for a single unit, and for intervals that hold for these units only.
     """
 
     value: Float[np.ndarray, "statistics"]
@@ -108,7 +110,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Units:
-    """The variance of a mean over units (pairs of splits).
+    """The variance of a mean over units, which share nothing but samples (pairs of splits).
 
     ``between`` float64 [statistics]: the variance of the mean that the spread of the units shows, with ``dof`` degrees
     of freedom; ``shared`` float64 [statistics]: the variance that samples add because several units have them in
@@ -130,7 +132,8 @@ def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | fl
     """Return the statistic a − slope·b of each model, with influences to first order, where a and b rest on different
     samples.
 
-    ``slope`` is a number, or float64 [models]. The imaginary samples of b are appended to those of a.
+    ``slope`` is a number, or float64 [models]. The imaginary samples of b, added so that no variance is 0 by chance,
+    are appended to those of a, because a and b have none in common.
     """
     b = b.times(slope)
     return PerModel(a.value - b.value, a.influence - b.influence, np.concatenate([a.imagined, -b.imagined], axis=1))
@@ -178,7 +181,8 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
 def read(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | None = None) -> Reading:
     """Return the weighted means of several statistics over splits, with all that their joint interval needs.
 
-    The influence of imaginary samples is reduced as much as averaging over models and splits reduces that of real ones.
+    Imaginary samples are added so that no variance is 0 by chance. Their influence is reduced as much as averaging over
+    models and splits reduces the influence of real samples.
 
     Parameters
     ----------
@@ -187,18 +191,20 @@ def read(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | None = None)
     share : float64 [splits]
         The weight of each split; the weights sum to 1.
     unit : int [splits], optional
-        The pair that each split belongs to, if the interval is to hold for other pairs too.
+        The unit that each split belongs to, such as a pair of splits, if the interval is to hold for other units too.
 
     Returns
     -------
     Reading
     """
-    influence = np.einsum("s,asn->an", share, crossed.influence)
+    influence = np.einsum("s,asn->an", share, crossed.influence)  # axes: s splits, a statistics, n samples
+    # ``alone``: what Σ influence² would be if models of a split agreed on all samples and splits had none in common.
     imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
     influence = np.concatenate([influence, imagined.reshape(len(influence), -1)], axis=1)
     variance = np.diag(crossed.models)
     with np.errstate(divide="ignore", invalid="ignore"):
-        # How much of each standard deviation between models is not noise of samples.
+        # How much of each standard deviation between models is not noise of samples. The influences of samples contain
+        # this noise already, so the covariance between models is reduced. Its degrees of freedom are those of ``raw``.
         signal = np.sqrt(np.where(variance > crossed.noise, 1 - crossed.noise / variance, 0.0))
     raw = crossed.models * (share**2 / crossed.count).sum()
     units = None if unit is None else _units(crossed, share, unit)
@@ -219,7 +225,7 @@ def mean(
     share : float64 [splits], optional
         The weight of each split, in rising order of splits; the weights sum to 1. By default all models count equally.
     unit : int [splits], optional
-        The pair that each split belongs to, if the interval is to hold for other pairs too.
+        The unit that each split belongs to, such as a pair of splits, if the interval is to hold for other units too.
 
     Returns
     -------
@@ -230,7 +236,8 @@ def mean(
 
 
 def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | None:
-    """Return the variance of a mean over units, estimated from how much units differ; None for a single unit.
+    """Return the variance of a mean over units (parts of the study that share nothing but samples), estimated from how
+    much units differ; None for a single unit.
 
     ``share`` float64 [splits]: the weight of each split; ``unit`` int [splits]: the unit of each split. Units without
     weight are left out.
@@ -257,8 +264,8 @@ def averaged(
 ) -> Float[np.ndarray, "statistics splits k"]:  # fmt: skip
     """Return the influence of imaginary samples, reduced as much as averaging has reduced the variance of real samples.
 
-    The variance of imaginary samples is added to both variances that are compared, so that nothing is reduced where
-    real samples show no variance.
+    Imaginary samples are added so that no variance is 0 by chance. Their variance is added to both variances that are
+    compared, so that nothing is reduced where real samples show no variance.
 
     Parameters
     ----------
@@ -267,7 +274,8 @@ def averaged(
     influence : float64 [statistics, samples]
         The influence of real samples on the means.
     alone : float64 [statistics]
-        What Σ influence² would be if no two models had a sample in common or agreed on it.
+        What Σ influence² would be if averaging had not reduced it: if models of one split agreed on all samples, and no
+        two splits had a sample in common. `unpaired.differences` gives it as if no two models had one in common.
 
     Returns
     -------

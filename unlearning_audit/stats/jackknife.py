@@ -130,8 +130,8 @@ def of_means(
     Returns
     -------
     value : float64 [groups]
-        A value of each group, which is a unit of ``paired.distances``. The mean is the statistic of all models, without
-        the jackknife's correction of bias.
+        A value of each group, which is a unit of ``paired.distances``, as groups share nothing but samples. The mean is
+        the statistic of all models, without the jackknife's correction of bias.
     influence : float64 [groups, samples]
         The influence of each sample on each value.
     """

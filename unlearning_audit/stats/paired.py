@@ -1,8 +1,8 @@
 """Differences between methods on the same pairs, models and samples, so that what methods share cancels.
 
-A number is a mean over independent units (pairs of splits, blocks, groups of models). In each unit it is a mean over
-splits, over models that repeat a split, and over samples that units may share. Its error has three sources, and each is
-measured:
+A number is a mean over units. A unit is a part of the study that shares nothing with other units but samples: a pair of
+splits, a block, or a group of models. In each unit the number is a mean over splits, over models that repeat a split
+(they differ by seed or run only), and over samples. Its error has three sources, and each is measured:
 
 * samples: A = Σ_i (Σ_m influence of sample i on model m)², everything that other samples would change;
 * models: M from models that repeat a split; A already contains its part N, the noise of (model, sample);
@@ -34,7 +34,8 @@ STEPS = 60  # bisections of a p-value, to 1e-15 of its logarithm
 
 @dataclass(frozen=True)
 class Layer:
-    """The covariance of K numbers that replicates of one kind (models or units) show.
+    """The covariance of K numbers that replicates of one kind show: models, or units (parts of the study that share
+    nothing but samples).
 
     ``between`` float64 [K, K]: the covariance of the means over replicates, if only replicates varied; ``shared``
     float64 [K, K]: the covariance that samples add because replicates have them in common; ``dof``: the degrees of
@@ -66,8 +67,8 @@ class Layer:
 
 @dataclass(frozen=True)
 class Design:
-    """The size of a study: how many ``units``; on average ``splits`` in a unit and ``models`` in a split; distinct
-    ``samples`` (0: none)."""
+    """The size of a study: how many ``units`` (parts that share nothing but samples); on average ``splits`` in a unit
+    and ``models`` in a split; distinct ``samples`` (0: none)."""
 
     units: int
     splits: float
@@ -88,10 +89,12 @@ class Spread:
     layers: tuple[tuple[int, np.ndarray], ...]
 
     def squares(self, tail: np.ndarray | float, *, units: bool = True) -> np.ndarray:
-        """Return squared half-widths, float64 [K], of intervals that miss with probability ``tail`` on either side.
+        """Return the squared half-widths of intervals of the K numbers, which miss the truth with probability ``tail``
+        on either side: float64 [K].
 
-        ``tail``: a number or float64 [K]. ``units`` False: under the hypothesis that units differ by their samples and
-        models only.
+        ``tail``: a number or float64 [K]. ``units`` False: leave out the variance between units (parts of the study
+        that share nothing but samples), which is 0 if a method is retraining. Each result is the largest of up to
+        three: over samples, over samples and models, over samples and units.
         """
         of_samples = stats.t_quantile(p=tail, dof=self.dof) ** 2
         square: np.ndarray = of_samples * self.sampled
@@ -120,9 +123,10 @@ class Spread:
 class Distances:
     """K numbers from the same models and samples, with their joint error.
 
-    ``value`` float64 [K]: the means over units; ``influence`` float64 [K, samples]: how far each sample, imaginary ones
-    included, moves these means; ``models`` and ``units``: the covariances that models and units show; ``design``: the
-    size of the study.
+    ``value`` float64 [K]: the means over units (parts of the study that share nothing but samples); ``influence``
+    float64 [K, samples]: how far each sample moves these means, where imaginary samples, added so that no variance is 0
+    by chance, are the last; ``models`` and ``units``: the covariances that models and units show; ``design``: the size
+    of the study.
     """
 
     value: Float[np.ndarray, "K"]
@@ -169,7 +173,8 @@ class Distances:
     def half_widths(self, *, level: float | np.ndarray = LEVEL, units: bool = True) -> Float[np.ndarray, "K"]:
         """Return half-widths of intervals of single numbers at ``level`` (a number or float64 [K]), float64 [K].
 
-        ``units`` False: under the hypothesis that units differ by their samples and models only.
+        ``units`` False: leave out the variance between units (parts of the study that share nothing but samples), which
+        is 0 if a method is retraining.
         """
         half: np.ndarray = np.sqrt(self.spread.squares((1 - np.asarray(level, dtype=np.float64)) / 2, units=units))
         return half
@@ -184,15 +189,18 @@ class Distances:
         """Return two-sided p-values of the hypothesis that a number is 0, float64 [K], at least 1e-15: 1 minus the
         level at which the interval stops containing 0.
 
-        The hypothesis is that the method is retraining, so that units differ by their samples and models only.
+        The hypothesis is that the method is retraining. Units (parts of the study that share nothing but samples) then
+        differ by their samples and models only, so these intervals leave out the variance between units.
         """
+        # Half of the p-value is the tail on either side at which the half-width equals the distance of the value from
+        # 0. It is found by bisection of the tail's logarithm, because p-values differ by orders of magnitude.
         low, high = np.full(len(self.value), np.log(0.5e-15)), np.full(len(self.value), np.log(0.5))
-        square, spread = self.value**2, self.spread
+        squared_value, spread = self.value**2, self.spread
         for _ in range(STEPS):
-            middle = (low + high) / 2
-            outside = spread.squares(np.exp(middle), units=False) < square
-            low, high = np.where(outside, low, middle), np.where(outside, middle, high)
-        return np.where(square > 0, np.minimum(2 * np.exp(high), 1.0), 1.0)
+            log_tail = (low + high) / 2
+            excludes_0 = spread.squares(np.exp(log_tail), units=False) < squared_value
+            low, high = np.where(excludes_0, low, log_tail), np.where(excludes_0, log_tail, high)
+        return np.where(squared_value > 0, np.minimum(2 * np.exp(high), 1.0), 1.0)
 
     def estimates(self, *, level: float = LEVEL) -> list[Estimate]:
         """Return each number with its own interval at ``level``, and a remark on what the intervals do not cover; ``n``
@@ -239,12 +247,13 @@ def distances(
         How each sample moves each number: a sample's deviation over the number of samples, 0 where the model was not
         queried. There are no columns for numbers without samples.
     unit : int [models]
-        The unit of each model. Models of different units share nothing but samples.
+        The unit of each model: a pair of splits, a block or a group of models. Models of different units share nothing
+        but samples.
     split : int [models], optional
         The split of each model. Models of one unit and one split repeat each other; by default all models of a unit do.
     imagined : float [K, models, k], optional
-        The influence of imaginary samples (``stats.mean_influence``), so that no variance is 0 by chance. It is reduced
-        as much as averaging reduces the variance of real samples (``crossed.averaged``).
+        The influence of imaginary samples, added so that no variance is 0 by chance (``stats.mean_influence``). It is
+        reduced as much as averaging reduces the variance of real samples (``crossed.averaged``).
 
     Returns
     -------
@@ -270,7 +279,7 @@ def distances(
     mean_influence = by_unit[1].mean(axis=1)
     share = (1 / (len(splits) * splits))[unit_of_split]  # the weight of each split in the mean
     if imagined is not None:
-        # Σ influence² if no two models had a sample in common; compared with it, averaging reduces the variance.
+        # ``alone``: what Σ influence² would be if models of a split agreed on all samples and no two splits shared any.
         alone = (influence**2).sum(axis=2) @ average.T @ share**2
         imaginary = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
         imaginary = crossed.averaged(imaginary, mean_influence, alone=alone)

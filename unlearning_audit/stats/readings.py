@@ -86,8 +86,12 @@ def tpr_name(fpr: float) -> str:
 
 
 def _over_models(statistics: list[crossed.PerModel], n: int, unit: np.ndarray | None) -> list[stats.Estimate]:
-    """Return the mean over models of each statistic, with an interval over samples and over models, which are no
-    repeats of one another; ``n`` and ``unit`` as for `Question`."""
+    """Return the mean over models of each statistic, with an interval over samples and over models.
+
+    ``n``: the number of samples, which goes into the results; ``unit`` int [models]: the pair of splits of each model,
+    if the interval is to hold for other pairs too; None: for these pairs only.
+    """
+    # Target models do not repeat each other, so each counts as a split of its own.
     return crossed.estimates(crossed.mean(statistics, split=np.arange(len(statistics[0].value)), unit=unit), n=n)
 
 

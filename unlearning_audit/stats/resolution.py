@@ -1,8 +1,8 @@
 """Power of a study, and of a larger one: variance components, half-widths, least detectable distances.
 
-se² = σ²_pair/p + σ²_model/(p·m) + σ²_sample/n for p pairs (units), m models per split and n samples. The noise of a
-sample in one pair or one model falls with n too. So σ²_pair = pair + pair_noise/n and σ²_model = model + model_noise/n,
-each with two components.
+se² = σ²_pair/p + σ²_model/(p·m) + σ²_sample/n for p pairs (units: parts of the study that share nothing but samples), m
+models per split and n samples. The noise of a sample in one pair or one model falls with n too. So σ²_pair = pair +
+pair_noise/n and σ²_model = model + model_noise/n, each with two components.
 """
 
 from dataclasses import dataclass, replace
@@ -27,11 +27,11 @@ COMPONENTS = ("pair", "pair_noise", "model", "model_noise", "sample")
 class Components:
     """The variance components of one number, each for a single pair, model or sample; at least 0.
 
-    ``pair``, ``model`` and ``sample`` are of pairs, models and samples; ``pair_noise`` and ``model_noise`` of a sample
-    in one pair and in one model. ``design``: the study from which they are estimated; its ``splits`` in a unit are
-    taken as fixed. ``events``: degrees of freedom of the variance over samples, which grow with the number of samples.
-    With one unit ``pair`` is 0, because it cannot be estimated. ``of_samples``: half-widths cover the variation over
-    samples alone.
+    ``pair``, ``model`` and ``sample`` are the variances of pairs (units), models and samples; ``pair_noise`` and
+    ``model_noise`` those of a sample in one pair and in one model. ``design``: the study from which they are estimated;
+    its ``splits`` in a unit are taken as fixed. ``events``: degrees of freedom of the variance over samples, which grow
+    with the number of samples. With one unit ``pair`` is 0, because it cannot be estimated. ``of_samples``: half-widths
+    cover the variation over samples alone.
     """
 
     pair: float
@@ -74,7 +74,7 @@ def components(*, distances: Distances) -> list[Components]:
     between_models, shared_by_models, _ = distances.models.variances
     between_units, shared_by_units, _ = distances.units.variances
     repeated, several = design.models > 1, distances.units.dof > 0
-    # The noise of samples in single models, and in single units: the former is a part of the latter.
+    # The noise of samples in single models, which is a part of their noise in single units.
     model_noise = np.maximum(sampled - shared_by_models, 0.0) * repeated
     noise = np.maximum(sampled - shared_by_units, 0.0) * several
     model = np.maximum(between_models - model_noise, 0.0) * repeated
@@ -98,7 +98,8 @@ def planned(design: Design, *, dimension: str, times: float) -> Design:
 
 
 def error(*, of: Components, design: Design) -> float:
-    """Return the standard error that a number with the components ``of`` would have in a study of this ``design``."""
+    """Return the standard error that a number with the variance components ``of`` would have in a study of this
+    ``design``."""
     terms = _terms(of, design)
     return float(np.sqrt(terms.sample + terms.pair_noise + terms.model_noise + terms.model + terms.pair))
 
@@ -121,7 +122,8 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
     level : float
         The confidence level.
     units : bool
-        False: under the hypothesis that units differ by their samples and models only.
+        False: leave out the variance between units (parts of the study that share nothing but samples), which is 0 if
+        the method is retraining.
 
     Returns
     -------
@@ -155,18 +157,21 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
 def least_distance(*, of: Components, design: Design, chance: Components | None = None) -> float:
     """Return the least distance from retraining that a study of this ``design`` would detect with `POWER`.
 
-    ``of``: the components of the distance; ``chance``: its components if its true value is 0 (None: ``of``).
+    ``of``: the variance components of the distance; ``chance``: its variance components if the method is retraining
+    (None: ``of``).
     """
-    bar = half_width(of=chance or of, design=design, units=False)
-    return bar + float(stats.normal_quantile(POWER)) * error(of=of, design=design)
+    # If the method is retraining, its distance varies by samples and models only, so the variance between units (pairs)
+    # is no part of the test. The error of a distance that is not 0 contains it: the distance may differ between units.
+    to_be_significant = half_width(of=chance or of, design=design, units=False)
+    return to_be_significant + float(stats.normal_quantile(POWER)) * error(of=of, design=design)
 
 
 def room_needed(*, of: Components, design: Design) -> float:
     """Return how far inside its margin a distance must lie for a study of this ``design`` to show it equivalent.
 
-    This is by two one-sided tests at 1 − `LEVEL` each, with `POWER`; ``of``: the components of the distance. With a
-    distance of 0 both tests may fail, so each gets half of the missing power. Where the distance is not 0, one test
-    also gets only half of it, which is cautious.
+    This is by two one-sided tests at 1 − `LEVEL` each, with `POWER`; ``of``: the variance components of the distance.
+    With a distance of 0 both tests may fail, so each gets half of the missing power. Where the distance is not 0, one
+    test also gets only half of it, which is cautious.
     """
     bar = half_width(of=of, design=design, level=2 * LEVEL - 1)
     return bar + float(stats.normal_quantile((1 + POWER) / 2)) * error(of=of, design=design)
@@ -188,7 +193,7 @@ def decides(
     margin : (float, float)
         The range (far < 0, near > 0) of distances that count as equivalent.
     chance : Components, optional
-        The components of the distance if its true value is 0; by default ``of``.
+        The variance components of the distance if its true value is 0; by default ``of``.
 
     Returns
     -------
@@ -202,7 +207,8 @@ def decides(
 
 
 def _terms(of: Components, design: Design) -> Components:
-    """Return the components ``of`` over their counts under ``design``: the five terms of the squared standard error."""
+    """Return the variance components ``of``, divided by the counts of a study of this ``design``: the five terms of the
+    squared standard error."""
     p, m, n = design.units, design.models, max(design.samples, 1)
     counts = {"sample": n, "pair_noise": p * n, "model_noise": p * m * n, "model": p * m, "pair": p}
     return replace(of, **{name: getattr(of, name) / count for name, count in counts.items()})

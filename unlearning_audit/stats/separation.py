@@ -16,7 +16,8 @@ MOST = 1 - 1e-6
 def auc(*, score: Matrix, positive: Matrix, negative: Matrix) -> crossed.PerModel:
     """Return the AUC of positive against negative samples for each model; ties count half.
 
-    The influences are the placement values (DeLong et al. 1988).
+    The influences are the placement values (DeLong et al. 1988). Imaginary samples are added to both classes, so that
+    an AUC of 0 or 1 has a variance (`stats.mean_influence`).
 
     Parameters
     ----------
@@ -36,9 +37,11 @@ def auc(*, score: Matrix, positive: Matrix, negative: Matrix) -> crossed.PerMode
             score=score[m, rows], positive=positive[m, rows] > 0, weight=(positive + negative)[m, rows]
         )
     # The mean placement value of the positives, and that of the negatives, are both the AUC.
-    above, below = (crossed.per_model(value=placement, weight=weight) for weight in (positive, negative))
-    imagined = np.concatenate([above.imagined, below.imagined], axis=1)
-    return crossed.PerModel(above.value, above.influence + below.influence, imagined)
+    of_positives, of_negatives = (crossed.per_model(value=placement, weight=weight) for weight in (positive, negative))
+    # Influences [models, samples] have one column for each sample and are added; each class has imaginary samples of
+    # its own, whose columns are joined.
+    imagined = np.concatenate([of_positives.imagined, of_negatives.imagined], axis=1)
+    return crossed.PerModel(of_positives.value, of_positives.influence + of_negatives.influence, imagined)
 
 
 def tpr_at_fpr(

@@ -72,8 +72,9 @@ class Together:
     """The intervals and p-values of K distances that hold for all of them together, as when an adversary is the best of
     several attacks.
 
-    ``half`` float64 [K]: half-widths, if units may differ. ``alone`` float64 [K]: half-widths by the errors from which
-    ``p`` is computed. By default these are errors of the mean over these very units, from their samples and models.
+    ``half`` float64 [K]: half-widths, where the variance between units counts (parts of the study that share nothing
+    but samples). ``alone`` float64 [K]: half-widths by the errors from which ``p`` is computed, without the variance
+    between units, which is 0 if a method is retraining.
     ``p`` float64 [K]: adjusted p-values of the hypothesis that all distances are 0. A distance with p ≤ α lies further
     from 0 than ``alone`` is wide. ``inner`` float64 [K]: half-widths of each distance's own interval at 1 − 2α. All
     distances are within a margin if all these intervals are (an intersection–union test).

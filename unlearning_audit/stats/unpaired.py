@@ -29,8 +29,10 @@ class Models:
     """K numbers of each of some models, with the influence of each sample on them.
 
     ``value`` float64 [K, models], ``influence`` float64 [K, models, samples] and ``imagined`` float64 [K, models, k],
-    the influence of imaginary samples; ``unit`` and ``split`` int [models]: where each model belongs; ``covariance``
-    float64 [K, K]: the known covariance between models, for models that do not repeat each other (None: unknown).
+    the influence of imaginary samples, added so that no variance is 0 by chance; ``unit`` int [models]: models of
+    different units share nothing but samples; ``split`` int [models]: models of one unit and one split repeat each
+    other; ``covariance`` float64 [K, K]: the known covariance between models, for models that do not repeat each other
+    (None: unknown).
     """
 
     value: Float[np.ndarray, "K models"]
@@ -47,15 +49,16 @@ class Models:
 
 
 def differences(*, audited: Models, reference: Models) -> tuple[Distances, Distances]:
-    """Return audited − reference of K numbers twice: with the errors that both groups of models show, and with those if
-    both are alike.
+    """Return audited − reference of K numbers twice: with the errors that both groups of models show, and with the
+    errors that hold if both groups are models of one kind.
 
-    Let S be the variance between models of one (unit, split), and m and n the numbers of audited and reference models
-    there. The first result, for intervals, has variance S_audited/m + S_reference/n. Its degrees of freedom are the
-    smaller of both (Welch's lie between that and their sum). A group without repeats is assumed to vary as the other.
-    Differences between units and splits add to this variance. The second result, for tests, has S_reference·(1/m +
-    1/n), from the reference alone if it has repeats. If neither group has repeats, the variance of models is unknown
-    and ``dof`` is 0, unless a ``covariance`` is given.
+    Models of different units share nothing but samples; models of one unit and one split repeat each other. Let S be
+    the variance between models of one (unit, split), and m and n the numbers of audited and reference models there. The
+    first result, for intervals, has variance S_audited/m + S_reference/n. Its degrees of freedom are the smaller of
+    both (Welch's lie between that and their sum). A group without repeats is assumed to vary as the other. Differences
+    between units and splits add to this variance. The second result, for tests, has variance S_reference·(1/m + 1/n),
+    from reference models alone if these have repeats. If neither group has repeats, the variance of models is unknown
+    and has 0 degrees of freedom (``dof``), unless a ``covariance`` is given.
 
     Parameters
     ----------
@@ -77,7 +80,7 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
         getattr(sides[0], name) - getattr(sides[1], name) for name in ("value", "influence", "imagined")
     )
     mean_influence = np.einsum("p,kps->ks", share, influence)
-    # Σ influence² if no two models had a sample in common; compared with it, averaging reduces the variance.
+    # ``alone``: what Σ influence² would be if no two models had a sample in common; averaging reduces it.
     alone = sum((share**2 / side.count**2) @ side.alone.T for side in sides)
     imaginary = crossed.averaged(share[:, None] * imagined, mean_influence, alone=alone)
     mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(mean_influence), -1)], axis=1)
@@ -97,10 +100,11 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
 class _Averaged:
     """K numbers of some models, averaged over the models of each place, a (unit, split).
 
-    ``count`` int64 [places]: the models of each; ``value`` float64 [K, places], ``influence`` float64 [K, places,
-    samples] and ``imagined`` float64 [K, places, k]: the means; ``alone`` float64 [K, places]: the sum over models of
-    Σ influence² of one model; ``spread``: the covariance between models of one place, float64 [K, K], how much of it is
-    noise of single samples in single models, float64 [K, K], and its degrees of freedom.
+    ``count`` int64 [places]: how many models each place has; ``value`` float64 [K, places], ``influence`` float64 [K,
+    places, samples] and ``imagined`` float64 [K, places, k] (of imaginary samples): the means; ``alone`` float64 [K,
+    places]: the sum over a place's models of Σ influence² of one model, which is what Σ influence² would be if no two
+    models had a sample in common; ``spread``: the covariance between models of one place, float64 [K, K], how much of
+    it is noise of single samples in single models, float64 [K, K], and its degrees of freedom.
     """
 
     count: np.ndarray
@@ -112,7 +116,8 @@ class _Averaged:
 
 
 def _averaged(side: Models, places: list[tuple[int, int]] | None) -> _Averaged:
-    """Return the means over the models of each of the ``places``, or over all models if these are None.
+    """Return the means over the models of each of the ``places``, (unit, split) each, or over all models if ``places``
+    is None.
 
     Where no two models repeat each other, their spread is the known covariance, or zero with 0 degrees of freedom.
     """

@@ -37,11 +37,11 @@ class Checkpoints:
         self._start = time.monotonic()
 
     def due(self, group: Sequence[int], done: bool = False) -> bool:
-        """Return whether the models of a ``group`` are to be written now: they have trained for the interval since
-        their last checkpoint.
+        """Return whether a checkpoint of the models of a ``group`` is to be written now: the interval has passed since
+        their last checkpoint, or since the start of the job if they have none.
 
-        If their training is ``done``, return whether the whole job has run for the interval: it still trains other
-        groups, and must not repeat this one if it is killed.
+        If the training of the group is ``done``, return whether the interval has passed since the start of the job. The
+        job may still train other groups, and if it is killed, it must not train this group again.
         """
         since = self._start if done else self._moments.get(tuple(group), self._start)
         return time.monotonic() - since >= self.interval
