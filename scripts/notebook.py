@@ -23,6 +23,7 @@ def text(notebook: dict[str, Any]) -> str:
             data = output.get("data", {"text/plain": output.get("text", "")})
             shown = next(kind for kind in ("image/svg+xml", "text/html", "text/plain") if kind in data)
             block = "".join(data[shown])
+            # In Markdown, a blank line would end the HTML.
             parts.append(
                 f"```text\n{block}\n```" if shown == "text/plain" else f"<div>{block}</div>".replace("\n\n", "\n")
             )

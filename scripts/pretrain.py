@@ -23,7 +23,8 @@ def learned(
     """Train one model on the texts ``public`` (int64 [texts, tokens]), write its weights to the file ``models``, and
     return facts for the spec.
 
-    ``settings`` has its seed and recipe, ``place`` the path of a user's file for the model.
+    ``samples``: the data, whose shape and classes the model must fit. ``settings`` has its seed and recipe, ``place``
+    the path of a user's file for the model.
     """
     labels = np.zeros(len(public), np.int64)
     stack = ModelStack.create(
@@ -31,8 +32,9 @@ def learned(
         [settings["seed"]], recipe=Recipe(**settings["recipe"]), device=card.use(),
     )  # fmt: skip
     check_tokens(stack, samples)
-    stack.train(Rows.where(np.ones((1, len(public)), bool)))
+    stack.train(Rows.where(np.ones((1, len(public)), bool)))  # the one model is trained on all texts
     stack.write(models)
+    # phi is log(p / (1 - p)) for the probability p of a text, so that log(1 + exp(-phi)) is -log p.
     phi = stats.phi(logits=stack.logits()[0], y=labels)
     return {"models": 1, **device_facts(stack.device), "nll": round(float(np.logaddexp(0, -phi).mean()), 4)}
 
@@ -52,6 +54,7 @@ def pretrain(data: str, models: str, settings: dict[str, Any], place: dict[str, 
     models = str(Path(models).absolute())  # a model may change the folder
 
     def learn() -> dict[str, Any]:
+        """Train with errors of a user's own model raised as PluginError, and return facts for the spec."""
         with of_model(settings, place):
             return learned(samples, public, models, settings, place)
 

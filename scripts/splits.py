@@ -22,7 +22,8 @@ def make(
     """Draw the memberships of one batch of models and write them to the file ``membership``; return counts for the
     spec.
 
-    ``settings`` has the protocol, its options and the blocks to draw; ``place["file"]`` is the protocol's file;
+    ``settings`` has the protocol, its options, the population and the blocks to draw (numbers; the models of one block
+    are drawn together), and ``request`` in a sequence of requests; ``place["file"]`` is the protocol's file;
     ``selection`` lists at most one file of selected samples.
     """
     protocol = registry.load("protocols", settings["protocol"], place["file"])
@@ -30,9 +31,10 @@ def make(
     samples = Data.read(data)
     selected = (Selection.read(selection[0], samples=len(samples.y)),) if selection else ()
 
+    # An error in a protocol of the library is a defect; one in a user's file is a result on that file.
     with nullcontext() if in_library(protocol.__file__) else guard(protocol.__file__, but=ArtifactError):
-        drawn = (settings["population"], samples, options, settings["seed"], *selected)
-        memberships = Membership.concatenate([protocol.draw(block, *drawn) for block in settings["blocks"]])
+        arguments = (settings["population"], samples, options, settings["seed"], *selected)
+        memberships = Membership.concatenate([protocol.draw(block, *arguments) for block in settings["blocks"]])
     if selected:
         memberships = replace(memberships, memorised=selected[0].ratio)
     if "request" in settings:

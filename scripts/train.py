@@ -23,23 +23,25 @@ def train(
     the spec.
 
     Models with the same seed are one original, which is trained once. If training fails, the reason is written in place
-    of the weights and the logits. ``base``: at most one file, the weights that all models start from. ``place``: the
-    path and limits of a user's file for the model. Checkpoints beside ``models`` let a stopped job go on; they are
-    removed at the end.
+    of the weights and the logits. ``splits``: one file, the memberships. ``base``: at most one file, the weights that
+    all models start from. ``place``: the path and limits of a user's file for the model. Checkpoints beside ``models``
+    let a stopped job go on; they are removed at the end.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
-    first, copies = membership.originals()
-    batch, about = membership[first], np.any(membership.queries, axis=0)
+    originals, copies = membership.originals()
+    of_originals, queried = membership[originals], np.any(membership.queries, axis=0)
 
     def trained() -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
-        for part, member, stack in opened(samples, batch, settings, place, base):
+        """Train the originals, as many at once as memory holds, and yield their numbers, memberships and models."""
+        for part, member, stack in opened(samples, of_originals, settings, place, base):
             stack.checkpoints = checkpoints.Checkpoints(Path(models).parent, part)
             with of_model(settings, place):
                 stack.train(Rows.where(member.train), record=member.forget if stack.recipe.record_updates else None)
             yield part, member, stack
 
     def make() -> Json:
-        return dump(trained(), samples, models, logits, copies, about, lambda: of_model(settings, place))
+        """Train, write the weights and logits of all models, and return facts for the spec."""
+        return dump(trained(), samples, models, logits, copies, queried, lambda: of_model(settings, place))
 
     models, logits = (str(Path(path).absolute()) for path in (models, logits))  # a model may change the folder
     facts = attempt(make, models, logits, "model", place["file"], **place.get("terms", {}))

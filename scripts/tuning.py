@@ -5,33 +5,33 @@ from typing import Any
 from job import script
 
 from unlearning_audit.comparisons.standings import standings
-from unlearning_audit.evaluation import effects as added
-from unlearning_audit.evaluation import verdicts
+from unlearning_audit.evaluation import effects, verdicts
 from unlearning_audit.evaluation.trials import read
 from unlearning_audit.report import style
 from unlearning_audit.report.figures import _front, _tuning
 from unlearning_audit.report.tables import formats
-from unlearning_audit.report.tables import standings as overall
-from unlearning_audit.report.tables import tuning as display
+from unlearning_audit.report.tables import standings as standings_table
+from unlearning_audit.report.tables import tuning as tuning_table
 from unlearning_audit.store.files import read_json
 
 
 def _standings(settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Return one row for each method with its distance from retraining and its ranks, over all scenarios of the study.
 
-    ``settings["places"]`` lists, for each scenario and setting, the files of verdicts and of each method's
-    effects.
+    ``settings["places"]`` lists, for each scenario and setting, the files of verdicts and of each method's effects
+    (what each model and sample adds to the numbers that decide verdicts). ``settings`` also has the margins, and the
+    number and seed of the random draws for intervals.
     """
     places = settings["places"]
-    scenarios = [{method["method"]: added.read(method["effects"]) for method in place["methods"]} for place in places]
+    scenarios = [{method["method"]: effects.read(method["effects"]) for method in place["methods"]} for place in places]
     classes = {
         (place["scenario"], place["setting"]): {
             row["method"]: row["verdict"] for row in verdicts.read(place["verdicts"], verdicts.VERDICTS)
         }
         for place in places
     }
-    how = {name: settings[name] for name in ("margins", "draws", "seed")}
-    return overall.lines(standings(scenarios, **how), classes)
+    options = {name: settings[name] for name in ("margins", "draws", "seed")}
+    return standings_table.lines(standings(scenarios, **options), classes)
 
 
 @script
@@ -45,16 +45,17 @@ def tuning(settings: dict[str, Any], **shown: str) -> None:
     campaigns = []
     for place in settings["campaigns"]:
         trials = read(place["trials"])
+        # A trial names its deciding metric with the attack behind it, such as "auc (kde)".
         margins = {row["metric"].partition(" ")[0]: row["margin"] for row in trials if row["metric"]}
-        audited = display.distances(verdicts.read(place["distances"], verdicts.DISTANCES), margins)
+        audited = tuning_table.distances(verdicts.read(place["distances"], verdicts.DISTANCES), margins)
         seconds = read_json(place["spec"])["seconds"]["process"]
         setting = read_json(place["chosen"])
         campaigns.append({**place, "chosen": setting, "trials": trials, "seconds": seconds, "distances": audited})
-    rows = display.lines(campaigns)
+    rows = tuning_table.lines(campaigns)
     csv, md, tex, svg, png = (shown[ending] for ending in ("csv", "md", "tex", "svg", "png"))
-    formats.write([display.sheet(rows, settings["study"])], csv=csv, md=md, tex=tex)
+    formats.write([tuning_table.sheet(rows, settings["study"])], csv=csv, md=md, tex=tex)
     style.save(_tuning.draw(campaigns), svg=svg, png=png)
     style.save(_front.draw(rows), svg=shown["front_svg"], png=shown["front_png"])
-    sheet = overall.sheet(_standings(settings), settings["study"])
+    sheet = standings_table.sheet(_standings(settings), settings["study"])
     csv, md, tex = (shown[f"standings_{ending}"] for ending in ("csv", "md", "tex"))
     formats.write([sheet], csv=csv, md=md, tex=tex)

@@ -23,10 +23,11 @@ from unlearning_audit.workflow.open_stack import dump, opened
 def task_of(
     stack: ModelStack, member: Membership, settings: dict[str, Any], place: dict[str, Any]
 ) -> tuple[Callable[..., Any], Rows, Rows]:
-    """Set the seeds of ``stack``'s models for unlearning, and return what they are to do: a function that unlearns
-    models by the method of ``settings``, the rows that each model forgets, and those that it retains.
+    """Set the seeds of ``stack``'s models for unlearning, and return three things: a function of (models, rows to
+    forget, rows to retain) that unlearns, the rows that each model forgets, and those that it retains.
 
-    In a sequence of requests, the newest request is forgotten, or, with ``at_once``, all requests.
+    ``member``: the memberships of these models. ``settings``: the method's name and options; in a sequence of requests,
+    ``at_once`` says that all requests are forgotten and not only the newest. ``place``: the file of a user's method.
     """
     stack.seeds = member.unlearning_seeds()
     forget = Rows.where(member.forget if settings.get("at_once") else member.newest)
@@ -42,12 +43,13 @@ Context = tuple[Data, Membership, str, dict[str, Any], dict[str, Any], Sequence[
 def forgotten(
     context: Context, facts: dict[str, Any], folder: Path | None = None, like: Sequence[str] = ()
 ) -> Iterator[tuple[np.ndarray, Membership, ModelStack]]:
-    """Unlearn, and yield the models of each part of the batch: their numbers, their memberships and the models.
+    """Unlearn, and yield the models of each part of the batch: their numbers in the batch int64 [models], their
+    memberships and the models.
 
     ``context``: (data, memberships, file of the trained models, settings, place, files of base weights). ``facts`` is
     filled with what the spec records: seconds and privacy budget. ``folder``: where a method that trains keeps
-    checkpoints. ``like``: for a sham (a random change of the weights), files of the models whose change it matches in
-    size.
+    checkpoints; None for no checkpoints. ``like``: for a sham (a random change of the weights), files of the models
+    whose change it matches in size.
     """
     data, membership, trained, settings, place, base = context
     for part, member, stack in opened(data, membership, settings, place, base, trained):
@@ -65,7 +67,7 @@ def weights(models: str, context: Context) -> dict[str, Any]:
     """Unlearn all models and write only their weights to ``models``, for a user's method, whose process must not
     compute logits; return facts for the spec.
 
-    ``context`` is that of `forgotten`.
+    ``context``: (data, memberships, file of the trained models, settings, place, files of base weights).
     """
     facts: dict[str, Any] = {}
     _, membership, _, settings, place, _ = context
@@ -87,17 +89,19 @@ def by_itself(context: Context) -> dict[str, Any]:
 
     Raises PluginError if models influence each other much. Returns {"remarks": [sentence]} for the spec if they do so a
     little. Returns {} if they do not, if the check itself fails or takes too long, for a method of the library, and for
-    all later batches. ``context`` is that of `forgotten`.
+    all later batches. ``context``: (data, memberships, file of the trained models, settings, place, files of base
+    weights).
     """
-    data, member, trained, settings, place, base = context
+    data, membership, trained, settings, place, base = context
     file = place.get("method_file")
-    if file is None or member.block.min() > 0:
+    if file is None or membership.block.min() > 0:
         return {}
 
     def rehearse() -> dict[str, Any]:
-        _, first, stack = next(opened(data, member, settings, place, base, trained))
+        """Unlearn a few models several times; return how much they influence each other (0: not at all)."""
+        _, member, stack = next(opened(data, membership, settings, place, base, trained))
         with guard(file):
-            return {"share": influence.influence(stack, *task_of(stack, first, settings, place))}
+            return {"share": influence.influence(stack, *task_of(stack, member, settings, place))}
 
     try:
         share = isolated(rehearse, file, trace=False, time_limit=influence.SECONDS)["share"]
@@ -129,8 +133,8 @@ def unlearn(
     the options that tuning chose. ``like``: for a sham (a random change of the weights), files of the models whose
     change it matches in size.
 
-    In a sequence of requests, the method forgets the newest request, or, with ``at_once``, all requests so far. If a
-    method fails, the reason is written in place of the weights and the logits.
+    In a sequence of requests, the method forgets the newest request, or, with ``at_once`` in ``settings``, all requests
+    so far. If a method fails, the reason is written in place of the weights and the logits.
 
     A user's own method writes only weights. The logits are computed from them afterwards, with the original data, in a
     process in which the method has not run.
@@ -142,27 +146,30 @@ def unlearn(
     terms = place.get("terms", {})
     context = samples, membership, trained[0], settings, place, base
     user_file: str | None = settings["method_options"].get("file") or place.get("method_file")
-    everyone, about = np.arange(len(membership.seed)), np.any(membership.queries, axis=0)
+    all_models, queried = np.arange(len(membership.seed)), np.any(membership.queries, axis=0)
 
     def answered() -> dict[str, Any]:
+        """Unlearn by a method of the library, write weights and logits, and return facts for the spec."""
         facts: dict[str, Any] = {}
         stacks = forgotten(context, facts, Path(models).parent, like)
-        return dump(stacks, samples, models, logits, everyone, about) | facts
+        return dump(stacks, samples, models, logits, all_models, queried) | facts
 
     def read(facts: dict[str, Any]) -> dict[str, Any]:
+        """Write the logits of the weights that a user's method left, and return ``facts`` with those of the models."""
         stacks = opened(samples, membership, settings, place, base, models, finite=False)
         try:
-            return dump(stacks, samples, None, logits, everyone, about) | facts
+            return dump(stacks, samples, None, logits, all_models, queried) | facts
         except NoAnswerError:
             raise
         except ArtifactError as error:
+            # The advice to delete the file does not fit here, because the method would write the same weights again.
             why = str(error).removeprefix(f"{models}: ").partition("; delete")[0]
             what = f"{readable(str(user_file))}: the weights that it left cannot be read; {why}"
             raise PluginError(what) from None
 
     if user_file is None:
         file = place.get("file")
-        if "time_limit" in terms:
+        if "time_limit" in terms:  # without a file, the method would run in this process, which cannot be stopped
             file = file or file_of(settings, place)
         facts = attempt(answered, models, logits, "method", file, **terms)
         checkpoints.remove(Path(models).parent)

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from unlearning_audit.evaluation import records as lists_of
+from unlearning_audit.evaluation import records as record_lists
 from unlearning_audit.evaluation import rows
 from unlearning_audit.evaluation.rows import Failure, Record, Row
 from unlearning_audit.report import naming
 from unlearning_audit.report.tables import formats
-from unlearning_audit.report.tables import records as display
+from unlearning_audit.report.tables import records as records_table
 
 
 def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
@@ -19,14 +19,14 @@ def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[
     ``csv``, ``md`` and ``tex`` are the files of the table.
     """
     rows.write_union(union, settings["study"], gathered(settings["cases"]))
-    naming.know(settings["own_metrics"])
+    naming.know(settings["own_metrics"])  # what is shown below names the study's own metrics too
     lines = []
     for case in settings["cases"]:
         place = {"study": settings["study"], **{name: case[name] for name in ("scenario", "setting", "method")}}
-        lines += [{**place, **line} for line in lists_of.read(case["records"])]
-    lists_of.write(lists, lines, lists_of.UNION)
-    exposed = lists_of.grouped(lines)
-    formats.write([display.sheet(exposed, settings["study"])], csv=csv, md=md, tex=tex)
+        lines += [{**place, **line} for line in record_lists.read(case["records"])]
+    record_lists.write(lists, lines, record_lists.UNION)
+    exposed = record_lists.grouped(lines)
+    formats.write([records_table.sheet(exposed, settings["study"])], csv=csv, md=md, tex=tex)
 
 
 def gathered(cases: list[dict[str, Any]]) -> list[Record]:

@@ -5,9 +5,9 @@ from typing import Any
 from unlearning_audit.comparisons import planning, sensitivity
 from unlearning_audit.comparisons import verdicts as judge
 from unlearning_audit.comparisons.distances import NONE
-from unlearning_audit.evaluation import effects as added
+from unlearning_audit.evaluation import effects as effect_files
 from unlearning_audit.evaluation import rows
-from unlearning_audit.evaluation import verdicts as files
+from unlearning_audit.evaluation import verdicts as columns
 from unlearning_audit.stats import decide
 from unlearning_audit.store import tables
 
@@ -15,22 +15,23 @@ from unlearning_audit.store import tables
 def comparisons(metrics: list[str], effects: list[str], settings: dict[str, Any], **shown: str) -> dict[str, Any]:
     """Write the verdicts, distances, ranks and resolution of one scenario; return the verdict of each method.
 
-    ``metrics`` and ``effects``: one file for each method of ``settings``, in the same order; ``shown``: the files
-    to write, by the names of these tables.
+    ``metrics`` and ``effects``: one file for each method of ``settings``, in the same order: its numbers, and what each
+    model and sample adds to those that decide verdicts; ``shown``: the files to write, by the names of these tables.
     """
-    contributed = dict(zip(settings["methods"], map(added.read, effects), strict=True))
+    effects_of = dict(zip(settings["methods"], map(effect_files.read, effects), strict=True))
     numbers = dict(zip(settings["methods"], map(rows.read, metrics), strict=True))
-    whole = {
-        method: row for method, parts in numbers.items() for row in parts if isinstance(row, rows.Failure) and row.whole
+    # A row of a whole failure says that the method has no numbers at all.
+    failures = {
+        method: row for method, lines in numbers.items() for row in lines if isinstance(row, rows.Failure) and row.whole
     }
-    failed = {method: row.sentence or "no reason given" for method, row in whole.items()}
-    damaged = [method for method, row in whole.items() if row.kind == "diverged"]
+    failed = {method: row.sentence or "no reason given" for method, row in failures.items()}
+    damaged = [method for method, row in failures.items() if row.kind == "diverged"]
     comparison = judge.compare(
-        contributed, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"],
+        effects_of, failed, margins=settings["margins"], draws=settings["draws"], seed=settings["seed"],
         accuracies=sensitivity.accuracies(numbers.get(NONE, [])), alpha=settings.get("alpha", decide.ALPHA),
         damaged=damaged, spreads=settings.get("spreads"), shams=settings.get("shams"),
     )  # fmt: skip
     comparison.resolution.extend(planning.seeds(numbers))
     for name in ("verdicts", "distances", "ranks", "resolution"):
-        tables.write_rows(shown[name], getattr(comparison, name), getattr(files, name.upper()))
+        tables.write_rows(shown[name], getattr(comparison, name), getattr(columns, name.upper()))
     return {"verdicts": {row["method"]: row["verdict"] for row in comparison.verdicts}}

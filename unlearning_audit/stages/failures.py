@@ -21,8 +21,9 @@ def tell(word: str, sentences: list[str]) -> None:
 def failures(metrics: str, html: str, text: str) -> None:
     """Print the doubts and failures of a finished study; write the empty file ``text`` if no plug-in failed.
 
-    All results and the report exist before this job runs. Raises ValueError with the first failures. If models diverged
-    and nothing else failed, it prints that and does not raise.
+    ``metrics``: the file with all numbers and failures; ``html``: the study's page, beside which the summary lies that
+    is printed with failures. All results and the report exist before this job runs. Raises ValueError with the first
+    failures. If models diverged and nothing else failed, it prints that and does not raise.
     """
     if doubts := doubted(read_union(metrics, metrics=["doubt"])):
         tell("Doubted", doubts)

@@ -61,21 +61,21 @@ def show(plan: Plan, file: str) -> Path:
 
     folder = f"{ROOT}/{plan.study.name}"
     union, lists, ledger = (f"{folder}/{name}" for name in ("metrics.csv", "records.csv", "cost.csv"))
-    of = {rule: parameters.shown(*names, folder) for rule, names in DISPLAYS.items()}
+    shown_by = {rule: parameters.shown(*names, folder) for rule, names in DISPLAYS.items()}
     with matplotlib.rc_context():
-        collect.collect(union, lists, **of["collect"], settings=parameters.collect(plan))
-        cost.cost(ledger, **of["cost"], settings=parameters.cost(plan))
-        verdicts.verdicts(settings=parameters.verdicts(plan), **of["verdicts"])
+        collect.collect(union, lists, **shown_by["collect"], settings=parameters.collect(plan))
+        cost.cost(ledger, **shown_by["cost"], settings=parameters.cost(plan))
+        verdicts.verdicts(settings=parameters.verdicts(plan), **shown_by["verdicts"])
         for name in ("headline", *plan.study.tables):
             tables.tables(union, **parameters.shown([name], (), folder), settings=parameters.table(plan, name))
         for name in plan.study.figures:
             figures.figures(union, **parameters.shown((), [name], folder), settings=parameters.figure(plan, name))
-        meta.meta(union, **of["meta"], settings=parameters.meta(plan))
+        meta.meta(union, **shown_by["meta"], settings=parameters.meta(plan))
     html, summary = f"{folder}/report.html", f"{folder}/summary.json"
     report.report(
         union, ledger, lists, plan.specs(), html, summary, parameters.report(plan, [file]),
         *(sorted(map(str, Path(folder).glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")),
     )  # fmt: skip
     for path in Path(folder).rglob("[!.]*.*"):
-        seal(path)
+        seal(path)  # writes its checksum beside it, as each job of the workflow does
     return Path(html)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from unlearning_audit.comparisons import meta as worth
+from unlearning_audit.comparisons import meta as evaluation
 from unlearning_audit.evaluation.arrays import Membership
 from unlearning_audit.evaluation.rows import read_union
 from unlearning_audit.report import naming, style
 from unlearning_audit.report.figures import _meta
 from unlearning_audit.report.tables import formats
-from unlearning_audit.report.tables import meta as display
+from unlearning_audit.report.tables import meta as meta_table
 
 
 def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings: dict[str, Any]) -> None:
@@ -20,11 +20,11 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
     `workflow.parameters.own_metrics` returns.
     """
     members = {
-        name: (of["protocol"], Membership.concatenate([Membership.read(path) for path in of["splits"]]))
-        for name, of in settings["scenarios"].items()
+        name: (made["protocol"], Membership.concatenate([Membership.read(path) for path in made["splits"]]))
+        for name, made in settings["scenarios"].items()
     }
-    naming.know(settings["own_metrics"])
+    naming.know(settings["own_metrics"])  # the next line returns the quantities of the study's own metrics too
     quantities = naming.quantities().values()
-    rows = worth.evaluate(read_union(metrics), quantities, broken=settings["broken"], members=members)
-    formats.write(display.sheets(rows), csv=csv, md=md, tex=tex, columns=display.COLUMNS)
+    rows = evaluation.evaluate(read_union(metrics), quantities, broken=settings["broken"], members=members)
+    formats.write(meta_table.sheets(rows), csv=csv, md=md, tex=tex, columns=meta_table.COLUMNS)
     style.save(_meta.draw(rows), svg=svg, png=png)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from unlearning_audit.evaluation import effects as added
-from unlearning_audit.evaluation import records as lists
+from unlearning_audit.evaluation import effects as effect_files
+from unlearning_audit.evaluation import records as record_lists
 from unlearning_audit.evaluation import rows
 from unlearning_audit.evaluation.measuring import Numbers, measure, unchanged
 from unlearning_audit.evaluation.opening import evaluation_of
@@ -40,27 +40,28 @@ def metrics(
 
     ``effects`` (output): what each model and sample adds to the numbers that decide verdicts; ``records``
     (output): the list of forgotten records that are still recognised. ``files``: inputs by role, as in
-    `workflow.nodes.ROLES`; for imported models ``populations``, three files for each population.
+    `workflow.nodes.ROLES`; for imported models ``populations``, three files for each population. ``place`` has for
+    "attacks" and for "metrics" three mappings by name: "keys", the users' "files" and their time limits, "terms".
     """
     started, folder = time.perf_counter(), Path(metrics).parent
     attacked, missing = _scored(scores, settings, place["attacks"], files)
     seconds = {"attacks": round(time.perf_counter() - started, 3)} if settings["attacks"] else {}
     evaluation = evaluation_of(settings, **files, **({"scores": [scores]} if settings["attacks"] else {}))
     evaluation.missing = missing
-    of = place["metrics"]
-    known = _known(folder, of["keys"])
-    numbers = measure(evaluation, settings["metrics"], files=of["files"], terms=of["terms"], known=known)
+    facts = place["metrics"]
+    known = _known(folder, facts["keys"])
+    numbers = measure(evaluation, settings["metrics"], files=facts["files"], terms=facts["terms"], known=known)
     doubts = [*evaluation.unread, *remarks(evaluation.unlearned_files)]
-    said = [
+    notes = [
         *(Row("doubt", note=text) for text in doubts),
         *unchanged(evaluation.before_files, evaluation.unlearned_files),
     ]
-    added.write(effects, numbers.effects)
-    lists.write(records, numbers.records)
-    rows.write(metrics, [*numbers.rows, *said])
+    effect_files.write(effects, numbers.effects)
+    record_lists.write(records, numbers.records)
+    rows.write(metrics, [*numbers.rows, *notes])
     seconds |= {name: part["seconds"] for name, part in numbers.parts.items()}
-    judged = {of["keys"][name]: part for name, part in numbers.parts.items()}
-    return {"rows": len(numbers.rows) + len(said), "seconds_of": seconds, "parts": attacked | judged}
+    measured = {facts["keys"][name]: part for name, part in numbers.parts.items()}
+    return {"rows": len(numbers.rows) + len(notes), "seconds_of": seconds, "parts": attacked | measured}
 
 
 def _scored(
@@ -77,11 +78,11 @@ def _scored(
     imported models, "attacked" holds the populations that attacks may see, in place of all.
     """
     roles = ("data", "splits", "originals", "unlearned")
-    asked: dict[str, Any] = {role: files[role] for role in roles if role in files}
-    asked |= {f"{of}_readings": files.get(f"{of}_signals", []) for of in ("original", "unlearned")}
+    attackable: dict[str, Any] = {role: files[role] for role in roles if role in files}
+    attackable |= {f"{state}_readings": files.get(f"{state}_signals", []) for state in ("original", "unlearned")}
     if "attacked" in files:
-        settings, asked = {**settings, "populations": settings["attacked"]}, {"populations": files["attacked"]}
-    evaluation = evaluation_of(settings, **asked)
+        settings, attackable = {**settings, "populations": settings["attacked"]}, {"populations": files["attacked"]}
+    evaluation = evaluation_of(settings, **attackable)
     if evaluation.published is not None or not settings["attacks"]:  # published results have scores already
         tables.write_scores(path, tables.no_scores())
         return {}, {}
@@ -89,7 +90,8 @@ def _scored(
     known: dict[tuple[str, str], dict[str, np.ndarray]] = {}
     for name, (folder, part) in parts.beside(Path(path).parent, place["keys"]).items():
         with suppress(ArtifactError):
-            known |= {of: columns for of, columns in read(folder / "scores.parquet").items() if of[0] == name}
+            # The file has the columns of all attacks of that job, by (attack, form).
+            known |= {key: columns for key, columns in read(folder / "scores.parquet").items() if key[0] == name}
             evaluation.missing |= part["missing"]
     try:
         made = score(
@@ -114,13 +116,14 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
     specs of jobs list its results. Metrics without such results, or whose files cannot be read, are left out.
     """
     known: dict[str, Numbers] = {}
-    numbers, deciding, lines = cache(rows.read), cache(added.read), cache(lists.read)
+    # Several metrics may be in the files of one job: each file is read once.
+    read_rows, read_effects, read_records = cache(rows.read), cache(effect_files.read), cache(record_lists.read)
     for name, (place, part) in parts.beside(folder, keys).items():
         with suppress(ArtifactError):
             known[name] = Numbers(
-                numbers(place / "metrics.csv")[slice(*part["rows"])],
-                {key: deciding(place / "effects.npz")[key] for key in part["effects"]},
-                lines(place / "records.csv")[slice(*part["records"])], {name: part},
+                read_rows(place / "metrics.csv")[slice(*part["rows"])],
+                {key: read_effects(place / "effects.npz")[key] for key in part["effects"]},
+                read_records(place / "records.csv")[slice(*part["records"])], {name: part},
             )  # fmt: skip
     return known
 

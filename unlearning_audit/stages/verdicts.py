@@ -5,7 +5,7 @@ from typing import Any
 from unlearning_audit.report import decisions, naming, style
 from unlearning_audit.report.figures import _verdicts
 from unlearning_audit.report.tables import formats
-from unlearning_audit.report.tables import verdicts as display
+from unlearning_audit.report.tables import verdicts as tables
 
 
 def verdicts(settings: dict[str, Any], **shown: str) -> None:
@@ -13,9 +13,9 @@ def verdicts(settings: dict[str, Any], **shown: str) -> None:
 
     ``shown``: the output files of these tables and of the figure, named as by `workflow.parameters.shown`.
     """
-    naming.know(settings["own_metrics"])
-    verdict = decisions.read(settings["comparisons"])
-    for name, make in (("", display.verdicts), ("ranks_", display.ranks), ("resolution_", display.resolution)):
-        csv, md, tex = (shown[name + ending] for ending in ("csv", "md", "tex"))
-        formats.write([make(verdict, settings["study"])], csv=csv, md=md, tex=tex)
-    style.save(_verdicts.draw(verdict), svg=shown["svg"], png=shown["png"])
+    naming.know(settings["own_metrics"])  # what follows names the study's own metrics too
+    decided = decisions.read(settings["comparisons"])
+    for prefix, make in (("", tables.verdicts), ("ranks_", tables.ranks), ("resolution_", tables.resolution)):
+        csv, md, tex = (shown[prefix + ending] for ending in ("csv", "md", "tex"))
+        formats.write([make(decided, settings["study"])], csv=csv, md=md, tex=tex)
+    style.save(_verdicts.draw(decided), svg=shown["svg"], png=shown["png"])
