@@ -32,16 +32,19 @@ ENDINGS = ("Shutting down", "Exiting because a job execution failed", "At least 
 class LogHandler(LogHandlerBase):
     """A handler that draws the line of progress, and passes errors, warnings and answers to Snakemake's own handler."""
 
+    # What Snakemake asks of a logger plug-in.
     writes_to_stream = has_filter = has_formatter = True
     writes_to_file = needs_rulegraph = False
 
     def __post_init__(self) -> None:
+        """Prepare Snakemake's own handler, and find out whether the line is shown at all (``brief``) and on a terminal
+        (``live``)."""
         common = self.common_settings
-        self.own = ColorizingTextHandler(nocolor=common.nocolor, stream=sys.stderr)
-        self.own.addFilter(
+        self.snakemakes = ColorizingTextHandler(nocolor=common.nocolor, stream=sys.stderr)
+        self.snakemakes.addFilter(
             DefaultFilter(common.quiet, common.debug_dag, common.verbose, common.dryrun, common.printshellcmds)
         )
-        self.own.setFormatter(DefaultFormatter(common.quiet, common.show_failed_logs))
+        self.snakemakes.setFormatter(DefaultFormatter(common.quiet, common.show_failed_logs))
         self.brief = not (common.verbose or common.printshellcmds or common.debug_dag or common.dryrun)
         self.live = sys.stderr is not None and sys.stderr.isatty()
         self.cores, self.tenth = 1, 0
@@ -53,19 +56,20 @@ class LogHandler(LogHandlerBase):
         """Update the progress by ``record``, and print the record if a reader needs it."""
         with self.turn:
             if not self.brief:
-                self.own.handle(record)
+                self.snakemakes.handle(record)
                 return
             if self.interrupted:  # later records are about jobs that the interruption ended
                 return
             self._follow(record)
             if self._told(record):
                 self._clear()
-                self.own.handle(record)
+                self.snakemakes.handle(record)
             elif self.progress is not None and not self.live:
                 self._tenths()
 
     def _follow(self, record: Any) -> None:
-        """Count the jobs that start and end."""
+        """Count the jobs that start and end. The first record with the run's jobs starts the progress; the workflow
+        itself sends one with ``small``: whether the shipped rates hold for its models."""
         event, now = getattr(record, "event", None), record.created
         if event == LogEvent.RESOURCES_INFO:
             self.cores = getattr(record, "cores", self.cores)
@@ -132,6 +136,7 @@ class LogHandler(LogHandlerBase):
             self._clear()
 
     def _clear(self) -> None:
+        """Remove the line from the terminal, if it is there, so that something else can be printed."""
         if self.drawn:
             _print("\r\x1b[K")
             self.drawn = False

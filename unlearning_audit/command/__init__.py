@@ -63,11 +63,11 @@ def run(words: Words = None) -> None:
 
     folder = Path("results", plan.study.name)
     before = _times(folder)
-    code = snakemake(file, further)
-    targets = further[:1] and not further[0].startswith("-")
-    if not code and not targets and not OUTPUT_OF_SNAKEMAKE & set(further) and _times(folder) == before:
+    status = snakemake(file, further)
+    has_target = further[:1] and not further[0].startswith("-")
+    if not status and not has_target and not OUTPUT_OF_SNAKEMAKE & set(further) and _times(folder) == before:
         ending.show(plan.study.name, "results", sys.stderr)  # Snakemake calls nothing at the end of a run without jobs
-    raise typer.Exit(code)
+    raise typer.Exit(status)
 
 
 @app.command("read", rich_help_panel=AUDIT, epilog="audit read saves/eval --retrain saves/retrain99")
@@ -185,6 +185,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
     study = plan.study
     missing = [node for node in plan.all() if not node.within and not Path(node.outputs["spec"]).exists()]
     jobs, to_make = announcement.jobs(plan, plan.all()), announcement.jobs(plan, missing)
+    # `jobs` always counts the jobs of tables, figures and the report; in a finished study they are done.
     if not missing and Path("results", study.name, "report.html").exists():
         to_make = {}
     scenarios = [
@@ -198,9 +199,9 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         print(json.dumps(lookup.finite(facts)))
         return
     print(f"{file} is valid: study {study.name}, {naming.count(len(scenarios), 'scenario')}.")
-    for one in scenarios:
-        attacks = f", {naming.count(len(one['attacks']), 'attack')}" if one["attacks"] else ""
-        print(f"  {one['scenario']}: {one['protocol']} with {', '.join(one['methods'])}{attacks}")
+    for facts in scenarios:
+        attacks = f", {naming.count(len(facts['attacks']), 'attack')}" if facts["attacks"] else ""
+        print(f"  {facts['scenario']}: {facts['protocol']} with {', '.join(facts['methods'])}{attacks}")
     models = f", up to {naming.count(plan.models, 'model')} trained or unlearned" if plan.models else ""
     count, rest = sum(jobs.values()), sum(to_make.values())
     print(f"{naming.count(count, 'job')} ({_by_stage(jobs)}), {count - rest} of them done{models}.")

@@ -166,10 +166,12 @@ class Audit:
 
     @property
     def _below(self) -> list[str]:
+        """The lines below the table of verdicts: failures, doubts, remarks, and what to change."""
         return [*self.failures, *map(DOUBTED.format, self.doubts), *self.remarks, *_advice(self.verdicts)]
 
     @property
     def _results(self) -> Path:
+        """The study's folder of results."""
         return self.folder / "results" / STUDY
 
 
@@ -296,8 +298,8 @@ def audit(
     for name, value in others.items():
         if value is not None:
             # Shadow models without memberships of their own have those of the audited models.
-            lent = audited | {"pair": None} if name.startswith("shadow") and not isinstance(value, Mapping) else {}
-            populations[name] = {**lent, **(value if isinstance(value, Mapping) else {"logits": value})}
+            shared = audited | {"pair": None} if name.startswith("shadow") and not isinstance(value, Mapping) else {}
+            populations[name] = {**shared, **(value if isinstance(value, Mapping) else {"logits": value})}
     arrays = _arrays(populations)
     scenario = {
         "protocol": {"name": "external", "path": "logits", "design": design},
@@ -326,7 +328,8 @@ def audit(
     return Audit(place, failed, doubted, remarks, scores, temporary)
 
 
-#: Path of an array's file → the argument of `audit` that it is.
+#: Path of an array's file → the argument of `audit` that it is: "labels" or "train" for arrays of all models or of the
+#: audited ones, "retrain" for the logits of a population, "retrain['train']" for its other arrays.
 ARGUMENTS = {
     str(Path("logits", population, f"{name}.npy")):
         name if population in ("", "target") and name != "logits"
@@ -399,7 +402,7 @@ def _array(value: Any, argument: str) -> np.ndarray:
 def _plain(value: Any) -> Any:
     """Convert tensors to arrays, also in nested lists. bfloat16, which NumPy lacks, becomes float32."""
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if not hasattr(value, "detach"):
         return value
     value = value.detach().cpu()
@@ -438,7 +441,7 @@ def _sentences(place: Path, method: str) -> Iterator[list[str]]:
     """Yield three lists of lines from the results in the folder ``place``: the failures of the run, the doubts about
     models, and the remarks, each line once. The audited models are called target in them."""
     numbers = rows.read_union(place / "results" / STUDY / "metrics.csv")
-    own = [line.row for line in numbers if isinstance(line.row, rows.Row)]
-    said = [dict.fromkeys(row.note for row in own if row.metric == kind) for kind in ("doubt", "remark")]
-    for lines in (failures.lines(numbers), *said):
+    intact = [line.row for line in numbers if isinstance(line.row, rows.Row)]
+    notes = [dict.fromkeys(row.note for row in intact if row.metric == kind) for kind in ("doubt", "remark")]
+    for lines in (failures.lines(numbers), *notes):
         yield [line.replace(f"{method}/target", "target") for line in lines]

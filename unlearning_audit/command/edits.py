@@ -22,12 +22,14 @@ from unlearning_audit.report import compare
 from unlearning_audit.study import reading
 from unlearning_audit.workflow import plan
 
+#: The program that prints the nodes of a study as JSON, with the version of the library beside the scripts.
 LISTING = """
 import json, sys
 import library
 from unlearning_audit.command import edits
 json.dump([*edits.listed(sys.argv[1]).items()], sys.stdout)
 """
+#: (Stage, name) → settings and parents of a node, one folder of results.
 Nodes = dict[tuple[str, str], dict[str, Any]]
 
 
@@ -57,7 +59,7 @@ def listed_by(study: str, scripts: Path) -> Nodes:
     if run.returncode:
         raise ValueError(run.stderr.strip().rsplit("\n", 1)[-1].split(": ", 1)[-1])
     # JSON has no tuples: it has turned them into lists.
-    return {tuple(at): {**node, "parents": [*map(tuple, node["parents"])]} for at, node in json.loads(run.stdout)}
+    return {tuple(key): {**node, "parents": [*map(tuple, node["parents"])]} for key, node in json.loads(run.stdout)}
 
 
 def listed_at(study: str, commit: str, repository: Path = SCRIPTS.parent) -> Nodes:
@@ -77,20 +79,21 @@ def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter
     """Return why nodes of ``after`` are not in ``before``: cause → two counts of nodes by stage; {} if all are.
 
     The first counts nodes that the cause changes directly, the second those that it changes only through their parents.
+    A new node is compared with the earlier ones of the same stage and label, the part of its name before the key.
     """
     old = defaultdict(list)
     for (stage, name), node in before.items():
         old[stage, _label(name)].append(node)
-    roots: dict[tuple[str, str], set[str]] = {}
+    causes_of: dict[tuple[str, str], set[str]] = {}
     counters: dict[str, tuple[Counter[str], Counter[str]]] = defaultdict(lambda: (Counter(), Counter()))
     for (stage, name), node in after.items():  # parents come before their children
         if (stage, name) in before:
             continue
-        inherited = set().union(*(roots.get(parent, set()) for parent in node["parents"]))
+        inherited = set().union(*(causes_of.get(parent, set()) for parent in node["parents"]))
         changes = _changes(stage, node, old[stage, _label(name)], bool(inherited))
-        roots[stage, name] = inherited | changes
+        causes_of[stage, name] = inherited | changes
         for cause in inherited | changes:
-            counters[cause][cause not in changes][stage] += 1
+            counters[cause][cause not in changes][stage] += 1  # False, 0, is the first count; True, 1, the second
     return dict(counters)
 
 
@@ -127,4 +130,5 @@ def _label(name: str) -> str:
 
 
 def _summary(stages: Counter[str]) -> str:
+    """Return counts of nodes by stage as text, such as "16 train, 85 unlearn"."""
     return ", ".join(f"{count} {stage}" for stage, count in stages.items())

@@ -90,8 +90,8 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     scenario = {"protocol": protocol, "methods": ["unlearned"], "attacks": list(ATTACKS)}
     name = file.stem.lower().replace("-", "_")
     file.write_text(yaml.safe_dump({"study": name, "scenarios": {"logits": scenario}}, sort_keys=False))
-    held = f"{unseen.sum()} held out" if unseen.any() else "none held out (--heldout)"
-    print(f"Wrote {file} and {folder}/: {(~unseen).sum()} samples to be forgotten, {held}.")
+    others = f"{unseen.sum()} held out" if unseen.any() else "none held out (--heldout)"
+    print(f"Wrote {file} and {folder}/: {(~unseen).sum()} samples to be forgotten, {others}.")
     return str(file)
 
 
@@ -192,13 +192,13 @@ def _summary(imported: Any, path: Path) -> list[str]:
         remarks = readers.notes_on_retrained(group.retrain) if group.retrain else []
         lines += [f"    {note}" for note in (*group.notes, *remarks)]
     lines += _left_out(imported.out)
-    parts_left = Counter(
+    columns_left = Counter(
         f"{name} is left out, {reason}"
         for group in imported.groups for model in group.models for name, reason in model.left_out.items()
     )  # fmt: skip
-    lines += [f"  {sentence} ({count} logs)" for sentence, count in parts_left.most_common(5)]
-    every = ((file, one) for file, agreements in imported.agreements.items() for one in agreements)
-    comparable = [(file, one) for file, one in every if one.agrees is not None]
+    lines += [f"  {sentence} ({count} logs)" for sentence, count in columns_left.most_common(5)]
+    every = ((file, agreement) for file, agreements in imported.agreements.items() for agreement in agreements)
+    comparable = [(file, agreement) for file, agreement in every if agreement.agrees is not None]
     wrong = [(file, agreement) for file, agreement in comparable if not agreement.agrees]
     if comparable:
         lines.append(
@@ -218,6 +218,7 @@ def _left_out(out: list[Any]) -> list[str]:
     reasons, and a count of the others; [] if nothing was left out."""
     if not out:
         return []
+    # Sentences that differ only in numbers and the file's name state the same reason.
     reasons: dict[str, list[Any]] = {}
     for result in out:
         reasons.setdefault(re.sub(r"[\d.]*\d", "", result.sentence.replace(str(result.file), "")), []).append(result)

@@ -17,6 +17,7 @@ KINDS = ("attacks", "metrics", "protocols")
 #: The most rows that are printed.
 MOST = 12
 
+#: The content of the small study's file. Wrong labels can only be memorised, so that attacks find something.
 STUDY: dict[str, Any] = {
     "study": "tiny",
     "bootstrap": 100,
@@ -67,7 +68,7 @@ def attempt(file: str, fields: dict[str, Any]) -> str:
                 with contextlib.redirect_stderr(io.StringIO()):  # the error's sentence is enough
                     here.run(node, here.STAGES.get(node.stage) or runpy.run_path(str(script))[node.stage])
             records = collect.gathered(parameters.collect(made)["cases"])
-            for line in failures.lines(records):
+            for line in failures.lines(records):  # the first one, if there is any, is the error
                 raise ValueError(line)
         except ValueError as error:
             raise ValueError(f"{file}: {str(error).replace(near, file)}") from None

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from unlearning_audit.workflow.nodes import Plan
 
+#: The line with which Python begins a traceback.
 START = "Traceback (most recent call last):"
 
 
@@ -23,5 +24,6 @@ def last(log: Path) -> str:
     """Return the last traceback in a log; "" if there is none."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = text[text.rfind(START) :].splitlines() if START in text else []
+    # The error's sentence, after the calls, is the first line without indentation.
     end = next((i for i, line in enumerate(lines) if i and line and not line.startswith((" ", "\t"))), len(lines))
     return "\n".join(lines[: end + 1])

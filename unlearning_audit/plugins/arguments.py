@@ -118,36 +118,37 @@ def assigned(
     function takes further keywords. Raises ValueError for a parameter that receives nothing, for an option that no
     parameter takes, and for a function that takes no model or no samples.
     """
-    for name, place in give.items():
-        if place not in ROLES:
-            raise ValueError(f"give.{name}: {unknown(place, ROLES, f'thing {place!r} to be given')}")
+    for name, stated in give.items():
+        if stated not in ROLES:
+            raise ValueError(f"give.{name}: {unknown(stated, ROLES, f'thing {stated!r} to be given')}")
     short = {*SHORT} <= {word for parameter in parameters for word in words_of(parameter.name)}
     roles = {p.name: give.get(p.name) or role(p.name, short=short) for p in parameters}
     originals = [name for name, purpose in roles.items() if purpose == "original"]
     if "model" not in roles.values() and len(originals) == 1:  # the original is then the model that shall forget
         roles[originals[0]] = "model"
-    places: dict[str, str | None] = {}
+    received: dict[str, str | None] = {}
     for parameter in parameters:
         purpose = roles[parameter.name]
         if parameter.name in options and not (purpose == "optimizer" and isinstance(options[parameter.name], Mapping)):
-            places[parameter.name] = None
+            received[parameter.name] = None
         elif purpose and (parameter.required or parameter.name in give or not _modest(parameter.name, purpose)):
-            places[parameter.name] = purpose
+            received[parameter.name] = purpose
         elif parameter.required:
             raise ValueError(
                 f"the parameter {parameter.name!r} is not known; set options.{parameter.name}, or say with "
                 f"give.{parameter.name} which of {', '.join(ROLES)} it is"
             )
-    filled = {place for place in places.values() if place}
+    filled = {purpose for purpose in received.values() if purpose}
     if "model" not in filled or not any(
         purpose.startswith(("retain", "forget", "train", "loaders")) for purpose in filled
     ):
         signature = ", ".join(parameter.name for parameter in parameters)
         raise ValueError(f"it must take (model, retain_loader, forget_loader) or some of these; it takes ({signature})")
-    lost = [name for name in options if name not in roles and not more and "args" not in filled]
-    if lost:
-        raise ValueError(f"options.{lost[0]}: {unknown(lost[0], roles, f'parameter {lost[0]!r}')}")
-    return places
+    # A parameter such as args takes all options, so that none is left over.
+    unused = [name for name in options if name not in roles and not more and "args" not in filled]
+    if unused:
+        raise ValueError(f"options.{unused[0]}: {unknown(unused[0], roles, f'parameter {unused[0]!r}')}")
+    return received
 
 
 def _modest(name: str, purpose: str) -> bool:

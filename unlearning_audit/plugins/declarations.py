@@ -170,8 +170,8 @@ def renamed(quantity: Quantity, key: str, file: str) -> Quantity:
     mark = f" ({key.replace('_', ' ')})"
     columns = tuple(replace(column, head=f"{column.head or quantity.label}{mark}") for column in quantity.columns)
     comparisons = tuple(
-        replace(how, name=how.name + mark, per_model=how.per_model and name_in_study(how.per_model, key, file))
-        for how in quantity.comparisons
+        replace(use, name=use.name + mark, per_model=use.per_model and name_in_study(use.per_model, key, file))
+        for use in quantity.comparisons
     )
     label = f"{quantity.label}{mark}" if quantity.label else ""
     return replace(quantity, name=name, label=label, columns=columns, comparisons=comparisons, printed="")

@@ -67,8 +67,9 @@ def of_machine(error: BaseException) -> bool:
     if isinstance(cause, OSError):
         return cause.errno in EXHAUSTED
     text = str(error).lower() if isinstance(error, RuntimeError) else ""
-    said = any(words in text for words in (*MEMORY, *CARD)) and "device-side assert" not in text
-    return said or isinstance(error, MemoryError)
+    # A device-side assert is an error of the code, such as a label that is too large, although CUDA reports it.
+    machine_failed = any(words in text for words in (*MEMORY, *CARD)) and "device-side assert" not in text
+    return machine_failed or isinstance(error, MemoryError)
 
 
 def readable(file: str | Path) -> str:

@@ -27,7 +27,7 @@ def import_root(path: Path) -> Path:
 
 def modules_in(folder: Path, parts: list[str]) -> list[Path]:
     """Return the files that importing a dotted name runs, below a folder: those of its packages and of the module.
-    ``parts``: the parts of the name."""
+    ``parts``: the parts of the name; [] for the package that is the ``folder`` itself."""
     stems = [folder.joinpath(*parts[: i + 1]) for i in range(len(parts))]
     paths = [stem / "__init__.py" for stem in (stems or [folder])]
     if stems:
@@ -46,6 +46,7 @@ def neighbours(file: Path) -> Iterator[str]:
     """
     folder = import_root(file)
     dotted = ".".join(file.relative_to(folder).with_suffix("").parts)
+    # Names of top-level modules and packages beside the file, without the library's own package.
     tops = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
     tops = {*tops, dotted.partition(".")[0]} - {__name__.partition(".")[0]}
     hidden = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in tops}

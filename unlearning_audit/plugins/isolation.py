@@ -20,11 +20,12 @@ def isolated(
     function: Callable[[], dict[str, Any]], file: str | Path | None, *, where: str = "", trace: bool = True,
     time_limit: float | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """What ``function`` returns, plain values and arrays, called in a fork of this process for a user's ``file``; that
-    of the library (None) is called as it is.
+    """Call ``function`` in a fork of this process, and return the plain values and arrays that it returns.
 
-    ``where``: the field of the study that errors of the file begin with. ``time_limit``: seconds after which the fork
-    is ended. With ``trace``, the traceback of an error is printed, and that of a defect always.
+    ``file``: the user's file whose code the function runs; with None, only code of the library is run, and the function
+    is called in this process. ``where``: the field of the study that errors of the file begin with. ``time_limit``:
+    seconds after which the fork is ended. With ``trace``, the traceback of an error is printed, and that of a defect
+    always.
 
     Raises PluginError if the fork crashed, ended itself or took too long, MachineError where memory, a disk or a card
     failed, NoAnswerError and ValueError as the function does, and RuntimeError for any other error.
@@ -32,21 +33,21 @@ def isolated(
     if file is None:
         return function()
     context = multiprocessing.get_context("fork")
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_send, args=(function, there, trace))
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(function, sending, trace))
     process.start()
-    there.close()
+    sending.close()  # only the fork holds this end, so that its death ends the waiting below
     reply: Any
     try:
         problem = f"it was stopped after its time_limit of {time_limit or 0:g} s; make it faster or raise time_limit"
-        reply = here.recv() if here.poll(time_limit) else PluginError(f"{readable(file)}: {problem}")
+        reply = receiving.recv() if receiving.poll(time_limit) else PluginError(f"{readable(file)}: {problem}")
     except EOFError:
         process.join()
         reply = _ended(process.exitcode or 0, file)
     finally:
         process.kill()
         process.join()
-        here.close()
+        receiving.close()
     if isinstance(reply, PluginError) and where:
         raise PluginError(f"{where}: {reply}", reply.file, reply.line, reply.trace)
     if isinstance(reply, Exception):
@@ -54,10 +55,10 @@ def isolated(
     return dict(reply)
 
 
-def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool) -> None:
+def _send(function: Callable[[], dict[str, Any]], sending: Connection, trace: bool) -> None:
     """Call the ``function`` and send its result to the parent process; this runs in the fork that `isolated` starts.
 
-    If the function raises an error, that is sent instead, as a type that the parent process knows. ``there``: the end
+    If the function raises an error, that is sent instead, as a type that the parent process knows. ``sending``: the end
     of the pipe to write to. ``trace``: whether to print the traceback of every error, and not only of a defect.
     """
     with suppress(AttributeError):  # only Linux lets a process end with its parent
@@ -79,7 +80,7 @@ def _send(function: Callable[[], dict[str, Any]], there: Connection, trace: bool
         if trace or isinstance(reply, RuntimeError):
             traceback.print_exc()
     sys.stdout.flush()  # who receives the reply ends this process
-    there.send(reply)
+    sending.send(reply)
 
 
 def _ended(code: int, file: str | Path) -> Exception:

@@ -98,6 +98,7 @@ def defining(kind: str, identifier: str) -> tuple[str, ...]:
 def defines(kind: str, name: str, file: str | None, identifier: str) -> bool:
     """Return whether a plug-in's file defines a function or constant ``identifier``. An imported module of that name
     does not count."""
+    # The module sys stands for a missing name.
     return not isinstance(getattr(load(kind, name, file), identifier, sys), ModuleType)
 
 
@@ -118,11 +119,11 @@ def is_function(kind: str, path: Path, *, named: bool = False) -> bool:
 
     Returns False if the kind has no adapter.
     """
-    defined, own = syntax.defined(path), KINDS[kind]
-    if adapter(kind) is None or "Options" in defined or not (named or own.mark in defined):
+    defined, this_kind = syntax.defined(path), KINDS[kind]
+    if adapter(kind) is None or "Options" in defined or not (named or this_kind.mark in defined):
         return False
-    arguments = None if named else syntax.signature(path, own.mark)
-    return not (arguments and arguments[0][:1] == [syntax.Parameter(own.takes[0], True)])
+    signature = None if named else syntax.signature(path, this_kind.mark)  # (parameters, whether it takes further ones)
+    return not (signature and signature[0][:1] == [syntax.Parameter(this_kind.takes[0], True)])
 
 
 def _check(kind: str, module: Module, path: Path) -> None:
@@ -146,6 +147,7 @@ def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], pa
     given = [p for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
     named = [parameter for parameter in given if parameter.kind != parameter.VAR_POSITIONAL]
     required = sum(parameter.default is parameter.empty for parameter in named)
+    # A function with *args takes any number.
     enough = len(named) < len(given) or (len(named) >= len(expected) and (more or required <= len(expected)))
     if not enough or any(p.name.lstrip("_") != role for p, role in zip(named, expected, strict=False)):
         raise ValueError(
@@ -261,7 +263,7 @@ def _load(kind: str, path: Path, stamp: int) -> Module:
     spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
     assert spec is not None  # it has a loader
     module = cast(Module, importlib.util.module_from_spec(spec))
-    syntax.statements(path)  # says what is not Python
+    syntax.statements(path)  # raises ValueError with a sentence if the file is not Python
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for what functions import when they are called
     sys.modules[module_name] = module

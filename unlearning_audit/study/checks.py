@@ -22,6 +22,8 @@ BUILT_IN = {
     "figures": tuple(name for _, figures in DISPLAYS.values() for name in figures),
 }
 
+#: Forms of an attack: the shadow models from which it learns, trained, unlearned or both; or, where it learns from rows
+#: of the audited model itself, which of them count as members: those it keeps (own) or all it was trained on (seen).
 FORMS = ("trained", "unlearned", "both", "own", "seen")
 
 
@@ -166,6 +168,7 @@ def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
 
 
 def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
+    """Return an error in a combination of fields, which is not attributed to the single override that set one."""
     return StudyError(path, sentence, joint=True)
 
 

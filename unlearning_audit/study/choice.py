@@ -91,7 +91,9 @@ def several(kind: str, raw: dict[str, dict[str, Any] | None]) -> dict[str, Plugi
 def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = ()) -> Plugin:
     """Return the plug-in that the mapping ``raw`` names, with all its options. Raises StudyError.
 
-    ``where``: the path of ``raw`` in the study. Fields named in ``beside`` are not options and are ignored.
+    ``raw``: the plug-in's ``name``, the ``file`` of a user's own, its options, and fields of `Terms` such as
+    ``time_limit``. ``where``: the path of ``raw`` in the study. Fields named in ``beside`` are not options and are
+    ignored.
     """
     options = {key: value for key, value in raw.items() if key not in beside}
     name, library = options.pop("name", None), registry.names(kind)
@@ -99,6 +101,7 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
         raise StudyError((*where, "name"), f"is missing; choose one of {', '.join(library)}")
     if not isinstance(name, str):
         raise StudyError((*where, "name"), f"must be text, found {messages.as_yaml(name)}")
+    # The path of the name itself: methods are mapped by their names, data and models state one in a field.
     at = where if name == where[-1] else (*where, "name")
     if name not in library and _is_function(kind, options):
         name = registry.adapter(kind)
@@ -111,6 +114,7 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
     elif name not in library:
         raise StudyError(at, unknown(name, library, f"{registry.KINDS[kind].noun} {name!r}"))
     form = registry.options(kind, name, file)
+    # Fields that stand among the options but are common to many plug-ins, unless the plug-in has such an option itself.
     terms = [*(["depends"] if file or takes_file else []), *(["time_limit"] if kind in LIMITED else [])]
     terms += ["tune"] if kind == "methods" else []
     terms = [term for term in terms if term not in form.model_fields]

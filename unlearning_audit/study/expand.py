@@ -52,8 +52,9 @@ class Variant:
             at = f" (at {self.setting})" if self.axes else ""
             return StudyError(("scenarios", self.name, *error.path), error.sentence + at)
         depths = range(len(error.path), 0, -1)
-        places = [(at, mapping, depth) for depth in depths for at, mapping in reversed(self.layers)]
-        sources = (at for at, mapping, depth in places if contains(mapping, error.path[:depth]))
+        places = [(path, mapping, depth) for depth in depths for path, mapping in reversed(self.layers)]
+        # If no layer has the field itself, as where it is missing, the one that has most of its path is taken.
+        sources = (path for path, mapping, depth in places if contains(mapping, error.path[:depth]))
         return error.under(*next(sources, ("scenarios", self.name)))
 
 
@@ -67,12 +68,12 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any]) -> 
     root: Path = ("scenarios", name)
     layer: Path = ("defaults",)
     layers = [(layer, defaults), (root, overrides)]
-    try:
+    try:  # ``layer`` is where an error comes from
         base, layer = override({}, defaults), root
         base = override(base, overrides)
         axes = base.pop("vary", None) or {}
-        at = root if "vary" in overrides else ("defaults",)
-        for combination in itertools.product(*_axes(axes, base, (*at, "vary"))):
+        holder = root if "vary" in overrides else ("defaults",)
+        for combination in itertools.product(*_axes(axes, base, (*holder, "vary"))):
             fields = base
             for step in combination:
                 fields = override(fields, step.overrides, inside=step.inside)
@@ -148,9 +149,9 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
         raise StudyError(where, f"must map axes to their values, found {as_yaml(axes)}")
     steps: list[list[Step]] = []
     for axis, values in axes.items():
-        step = _axis(axis, values, base, where)
-        name, labels = step[0].axis, [value.label for value in step]
-        if name in [step_[0].axis for step_ in steps]:
+        of_axis = _axis(axis, values, base, where)
+        name, labels = of_axis[0].axis, [step.label for step in of_axis]
+        if name in [earlier[0].axis for earlier in steps]:
             raise StudyError(
                 (*where, axis), f"is a second axis called {name!r}; map labels to fields under another name"
             )
@@ -159,7 +160,7 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
                 raise StudyError((*where, axis), f"cannot have the label {text!r}; use text without ; and =")
             if text in labels[:i]:
                 raise StudyError((*where, axis), f"has two values with the label {text!r}; keep one of the two")
-        steps.append(step)
+        steps.append(of_axis)
     return steps
 
 

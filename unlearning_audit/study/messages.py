@@ -132,6 +132,7 @@ def as_yaml(value: Any) -> str:
 
 
 def _text(key: str | float) -> str:
+    """Return the key of a mapping as text: 0.5 as "0.5", 1.0 as "1"."""
     return f"{key:g}" if isinstance(key, float) else str(key)
 
 

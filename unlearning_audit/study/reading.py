@@ -21,23 +21,24 @@ def read(config: dict[str, Any], origin: str = "config.yaml", changes: dict[str,
     """
     changes = configfile.typed(dict(changes or {}))
     try:
-        top = validated(StudyFile, messages.plain(configfile.update(config, changes)))
+        file = validated(StudyFile, messages.plain(configfile.update(config, changes)))
         scenarios = tuple(
             step
-            for name, fields in top.scenarios.items()
-            for variant in expand.variants(name, top.defaults, fields or {})
+            for name, fields in file.scenarios.items()
+            for variant in expand.variants(name, file.defaults, fields or {})
             for step in sequences.steps(_scenario(variant))
         )
         selecting.check(scenarios)
-        checks.looks(top.looks, scenarios)
-        checks.spreads(top.retrain_spread, scenarios)
-        figures = top.figures if "figures" in top.model_fields_set else _figures(scenarios)
-        for kind, displays in (("tables", top.tables), ("figures", figures)):
+        checks.looks(file.looks, scenarios)
+        checks.spreads(file.retrain_spread, scenarios)
+        figures = file.figures if "figures" in file.model_fields_set else _figures(scenarios)
+        for kind, displays in (("tables", file.tables), ("figures", figures)):
             for name, display in displays.items():
                 checks.display(kind, name, display, scenarios)
-        tests = len(scenarios) if top.family == "study" else 1
-        whole = Study.model_construct(**{**dict(top), "scenarios": scenarios, "tests": tests, "figures": figures})
-        return select(whole, top.only)
+        tests = len(scenarios) if file.family == "study" else 1
+        # Everything has been checked: the study is built without a second validation.
+        whole = Study.model_construct(**{**dict(file), "scenarios": scenarios, "tests": tests, "figures": figures})
+        return select(whole, file.only)
     except StudyError as error:
         end = " (given by --config)" if error.path and messages.contains(changes, error.path) else ""
         raise StudyError((), f"{origin}: {error}{end}") from error
@@ -191,6 +192,7 @@ def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugi
             ("methods", "retrain_control"), "is made by the study itself; use another name or controls: false"
         )
     retrain = methods["retrain"]
+    # Another draw of all random numbers, the initial weights included, makes the population independent.
     options = {**retrain.options, "draw": retrain.options["draw"] + 1, "same_start": False}
     return {**methods, "retrain_control": Plugin(retrain.name, retrain.file, options)}
 

@@ -29,8 +29,8 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
     one source with the same data, the same values and a protocol that selects.
     """
     protocol = registry.load("protocols", scenario.protocol.name, scenario.protocol.file)
-    asks = getattr(protocol, "selects_from", None)
-    name = asks(protocol.Options(**scenario.protocol.options)) if asks else None
+    asked = getattr(protocol, "selects_from", None)  # maps options to a scenario's name, "" if it is missing, or None
+    name = asked(protocol.Options(**scenario.protocol.options)) if asked else None
     if name is None:
         return None
     where, scenarios = ("scenarios", scenario.name, "protocol", "select_from"), list(scenarios)
@@ -41,6 +41,7 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
         how = f"name {', '.join(names)}" if names else add
         why = f"names {name!r}, which selects nothing" if name else "is missing"
         raise StudyError(where, f"{why}; {how}", joint=True)
+    # An axis that only the source has excludes none of its variants; if several are left, an error follows.
     matches = [
         s for s in able if s.name == name and all(scenario.axes.get(axis, at) == at for axis, at in s.axes.items())
     ]

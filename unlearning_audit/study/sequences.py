@@ -50,4 +50,5 @@ def steps(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _count(scenario: Scenario) -> int:
+    """Return the number of requests of a scenario's protocol, 1 without a sequence."""
     return int(scenario.protocol.options.get("requests", 1))

@@ -12,14 +12,14 @@ from unlearning_audit.workflow.progress import Progress, spoken
 def small(plan: Plan) -> bool:
     """Return whether the shipped rates (seconds per job) hold for all models that a plan trains: their files have
     ``SMALL = True``. Imported models are not considered."""
-    trained = (made.model for made in plan.study.scenarios if not registry.offers(made.protocol, "imported"))
+    trained = (s.model for s in plan.study.scenarios if not registry.offers(s.protocol, "imported"))
     return {model.name for model in trained if model is not None} <= set(registry.defining("models", "SMALL"))
 
 
 def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:
     """Return rule → number of its jobs, as Snakemake counts them, that make these ``nodes`` of a plan and then all that
     shows the study: its tables, figures and report."""
-    makers = Counter(node.stage for node in nodes if not node.within)
+    makers = Counter(node.stage for node in nodes if not node.within)  # a node within another has no job of its own
     shown = Counter(rule for rule in DISPLAYS if rule != "tuning" or plan.nodes["tune"])
     shown += Counter(table=1 + len(plan.study.tables), figure=len(plan.study.figures), report=1, failures=1, all=1)
     return {**makers, **shown}

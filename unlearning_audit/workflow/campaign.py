@@ -50,6 +50,7 @@ class Campaign:
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__
         stack = open_stack(self.data, membership, settings, place, base)
+        # A method that computes the Fisher information of the same models in several trials finds it here.
         self.device, stack.information = stack.device, {}
         stack.load(trained)
         stack.seeds = membership.unlearning_seeds()
@@ -86,7 +87,7 @@ class Campaign:
         for row in table:
             row["chosen"] = int(row["trial"] == winner.number)
         tables.write_rows(trials, table, COLUMNS)
-        study = next(trial for trial in rounds[-1] if trial.number == 0)
+        study = next(trial for trial in rounds[-1] if trial.number == 0)  # the study's own setting is in every round
         chosen = {
             "options": winner.options, "trial": winner.number, "trials": len(designs),
             "distance": _number(winner.distance), "error": _number(winner.error),

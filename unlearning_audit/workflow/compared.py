@@ -31,10 +31,10 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
         where = comparison.scenario.place
         jobs, methods = {}, [name for name in comparison.scenario.methods if (*where, name) in cases]
         for method in methods:
-            sides = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
+            compared = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
             logits = [
                 path
-                for case in sides if not registry.offers(comparison.scenario.protocol, "imported")
+                for case in compared if not registry.offers(comparison.scenario.protocol, "imported")
                 for batch in zip(case.splits, case.originals, case.unlearned, strict=True) if batch[0] not in shadows
                 for path in batch[1:]
             ]  # fmt: skip
@@ -54,6 +54,7 @@ def spec(path: str) -> str:
 
 def origins(comparison: Node) -> Origins:
     """Return the settings of the jobs from which a planned comparison comes; empty lists for imported models."""
+    # All methods are compared on the same data and memberships, so that the parents of one method's metrics suffice.
     parents = next(iter(comparison.parents.values())).parents.values()
     return {stage: [node.settings for node in parents if node.stage == stage] for stage in MAKERS}
 

@@ -60,7 +60,10 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
 
 
 def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:
-    """Return whether an earlier verdict is a look that the study plans, at the level that the plan gives it."""
+    """Return whether an earlier verdict is a look that the study plans, at the level that the plan gives it.
+
+    ``unit``: the population that was smaller then; ``size``: its number of blocks then; ``alpha``: the verdict's level.
+    """
     return unit == "pairs" and size in plan.study.looks and abs(alpha - level(plan, size)) < 1e-12
 
 

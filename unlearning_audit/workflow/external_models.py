@@ -46,26 +46,26 @@ def answered(
     paths = [Path(path) for name, path in files.items() if name.startswith(PREFIX)]
     rows = _rows(data, paths, seed)
     samples = _without_views(rows)
-    # Messages name the first checkpoint where they would name logits.
+    # Messages of `memberships` name the first checkpoint, since there is no file of logits.
     masks: dict[str, str | Path] = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
     member = external.memberships(masks | {"logits": paths[0]}, population, samples, len(paths))
     continued = np.zeros((len(paths), 0), np.int64)
     # A sample with a prompt has tokens before its first scored one.
     if generations and rows.tokenizer is not None and (rows.x[:, 1] < 0).any():
         # All models continue the same retained and test samples, in every population, as far as they retain the same.
-        alike = replace(member, seed=np.zeros(len(paths), np.int64))
-        continued = np.flatnonzero(rows.part < 2)[queried(alike, samples.part, generations)]
-    tokens_of, continuations = [], []
+        with_one_seed = replace(member, seed=np.zeros(len(paths), np.int64))
+        continued = np.flatnonzero(rows.part < 2)[queried(with_one_seed, samples.part, generations)]
+    outputs, continuations = [], []
     for path, index in zip(paths, continued, strict=True):
         stack = _opened(path, rows, model)
         if "tokens" not in stack.readings:
-            tokens_of.append(stack.logits()[0])
+            outputs.append(stack.logits()[0])
             continue
-        tokens_of.append(tokens.readings(stack, np.arange(len(rows.y)))[0])
+        outputs.append(tokens.readings(stack, np.arange(len(rows.y)))[0])
         if len(index):
             continuations.append((index, generation.greedy(stack, index[None])[0]))
-    answers = np.stack(tokens_of)
-    if answers.ndim == 4:
+    answers = np.stack(outputs)
+    if answers.ndim == 4:  # [models, rows, tokens, 4] of language models; logits are [models, rows, classes]
         return samples, member, _published(answers, rows, member, continuations)
     return samples, member, Logits(answers[:, rows.part < 2], np.arange(len(samples.y)), samples.y)
 
@@ -155,11 +155,12 @@ def _load(model: nn.Module, path: Path) -> None:
     Raises ValueError that names the file, and tensors that only one of the two has, that differ in shape, that are not
     finite, or that differ from one with which they are tied.
     """
-    tensors, further, state = _read(path), aliases(model), model.state_dict()
-    for name, first in further.items():
+    # The model's state dict lists a tied tensor several times. ``main_name``: each further name → the main one.
+    tensors, main_name, state = _read(path), aliases(model), model.state_dict()
+    for name, main in main_name.items():
         if name in tensors:
-            tensors.setdefault(first, tensors[name])
-    tensors = {name: tensors[first] for name, first in further.items() if first in tensors} | tensors
+            tensors.setdefault(main, tensors[name])
+    tensors = {name: tensors[main] for name, main in main_name.items() if main in tensors} | tensors
     missing, extra = sorted(set(state) - set(tensors)), sorted(set(tensors) - set(state))
     if missing or extra:
         problems = [f"lacks {', '.join(missing[:3])}"] if missing else []
@@ -176,9 +177,9 @@ def _load(model: nn.Module, path: Path) -> None:
             raise ValueError(f"{path}: tensor {name!r} has shape {words}{advice}")
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise ValueError(f"{path}: tensor {name!r} has values that are NaN or infinite; leave this model out")
-    for name, first in further.items():
-        if not torch.equal(tensors[name], tensors[first]):
-            raise ValueError(f"{path}: tensors {first!r} and {name!r} are one tensor of the model, but differ here")
+    for name, main in main_name.items():
+        if not torch.equal(tensors[name], tensors[main]):
+            raise ValueError(f"{path}: tensors {main!r} and {name!r} are one tensor of the model, but differ here")
     model.load_state_dict(tensors)
 
 
@@ -201,6 +202,7 @@ def _published(
     metrics = [registry.load("metrics", name) for name in registry.defining("metrics", registry.OF_TEXTS["metrics"])]
     for metric in metrics:
         columns |= metric.text_readings(values, rows, continuations)
+    # Constants of these metrics: columns that are larger for better known texts, and columns that are no shares.
     near, unbounded = ({name for metric in metrics for name in getattr(metric, of)} for of in ("NEAR", "UNBOUNDED"))
     return Published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,

@@ -54,12 +54,12 @@ def influence(
         unlearn(trial, *sides)
         return _watched(trial)
 
-    first = end(1.0)
-    way = max(float((first - _watched(before)).norm()), float(torch.finfo(torch.float32).eps))
-    apart = float((end(TIMES) - first).norm())
-    if apart > ROUNDING * way and float((end(1.0) - first).norm()) > apart / 10:
+    reached = end(1.0)
+    moved = max(float((reached - _watched(before)).norm()), float(torch.finfo(torch.float32).eps))
+    apart = float((end(TIMES) - reached).norm())
+    if apart > ROUNDING * moved and float((end(1.0) - reached).norm()) > apart / 10:
         return 0.0
-    return apart / way if np.isfinite(apart) else 0.0
+    return apart / moved if np.isfinite(apart) else 0.0
 
 
 def _watched(stack: ModelStack) -> torch.Tensor:

@@ -220,8 +220,8 @@ def dump(
             members = np.flatnonzero(np.isin(copies, part))
             places = np.searchsorted(part, copies[members])
             if write is not None:
-                same = np.array_equal(places, np.arange(len(stack)))
-                write(members, stack if same else stack.take(places))
+                in_order = np.array_equal(places, np.arange(len(stack)))
+                write(members, stack if in_order else stack.take(places))
             if not answers.size:
                 answers = np.empty((len(copies), *answered.shape[1:]), answered.dtype)
             answers[members] = answered[places]

@@ -79,15 +79,15 @@ def tuning(plan: Plan) -> dict[str, Any]:
     audited pairs. ``places``: for each scenario with tuned methods, the effects of all methods and the verdicts;
     of scenarios on equal data only the first, because they are not independent.
     """
-    maker = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}
-    makers = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}
+    tune_node = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}
+    unlearn_node = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}
     distances = {c.scenario.place: c.outputs["distances"] for c in plan.comparisons}
     campaigns = []
     for case in plan.cases:
-        node = makers.get(case.unlearned[0])
+        node = unlearn_node.get(case.unlearned[0])
         for path in node.inputs.get("tuned", []) if node else []:
             where = case.scenario.place
-            files = {name: maker[path].outputs[name] for name in ("chosen", "trials", "spec")}
+            files = {name: tune_node[path].outputs[name] for name in ("chosen", "trials", "spec")}
             campaigns.append({**where._asdict(), "method": case.method, **files, "distances": distances[where]})
     tuned = {(campaign["scenario"], campaign["setting"]) for campaign in campaigns}
     first: dict[str, Any] = {}
@@ -291,4 +291,5 @@ def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
 
 
 def _without_files(wish: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a figure without the files that it draws, which the report does not read."""
     return {**wish, "cases": [{k: v for k, v in case.items() if k != "files"} for case in wish["cases"]]}

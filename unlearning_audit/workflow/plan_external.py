@@ -50,12 +50,12 @@ class External(Judged):
             if of_source := inputs(choice.choose("data", options.data, "protocol", "data")):
                 settings["source"] = [source.fingerprint(path) for path in of_source]
             model = {"name": registry.defining("models", "READS_FOLDERS")[0], **options.model}
-            plugins = [(kind, {"name": name}) for kind, part in registry.OF_TEXTS.items()
-                       for name in registry.defining(kind, part)]  # fmt: skip
+            plugins = [(plugin_kind, {"name": name}) for plugin_kind, function in registry.OF_TEXTS.items()
+                       for name in registry.defining(plugin_kind, function)]  # fmt: skip
             plugins += [("data", options.data), ("models", model)]
         return self.plan.add(
             "external", f"{self.scenario.protocol.name}-{label}", settings, {},
-            [(part, Plugin(entry["name"], entry.get("file"), {})) for part, entry in plugins],
+            [(plugin_kind, Plugin(entry["name"], entry.get("file"), {})) for plugin_kind, entry in plugins],
             place={"files": {name: str(path) for name, path in files.items()},
                    "contents": {str(path): content[name] for name, path in files.items()}},
         )  # fmt: skip

@@ -51,7 +51,7 @@ def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
     """
     metrics = registry.defining("metrics", "ATTACK_SETS")
     members = [item for name in metrics for item in registry.constant("metrics", name, None, "ATTACK_SETS").items()]
-    return {f"{name}_set": [attack for attack in of if attack in attacks] for name, of in members}
+    return {f"{name}_set": [attack for attack in names if attack in attacks] for name, names in members}
 
 
 def after_request(request: int) -> list[str]:
@@ -174,7 +174,7 @@ class Models:
 
     def _trained(self, population: str, blocks: list[int]) -> bool:
         """Return whether a finished job trained exactly these ``blocks`` as one batch."""
-        draft = Models(self.plan.draft(), self.scenario)
+        draft = Models(self.plan.draft(), self.scenario)  # adds the batch to an empty plan, only to find its name
         draft.data = self.data
         _, train = draft._batch(population, blocks)
         return Path(train.outputs["spec"]).exists()
@@ -390,7 +390,7 @@ class Models:
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         if objective == "accuracy":
             able = registry.defining("metrics", "accuracies_by_role")
-            return {}, {key: of for key, of in metrics.items() if of.file is None and of.name in able}
+            return {}, {key: metric for key, metric in metrics.items() if not metric.file and metric.name in able}
         attacks, metrics = (
             {key: plugin for key, plugin in plugins.items() if not self._beyond(kind, plugin)}
             for kind, plugins in (("attacks", attacks), ("metrics", metrics))

@@ -64,18 +64,19 @@ class Judged(Models):
         label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(self.scenario.request), name])
         read = {"data": [self.data], "splits": splits, "originals": trains, "unlearned": models}
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
+        # Signals of attacks, of metrics, and features (of hidden layers), each with the models from which it is read.
         signals = self._signals("metrics", self.scenario.metrics.values())
-        hidden = {name: signals.pop(name) for name in [*signals] if role(name) == "features"}
-        everyone, of_attacks = {"original": trains, **populations}, {"original": trains, "unlearned": models}
+        features = {name: signals.pop(name) for name in [*signals] if role(name) == "features"}
+        everyone, attacked = {"original": trains, **populations}, {"original": trains, "unlearned": models}
         kinds = (
-            ("signals", self._signals("attacks", self.scenario.attacks.values()), of_attacks),
+            ("signals", self._signals("attacks", self.scenario.attacks.values()), attacked),
             ("readings", signals, populations),
-            ("features", hidden, everyone),
+            ("features", features, everyone),
         )
         signals_of = {
-            f"{role}_{kind}": self._read_of(splits, nodes, of)
-            for kind, of, roles in kinds
-            for role, nodes in roles.items()
+            f"{population}_{kind}": self._read_of(splits, nodes, settings)
+            for kind, settings, populations_read in kinds
+            for population, nodes in populations_read.items()
         }
         more = {**populations, **self._asked_again(splits, models, references), **signals_of}
         asked = {**read, **{role: nodes for role, nodes in signals_of.items() if role.endswith("_signals")}}
@@ -114,8 +115,8 @@ class Judged(Models):
         settings = {"attacks": entries(attacks), "metrics": entries(metrics), **numbers}
         return self.plan.add(
             "metrics", label, settings, {**inputs, **asked},
-            [plugin for kind, chosen in (("attacks", attacks), ("metrics", metrics)) for of in chosen.values()
-             for plugin in ((kind, of), *_signals_of(kind, of))],
+            [part for kind, chosen in (("attacks", attacks), ("metrics", metrics)) for plugin in chosen.values()
+             for part in ((kind, plugin), *_signals_of(kind, plugin))],
             place={"attacks": {**self._own_files("attacks"), "keys": of_attacks},
                    "metrics": {**self._own_files("metrics"), "keys": of_metrics}},
         )  # fmt: skip
@@ -178,7 +179,7 @@ class Judged(Models):
                 asked[signal] = registry.load("signals", signal).asked(options)
         counterparts = [nodes for nodes in references if nodes != models][:1]
         return {
-            f"{of}{role(signal)}": self._read_of(splits, nodes, {signal: settings})
+            f"{prefix}{role(signal)}": self._read_of(splits, nodes, {signal: settings})
             for signal, settings in asked.items()
-            for of, nodes in (("", models), *(("compared_", nodes) for nodes in counterparts))
+            for prefix, nodes in (("", models), *(("compared_", nodes) for nodes in counterparts))
         }

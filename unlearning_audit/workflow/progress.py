@@ -98,7 +98,7 @@ class Progress:
         work = alone = 0.0
         for rule, count in self.counts.items():
             each = (self.seconds[rule] + self.rate(rule) * speed) / (self.done[rule] + 1)
-            running = [now - since for of, _, since in self.running.values() if of == rule]
+            running = [now - since for its_rule, _, since in self.running.values() if its_rule == rule]
             rest = [max(each - seconds, 0.2 * seconds) for seconds in running]
             rest += [each] * (count - self.done[rule] - len(running))
             work += sum(rest)
@@ -125,7 +125,7 @@ class Progress:
         bar = f"[{'#' * int(20 * share):-<20}] {share:4.0%}".replace("%", " %")
         left = f", {spoken(self.left(now))} left" if self.known() and self.ended < self.jobs else ""
         now_running = ", ".join(
-            dict.fromkeys(WORDS.get(rule, rule).format(of) for rule, of, _ in self.running.values())
+            dict.fromkeys(WORDS.get(rule, rule).format(method) for rule, method, _ in self.running.values())
         )
         text = f"{bar}  {self.ended} of {self.jobs} jobs{left}{f': {now_running}' if now_running else ''}"
         return text if len(text) < width else f"{text[: max(width - 2, 0)]}…"

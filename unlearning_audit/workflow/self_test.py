@@ -87,7 +87,7 @@ def _stack(
 
 def _rows() -> tuple[Rows, Rows, np.ndarray]:
     """Return the rows to forget and those to retain of each model, and bool [models, samples] that is True for the rows
-    to forget. Every model has a random order of samples of its own."""
+    to forget. Every model has a random order of the 60 samples of its own: it forgets the first 13 and retains 31."""
     orders = [np.random.default_rng(seed).permutation(SAMPLES) for seed in SEEDS]
     forget = np.zeros((len(SEEDS), SAMPLES), bool)
     for model, order in enumerate(orders):

@@ -213,8 +213,8 @@ def fields(plan: Plan, file: str, name: str = "") -> dict[str, Any]:
     file. With ``name``, only the scenario of that name is searched."""
     for scenario in plan.study.scenarios:
         for plugin in (scenario.data, scenario.model, *scenario.methods.values()):
-            of = plugin.file or plugin.options.get("file")
-            if of and Path(of).resolve() == Path(file).resolve() and scenario.name == (name or scenario.name):
+            own = plugin.file or plugin.options.get("file")
+            if own and Path(own).resolve() == Path(file).resolve() and scenario.name == (name or scenario.name):
                 return {key: value for key, value in plugin.options.items() if key != "file"}
     return {}
 
@@ -277,10 +277,12 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     one_label = len(np.unique(setting.y[setting.rows])) == 1
 
     def numbers(accuracy: float, loss: float) -> str:
+        """Return two columns of the report. With one label, every model has accuracy 1, which says nothing."""
         return f"{'—' if one_label else format(accuracy, '.2f'):>6}{loss:>7.3g}"
 
-    was, now = (expit(phi(logits=values, y=setting.y)) for values in (logits, stack.logits()))
-    exchanged = mistakes.sides_exchanged(was, now, mask, setting.mask("kept"))
+    # Probabilities of the true labels, [models, samples], before and after unlearning.
+    p_before, p_after = (expit(phi(logits=values, y=setting.y)) for values in (logits, stack.logits()))
+    exchanged = mistakes.sides_exchanged(p_before, p_after, mask, setting.mask("kept"))
     forgotten, trained = sides["forgotten"].shape[1], len(setting.trained)
     return [
         f"{file} runs correctly. Two models of {trained} samples of {setting.about}, "
@@ -306,6 +308,7 @@ def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
     options = module.Options(**plugin.options)
 
     def build(shape: tuple[int, ...], classes: int) -> "nn.Module":
+        """Return one network of the user's file, whose final layer has a name."""
         with guard(file):
             model = module.build(options, shape, classes)
         return check_built(model, classes, file)

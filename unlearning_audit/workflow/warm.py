@@ -100,6 +100,7 @@ def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]
     import select
 
     def load() -> None:
+        """Import the next of the ``modules``, as a script in ``folder`` would."""
         sys.path[:] = [folder, *path]
         with contextlib.suppress(Exception):  # a job that needs it fails with its own error
             importlib.import_module(modules.pop(0))
@@ -166,7 +167,7 @@ def run(
         os.chdir(place)
         os.environ.clear()
         os.environ.update(environment)
-        tempfile.tempdir = None
+        tempfile.tempdir = None  # the environment may name another folder of temporary files
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed()  # else forks draw the same numbers
         sys.argv, sys.path[:] = arguments, [os.path.dirname(arguments[0]), *path]
