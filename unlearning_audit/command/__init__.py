@@ -341,12 +341,16 @@ def snakemake(file: str, further: list[str]) -> int:
 
 
 def _by_stage(counts: dict[str, int]) -> str:
-    """Return numbers of jobs as text: rule → number for what computes, one number for what shows."""
+    """Return numbers of jobs as text, such as "4 train, 8 unlearn, 9 for tables, figures and the report".
+
+    ``counts``: rule → number of its jobs. Rules that are no stages of the pipeline make tables, figures and the report.
+    """
     from unlearning_audit.study.schema import STAGES
 
-    computing = {rule: count for rule, count in counts.items() if rule in STAGES}
-    shown = f"{sum(counts.values()) - sum(computing.values())} for tables, figures and the report"
-    return ", ".join([*(f"{count} {rule}" for rule, count in computing.items()), shown])
+    of_stages = {rule: count for rule, count in counts.items() if rule in STAGES}
+    others = sum(counts.values()) - sum(of_stages.values())
+    parts = [f"{count} {rule}" for rule, count in of_stages.items()]
+    return ", ".join([*parts, f"{others} for tables, figures and the report"])
 
 
 def _times(folder: Path) -> dict[Path, int]:

@@ -420,9 +420,11 @@ def _planned(study: dict[str, Any]) -> Plan:
     options, methods = external.Options(**scenario.protocol.options), list(scenario.methods)
     for name in methods:
         for population in external.populations(options, name, methods).values():
-            # Audited models that diverged are a result, not an error.
-            with contextlib.suppress(*[FailedError] * (population.kind == "target")):
+            try:
                 reader.read(population.files, population.kind)
+            except FailedError:
+                if population.kind != "target":  # audited models that diverged are a result, not an error
+                    raise
     return planning.make(whole)
 
 

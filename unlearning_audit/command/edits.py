@@ -52,10 +52,8 @@ def listed_by(study: str, scripts: Path) -> Nodes:
     A new Python process runs `LISTING`, which finds that version by importing ``library`` from ``scripts``. Raises
     ValueError with the text of the error if the process fails.
     """
-    run = subprocess.run(
-        [sys.executable, "-c", LISTING, study],
-        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(scripts)},
-    )  # fmt: skip
+    command, variables = [sys.executable, "-c", LISTING, study], {**os.environ, "PYTHONPATH": str(scripts)}
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if run.returncode:
         raise ValueError(run.stderr.strip().rsplit("\n", 1)[-1].split(": ", 1)[-1])
     # JSON has no tuples: it has turned them into lists.

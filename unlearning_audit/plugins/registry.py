@@ -108,8 +108,8 @@ def constant(kind: str, name: str, file: str | None, identifier: str) -> Any:
 
 
 def adapter(kind: str) -> str | None:
-    """Return the plug-in of this kind that defines ``ADAPTER`` and runs users' functions without Options; None if there
-    is none."""
+    """Return the name of the plug-in that runs users' functions which are no plug-ins of this kind themselves, such as
+    the method "classic": its file defines ``ADAPTER``. None if there is none."""
     return next(iter(defining(kind, "ADAPTER")), None)
 
 

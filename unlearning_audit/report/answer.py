@@ -199,15 +199,13 @@ def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[fl
     lowest and highest Kendall's τ between two of them (NaN, NaN if there are not two)."""
     judges: dict[str, Judge] = {}
     ranked = []
-    for name in naming.primary():
-        quantity = naming.meaning(name)
+    for metric in naming.primary():
+        quantity = naming.meaning(metric)
         if quantity.system and quantity.system not in judges:
-            ranking = rankings.of(numbers, place, name)
+            ranking = rankings.of(numbers, place, metric)
             if len(values := ranking.values) > 2:
                 # Equal values share a rank.
-                ranks = {
-                    method: 1 + sum(other > value for other in values.values()) for method, value in values.items()
-                }
+                ranks = {name: 1 + sum(other > own for other in values.values()) for name, own in values.items()}
                 judges[quantity.system] = Judge(quantity.system, quantity.display_name, ranks)
                 ranked.append(ranking)
     pairs = itertools.combinations(ranked, 2)

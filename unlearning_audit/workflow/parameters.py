@@ -19,9 +19,7 @@ CAPTIONS = unlearning_audit.ROOT / "resources" / "captions"
 #: Templates of tables, in resources/.
 TEMPLATES = ("tables/sheet.md.jinja", "tables/sheet.tex.jinja")
 #: Files of the page, in resources/page/.
-PAGE_FILES = (
-    "page.html", "page.css", "page.js", "vendor/datatables.min.js",
-)  # fmt: skip
+PAGE_FILES = ("page.html", "page.css", "page.js", "vendor/datatables.min.js")
 
 
 def shown(tables: Iterable[str], figures: Iterable[str], folder: str) -> dict[str, str]:
@@ -79,26 +77,25 @@ def tuning(plan: Plan) -> dict[str, Any]:
     audited pairs. ``places``: for each scenario with tuned methods, the effects of all methods and the verdicts;
     of scenarios on equal data only the first, because they are not independent.
     """
-    tune_node = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}
-    unlearn_node = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}
-    distances = {c.scenario.place: c.outputs["distances"] for c in plan.comparisons}
+    tuning_of = {node.outputs["chosen"]: node for node in plan.nodes["tune"].values()}  # by the file of chosen options
+    unlearning_of = {node.outputs["logits"]: node for node in plan.nodes["unlearn"].values()}  # by the file of logits
+    judged = {comparison.scenario.place: comparison.outputs for comparison in plan.comparisons}
     campaigns = []
     for case in plan.cases:
-        node = unlearn_node.get(case.unlearned[0])
+        node, where = unlearning_of.get(case.unlearned[0]), case.scenario.place  # no node made imported models
         for path in node.inputs.get("tuned", []) if node else []:
-            where = case.scenario.place
-            files = {name: tune_node[path].outputs[name] for name in ("chosen", "trials", "spec")}
-            campaigns.append({**where._asdict(), "method": case.method, **files, "distances": distances[where]})
+            files = {name: tuning_of[path].outputs[name] for name in ("chosen", "trials", "spec")}
+            files["distances"] = judged[where]["distances"]
+            campaigns.append({**where._asdict(), "method": case.method, **files})
     tuned = {(campaign["scenario"], campaign["setting"]) for campaign in campaigns}
-    first: dict[str, Any] = {}
-    places: dict[Any, list[dict[str, str]]] = {}
+    first_on: dict[str, Any] = {}  # data → the first scenario and setting on them
+    effects: dict[Any, list[dict[str, str]]] = {}
     for case in plan.cases:
         where = case.scenario.place
-        # Scenarios with common samples are not independent.
-        if where in tuned and first.setdefault(repr(case.scenario.data), where) == where:
-            places.setdefault(where, []).append({"method": case.method, "effects": case.effects})
-    verdicts = {c.scenario.place: c.outputs["verdicts"] for c in plan.comparisons}
-    listed = [{**where._asdict(), "methods": methods, "verdicts": verdicts[where]} for where, methods in places.items()]
+        if where in tuned and first_on.setdefault(repr(case.scenario.data), where) == where:
+            effects.setdefault(where, []).append({"method": case.method, "effects": case.effects})
+    verdicts = {where: judged[where]["verdicts"] for where in effects}
+    listed = [{**where._asdict(), "methods": effects[where], "verdicts": verdicts[where]} for where in effects]
     return _order(
         plan, "tuning", "tuning", study=plan.study.name, campaigns=campaigns, places=listed,
         margins=plan.study.margins.model_dump(mode="json"), draws=plan.study.bootstrap, seed=plan.study.seed,

@@ -13,6 +13,8 @@ KINDS = {".csv": "text/csv", ".md": "text/markdown", ".tex": "application/x-tex"
          ".svg": "image/svg+xml"}  # fmt: skip
 #: Files that the page includes, compressed. Figures are drawn in the page, and pictures remain beside it.
 PACKED = (".csv", ".md", ".tex")
+#: The largest scale of a figure, in pixels per point: its text of 7.5 points is then as large as the page's, 16 pixels.
+SCALE = 2.1
 
 
 def title(path: str | Path) -> str:
@@ -37,7 +39,7 @@ def drawing(path: str | Path, label: str) -> str:
     for name, ink in {"ink": style.INK, "muted": style.MUTED, "grid": style.GRID, "paper": style.PAPER}.items():
         text = text.replace(ink, f"var(--{name})")
     width, height = (_number(rf'<svg[^>]*? {side}="([\d.]+)pt"', text) for side in ("width", "height"))
-    head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" style="max-width:{width * 2.1:.0f}px" role="img" '
+    head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" style="max-width:{SCALE * width:.0f}px" role="img" '
     # A function as replacement, because re.sub would interpret backslashes of a label in a string.
     return re.sub(r"<svg[^>]*>", lambda _: f'{head}aria-label="{label}">', text, count=1)
 

@@ -21,18 +21,19 @@ Place = tuple[str, str]
 class Ranking(NamedTuple):
     """The values of methods in one scenario and setting; a higher value is better."""
 
-    where: Place
+    place: Place
     values: dict[str, float]
 
 
-def of(numbers: Numbers, where: Place, metric: str, attack: str = "", place: lookup.Where = ()) -> Ranking:
-    """Return the ranking of methods by a metric in one scenario and setting; methods without a number are left out.
+def of(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: lookup.Where = ()) -> Ranking:
+    """Return the ranking of methods by a metric in one scenario and setting (``place``).
 
-    ``where``: scenario and setting; ``place``: which rows of the metric, as `Numbers.cell` takes them.
+    ``attack``: the attack whose numbers rank, for metrics that have one for each attack; ``rows``: which of the
+    metric's rows, as `Numbers.cell` takes them. The methods none and retrain, and those without a number, are left out.
     """
-    cases = [case for case in numbers.cases if lookup.place(case) == where and case["plugin"] not in naming.BASELINES]
-    cells = {case["method"]: numbers.cell(case, metric, attack, place) for case in cases}
-    return Ranking(where, {name: goodness(metric, c.value, attack) for name, c in cells.items() if not c.empty})
+    cases = [case for case in numbers.cases if lookup.place(case) == place and case["plugin"] not in naming.BASELINES]
+    cells = {case["method"]: numbers.cell(case, metric, attack, rows) for case in cases}
+    return Ranking(place, {name: goodness(metric, c.value, attack) for name, c in cells.items() if not c.empty})
 
 
 def goodness(metric: str, value: float, attack: str = "") -> float:
@@ -70,8 +71,8 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     wish = order["table"]
     metric, attack, rows = (cells.listed(wish[name])[0] for name in ("metric", "attack", "where"))
     ask = cells.Ask(metric, attack, cells.place(rows))
-    ranked = [of(numbers, where, *ask) for where in lookup.places(numbers.cases)]
-    names = [cells.place_name(numbers, wish["columns"], ranking.where) for ranking in ranked]
+    ranked = [of(numbers, place, *ask) for place in lookup.places(numbers.cases)]
+    names = [cells.place_name(numbers, wish["columns"], ranking.place) for ranking in ranked]
     agreements = {(i, j): agreement(left, right) for i, left in enumerate(ranked) for j, right in enumerate(ranked[:i])}
     digits = decimals(agreements.values())
     lines, records = [], []
@@ -81,9 +82,9 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
             cell = agreements.get((max(i, j), min(i, j)))
             line.append(Entry("") if cell is None else entry(cell, digits, bare=True))
             if cell is not None and j < i:
-                beside = {"other_scenario": right.where[0], "other_setting": right.where[1]}
+                beside = {"other_scenario": right.place[0], "other_setting": right.place[1]}
                 number = {**cells.cell_fields(cell, ask), "note": cell.note}
-                records.append({"scenario": left.where[0], "setting": left.where[1], **beside, **number})
+                records.append({"scenario": left.place[0], "setting": left.place[1], **beside, **number})
         lines.append(Line(name, line))
     reading = f"{words.RANKINGS} Ranked by {naming.meaning(ask.metric).display_name}."
     axis = naming.axis(wish["columns"]) if wish["columns"] != "scenario" else "scenario"
