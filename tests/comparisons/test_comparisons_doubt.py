@@ -148,11 +148,11 @@ def test_what_a_blind_attack_reads_must_lie_within_twice_the_margin(distance, bl
 def test_choosing_the_largest_of_several_numbers_widens_intervals_and_tests_by_its_factor():
     """Of two attacks; without errors no factor is known, which is 1."""
     of = read(scenario(np.random.default_rng(5), {"x": (0.3, 0.0)}, pairs=6)["x"]["advantage"])
-    factors = of.together.half / of.numbers.half_widths()
+    factors, widths = of.together.half / of.numbers.half_widths(), of.chance.half_widths(units=False)
     assert factors.min() > 1.05
-    of_test = of.together.alone / of.chance.half_widths(units=False)
+    assert (np.sign(of.weights) == np.sign(of.numbers.value)).all()
     assert (of.factor, of.factor_of_largest, of.factor_of_test) == pytest.approx(
-        (factors[of.place], np.abs(of.weights) @ factors, of_test[of.place])
+        (factors[of.place], np.abs(of.weights) @ factors, (of.together.alone / widths)[of.place])
     )
     still = replace(of.numbers, influence=np.zeros_like(of.numbers.influence)).of_samples()
     sure = replace(of, numbers=still, chance=still)

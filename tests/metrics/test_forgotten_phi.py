@@ -35,7 +35,7 @@ def audited(same_labels=False, heldout=True):
 def test_it_is_the_mean_over_two_forgotten_samples_at_least():
     evaluation = population(same_forget(3, (0, 1)))
     (row,) = forgotten_phi.rows(evaluation, forgotten_phi.Options(), None)
-    assert row.value == pytest.approx(phi(logits=evaluation.unlearned, y=Y)[:, :2].mean())
+    assert (row.value, row.n) == (pytest.approx(phi(logits=evaluation.unlearned, y=Y)[:, :2].mean()), 2)
     with pytest.raises(ValueError, match="fewer than two forgotten samples"):
         forgotten_phi.rows(population(same_forget(3, (0,))), forgotten_phi.Options(), None)
 
