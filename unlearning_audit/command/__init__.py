@@ -284,7 +284,7 @@ def forecast(file: Study = DEFAULT, as_json: Json = False) -> None:
 def unlock(words: Words = None) -> None:
     """Remove the lock of a run that was killed."""
     file, further = study_of(words)
-    planned(file)
+    planned(file)  # raises one sentence if the study is wrong, before Snakemake reads it
     raise typer.Exit(snakemake(file, ["--unlock", *further]))
 
 

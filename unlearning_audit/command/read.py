@@ -143,11 +143,10 @@ def _table(roles: list[dict[str, str]]) -> list[str]:
 
 
 def attempt(file: str, place: str, options: dict[str, Any]) -> str:
-    """Try a user's reader on result files at or below ``place``; return a text with a line for every model that it
-    read.
+    """Try a user's reader, a Python ``file``, on result files at or below the path ``place``; return a text with a line
+    for every model that it read.
 
-    ``options``: those of the reader. Raises ValueError in one sentence if ``place`` is empty, or for an error of the
-    reader.
+    ``options``: those of the reader. Raises ValueError with one sentence if no path is given, or if the reader fails.
     """
     from unlearning_audit import readers
 

@@ -173,13 +173,14 @@ def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
 
 
 def _least(enough: Callable[[float], bool], today: int) -> int:
-    """Return the least whole number for which ``enough(number / today)`` holds, searched from ``today``; 0 if it
-    exceeds `resolution.MOST` times ``today``."""
+    """Return the least whole number, not below ``today``, for which ``enough(number / today)`` holds; 0 if it exceeds
+    `resolution.MOST` times ``today``. Where ``enough`` holds for a number, it holds for all larger ones."""
     high = today
     while not enough(high / today):
         high *= 2
         if high > resolution.MOST * today:
             return 0
+    # high // 2 was not enough and high is; bisect_left returns high if nothing between them is.
     return today if high == today else bisect_left(range(high), True, high // 2 + 1, key=lambda n: enough(n / today))
 
 

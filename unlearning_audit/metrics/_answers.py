@@ -71,8 +71,8 @@ def scored(
     model was not queried.
 
     ``score(text of the sample, text of the answer)`` returns as many numbers as ``numbers`` says. ``answers``: for each
-    model, the samples int64 [rows], −1 for none, and the tokens of its answers int32 [rows, new]. Raises ValueError for
-    data without a tokenizer.
+    model, the sample of each row, int64 [rows], −1 for an unused row, and the tokens of its answer, int32 [rows, new],
+    filled with negative numbers. Raises ValueError for data without a tokenizer.
     """
     tokenizer, scores = tokenizer_of(data), np.full((len(answers), len(data.y), numbers), np.nan)
     references: dict[int, str] = {}
@@ -81,7 +81,7 @@ def scored(
         texts = tokenizer.decode_batch([row[row >= 0].tolist() for row in tokens[queried]])
         for sample, text in zip(index[queried].tolist(), texts, strict=True):
             if sample not in references:
-                references[sample] = _text(tokenizer, data.x[sample, 1:])  # the first token is never scored
+                references[sample] = _text(tokenizer, data.x[sample, 1:])  # no model predicts the first token
             scores[model, sample] = score(references[sample], text)
     return scores
 

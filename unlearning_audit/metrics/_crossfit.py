@@ -66,19 +66,21 @@ def _model_halves(rules: _game.Game, *, rng: np.random.Generator, halvings: int)
     """Return the weights of the models in a random half and in its opposite, float64 [halvings, models] each, and
     whether both hold all models.
 
-    The weights average within splits and then over splits. Both halves hold all models if some split has only one.
+    A sum with these weights is the mean over the models of a split, then over splits. Both halves hold all models if
+    some split has only one.
     """
     count = np.bincount(rules.split)
-    split_weight = _game.share(rules)[rules.split]
+    split_weight = _game.share(rules)[rules.split]  # of each model: the weight of its split in the mean over splits
     if count.min() == 1:
         whole = np.tile(split_weight / count[rules.split], (halvings, 1))
         return whole, whole, True
-    # Split by split, models are ranked at random: adding a number below 1 keeps the splits in order.
-    place = np.argsort(np.argsort(rng.random((halvings, len(rules.split))) + rules.split, axis=1), axis=1)
-    rank_in_split = place - (np.cumsum(count) - count)[rules.split]
+    # Models are ranked by split and, within a split, at random: split + a number below 1. The argsort of an argsort
+    # gives ranks.
+    rank = np.argsort(np.argsort(rng.random((halvings, len(rules.split))) + rules.split, axis=1), axis=1)
+    rank_in_split = rank - (np.cumsum(count) - count)[rules.split]
     extra = rng.integers(0, 2, (halvings, len(count))) * (count % 2)  # an odd split's last model joins either half
     first = rank_in_split < (count // 2 + extra)[:, rules.split]
-    return *(
-        half * split_weight / np.stack([np.bincount(rules.split, row) for row in half])[:, rules.split]
-        for half in (first, ~first)
-    ), False
+    # How many models of each split the first half has; they share the split's weight.
+    counts = np.stack([np.bincount(rules.split, row) for row in first])  # [halvings, splits]
+    of_first, of_second = counts[:, rules.split], (count - counts)[:, rules.split]
+    return first * split_weight / of_first, ~first * split_weight / of_second, False

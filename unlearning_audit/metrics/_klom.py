@@ -80,9 +80,9 @@ def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
 
     The kinds are unlearned models, retrained models that the others are compared with, and further retrained models,
     whose KLOM is the null. ``sides``: φ of unlearned, of retrained and of further retrained models. If there are no
-    further ones (None), the retrained models are divided into halves, and one half replaces them. ``halves``: take at
-    most half of the retrained models if at least `FEWEST` are left, because retraining itself is evaluated with half of
-    them.
+    further ones (None), the retrained models are divided into halves, and one half replaces them. Retraining itself is
+    always evaluated like that. ``halves``: take no more models than that leaves, so that the numbers of methods and of
+    retraining are comparable; without effect if it leaves fewer than `FEWEST`.
     """
     u, r, independent = sides
     if independent is None:
@@ -90,8 +90,9 @@ def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
         reference, control = r[:models], r[models : 2 * models]
         how = "halves of the retrained models"
     else:
-        models, half = min(len(u), len(r), len(independent)), min(len(r), len(independent)) // 2
-        models = min(models, half) if halves and half >= FEWEST else models
+        retrained = min(len(r), len(independent))
+        limit = retrained // 2 if halves and retrained // 2 >= FEWEST else retrained
+        models = min(len(u), limit)
         reference, control = r[:models], independent[:models]
         how = "an independent population"
     if models < FEWEST:

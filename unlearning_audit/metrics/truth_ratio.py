@@ -45,14 +45,14 @@ QUANTITIES = (
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return three means of the truth ratio R for each role of samples and, with retrained models, how far the
-    distribution of R on the forget set is from theirs; over all target models, then over each swapped pair (field
-    ``pair``) if there are several.
+    """Return the means of three forms of the truth ratio R for each role of samples. If there are retrained models,
+    also return how far the distribution of R on the forget set is from that of R under them. All rows are given for all
+    target models together, then for each swapped pair (field ``pair``) if there are several.
 
     R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the answer
     itself where there is none). "truth_ratio" is the mean of min(R, 1/R), "truth_ratio_utility" that of max(0, 1 − R),
     and "truth_ratio_probability" that of 1/(1 + R), each with an interval over models and samples. "truth_ratio_ks" and
-    "forget_quality" compare the forget set with retrained models and have an interval over pairs of splits. Raises
+    "forget_quality" compare the forget set with retrained models; `compared` says what their intervals are over. Raises
     ValueError for data without perturbed answers.
     """
     perturbed, right = (evaluation.data.views(kind) for kind in ("perturbed", "paraphrase"))
@@ -60,7 +60,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         raise ValueError("truth_ratio needs perturbed answers; choose question_answer data that have them")
     audited = log_ratio(evaluation.unlearned[evaluation.target], perturbed, right)
     files = _text.compared_files(evaluation)
-    # Keys of `shares` are a metric and the field ``rule`` of its rows, which is empty here.
+    # `_text.shares` takes (metric, field ``rule`` of its rows) → values; these rows have no rule.
     lines = _text.shares(evaluation, {(name, ""): value for name, value in forms(audited).items()})
     if files is None:
         return lines

@@ -296,12 +296,13 @@ def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
 
 
 def _by_recipes(group: Group) -> None:
-    """Divide the retrained models of a group into retrained ones and their control, and move models of other recipes
-    (settings in names) to the methods. ``group`` is changed in place.
+    """Split off a control from the retrained models of a group, and move models of other recipes (settings in names) to
+    the methods. ``group`` is changed in place.
 
     With several recipes, in natural order, models of the second are the control, and those of further ones are methods.
-    With one recipe and at least four models, the later half of them is the control. Models before unlearning keep their
-    role if they have the recipe of the retrained ones, or, if none has it, the first recipe in natural order.
+    With one recipe and at least four models, the later half of them is the control. Of the models before unlearning,
+    those with the recipe of the retrained ones keep their role; if there are no such models, those of the first recipe
+    in natural order keep it. The others become methods "none_…".
     """
     retrained = _by_setting({model: model.recipe for model in group.retrain})
     if len(retrained) > 1:
@@ -313,12 +314,13 @@ def _by_recipes(group: Group) -> None:
         group.retrain, group.control = group.retrain[:-half], group.retrain[-half:]
         for model in group.control:
             model.decided = model.decided or "half of the retrained models"
+    # Before unlearning, a model may be called by words that the group lacks; here they belong to its recipe.
     recipes = {run: (*(word for word in run.words if word not in group.words), *run.recipe) for run in group.none}
     before = _by_setting(recipes)
     reference = group.retrain[0].recipe if group.retrain else ()
     if before:
-        alike = (label for label, models in before.items() if recipes[models[0]] == reference)
-        group.none = before.pop(next(alike, next(iter(before))))
+        alike = [label for label, models in before.items() if recipes[models[0]] == reference]
+        group.none = before.pop([*alike, *before][0])
         group.methods |= {f"none_{label}": models for label, models in before.items()}
 
 

@@ -158,8 +158,8 @@ def _printed(value: object) -> float:
 
 
 def _damage(fields: list[_Field]) -> str:
-    """Return which value is NaN or infinite for more than half of its samples, because the model diverged; else "", as
-    a few such samples are only left out."""
+    """Return a clause on the first value that is NaN or infinite for more than half of its samples, a sign that the
+    model diverged; "" if there is none. Fewer such samples are left out where the values are read."""
     for field in fields:
         for key in FIELDS:
             numbers = [value for row in field.rows.values() if (value := _number(row.get(key))) is not None]
@@ -343,9 +343,9 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
     """Compare the privleak and the forget_quality that a log prints with values computed with the log of a
     ``retrained`` model.
 
-    A number is left out if one of the logs lacks what it is computed from. A number that is not reproduced counts as
-    wrong only if the log names this retrained model as its reference; otherwise it cannot be checked, and its
-    recomputed value is NaN.
+    A number is left out if one of the logs lacks what it is computed from; privleak also if `_add_aggregates` found
+    that its reference is .5. A number that is not reproduced counts as wrong only if the log names this retrained model
+    as its reference; otherwise it cannot be checked, and its recomputed value is NaN.
     """
     printed, of_retrained = (run.raw.get("aggregates", {}) for run in (model, retrained))
     agreements = []
@@ -358,6 +358,7 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
         agreements += _recompute.forget_quality(printed["forget_quality"], model, retrained, "Kolmogorov–Smirnov test")
     if model.retrained_file and _model.same_file(model.retrained_file, retrained.file):
         return agreements
+    # Users read this only if it holds for all retrained models: the first number that agrees is the one that counts.
     how = "the log does not name the retrained model, and none of those given fits"
     return [a if a.agrees else dataclasses.replace(a, recomputed=math.nan, how=how) for a in agreements]
 

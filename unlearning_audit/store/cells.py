@@ -37,8 +37,8 @@ def table(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Read csv with exactly these ``columns``, or with any columns if None: return column → value for each row.
 
-    Values of the columns in ``text`` (None: of all) are unchanged, those in ``whole`` become int, others float, NaN
-    where a cell is empty. Raises ArtifactError that names the file.
+    Values of the columns in ``text`` (None: of all) stay text, without the apostrophe that `inert` adds; those in
+    ``whole`` become int, others float, NaN where a cell is empty. Raises ArtifactError that names the file.
     """
 
     def real(cell: str) -> float:
@@ -52,9 +52,8 @@ def table(
         if columns not in (None, names):
             raise ValueError(f"the columns are not {', '.join(columns or ())}")
         converts = [plain if text is None or name in text else int if name in whole else real for name in names]
-        values = [
-            list(map(convert, column)) for convert, column in zip(converts, zip(*lines, strict=True), strict=False)
-        ]
+        by_column = zip(*lines, strict=True)  # nothing if there are no rows
+        values = [list(map(convert, cells)) for convert, cells in zip(converts, by_column, strict=bool(lines))]
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
 
     return checked(path, load)

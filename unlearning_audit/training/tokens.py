@@ -47,15 +47,15 @@ def packed(values: Tensor, x: Tensor, most: int) -> Tensor:
     return values.take_along_dim(order.unsqueeze(-1), dim=1)
 
 
-def four_values(vocabulary: Tensor, x: Tensor) -> Tensor:
+def four_values(logits: Tensor, x: Tensor) -> Tensor:
     """Return four values for every token but the first, float32 [rows, length − 1, 4], NaN where a token is not scored.
 
     They are log p of the token; mean and standard deviation of log p under the model's own prediction; and the token's
-    rank in it. ``vocabulary`` [rows, length − 1, vocabulary]: logits; ``x`` int [rows, length]: tokens, negative where
-    they are not scored.
+    rank in it. ``logits`` [rows, length − 1, vocabulary]; ``x`` int [rows, length]: tokens. A token that is not
+    scored is stored as ~token, which is negative.
     """
-    logp = vocabulary.log_softmax(-1)
-    ids = torch.where(x < 0, ~x, x).long()[:, 1:, None]
+    logp = logits.log_softmax(-1)
+    ids = torch.where(x < 0, ~x, x).long()[:, 1:, None]  # gather needs valid tokens also where NaN replaces the values
     observed = logp.gather(-1, ids)
     p = logp.exp()
     mean = (p * logp).sum(-1)

@@ -10,7 +10,8 @@ from unlearning_audit.store.files import read_json
 from unlearning_audit.workflow import compared
 from unlearning_audit.workflow.nodes import ROOT, Comparison, Plan
 
-#: Population → a text that identifies its draws, and the blocks that were evaluated.
+#: Population → a text that identifies its draws, and the blocks that were evaluated. A block is what a study grows by:
+#: models that are drawn together, such as a swapped pair.
 Draws = dict[str, tuple[str, frozenset[int]]]
 
 
@@ -28,16 +29,16 @@ def level(plan: Plan, pairs: int | None) -> float:
 def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     """Describe how a comparison was extended without a plan; {} if it was not.
 
-    A comparison counts as extended if results hold earlier verdicts on the same draws but fewer blocks, and the study
-    had not planned to look then. Draws are the same if data, protocol with its options, seed, model and recipe are
-    equal; methods, attacks and code may differ. Comparisons of the present plan do not count, and deleted ones cannot
-    be found.
+    A comparison counts as extended if results hold earlier verdicts on the same draws but fewer blocks, and such an
+    early look is not among the study's planned ones (its field ``looks``). Draws are the same if data, protocol with
+    its options, seed, model and recipe are equal; methods, attacks and code may differ. Comparisons of the present plan
+    do not count, and deleted ones cannot be found.
 
-    Returns ``unit``, the population with fewer blocks; ``from``, the earlier numbers of blocks; ``to``, the present
-    one; and ``methods``, those with earlier verdicts, only if some have none.
+    Returns ``unit``, the population with fewer blocks; ``from``, the earlier numbers of blocks; and ``to``, the present
+    one. If only some methods have earlier verdicts, ``methods`` lists these.
     """
     folder = Path(comparison.outputs["spec"]).parent
-    beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])
+    beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])  # of the same label, with any key
     former = [name for name in beside if name not in plan.nodes["comparisons"]]
     planned = _draws(compared.origins(plan.nodes["comparisons"][folder.name])) if former else {}
     sizes: dict[str, set[int]] = {}
@@ -54,9 +55,9 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
             judged |= methods
     if not sizes:
         return {}
-    unit = min(sizes)
-    part = {} if judged >= comparison.scenario.methods.keys() else {"methods": sorted(judged)}
-    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(planned[unit][1]), **part}
+    unit = min(sizes)  # of several populations that grew, one says enough
+    some = {} if judged >= comparison.scenario.methods.keys() else {"methods": sorted(judged)}
+    return {"unit": unit, "from": sorted(sizes[unit]), "to": len(planned[unit][1]), **some}
 
 
 def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:

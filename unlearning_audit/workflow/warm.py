@@ -53,6 +53,8 @@ def start(folder: str, modules: list[str]) -> str:
 
 def prefix(name: str) -> str:
     """Return the value of `shell.prefix` with which jobs request forks from the server ``name``."""
+    # The function has this Python's path as its name; "command" calls the real one, and -IS lets it start without site
+    # packages. Fourfold braces become double ones here, and single ones when Snakemake formats the string again.
     return f'set -euo pipefail; {sys.executable}() {{{{ command {sys.executable} -IS {__file__} {name} "$@"; }}}}; '
 
 
