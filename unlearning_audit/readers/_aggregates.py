@@ -51,17 +51,21 @@ def of(group: Group) -> dict[Model, Values]:
     if not models or not all(f"{FORGET}_Q_A_PARA_Prob" in model.readings for model in models):
         return {}
     rng = np.random.default_rng(0)
+    # The samples that attacks score on all models; none if a model has no scores.
     forget, heldout = (
         _in_all(np.array(model.ids)[getattr(model, side)] if model.scores else [] for model in models)
         for side in (FORGET, HELDOUT)
     )
-    questions = _with_all(models, MEMORY)
-    # All numbers on forgotten samples are computed from the same draws of them.
+    questions = _with_all(models, MEMORY)  # forgotten samples, which need not be those that attacks score
+    # All numbers on forgotten samples are computed from the same draws: how often each sample is drawn, float32
+    # [1 + draws, samples].
     column = {sample: number for number, sample in enumerate(sorted({*forget, *questions}))}
     draws = _draws(rng, len(column))
+    # Key of `UTILITY` → the samples on which its values are measured; and → the draws of these.
     others = {part: _with_all(models, names) for part, names in UTILITY.items()}
     draws_of = {part: _draws(rng, len(ids)) for part, ids in others.items()}
     draws_heldout = _draws(rng, len(heldout))
+    # Of ``draws``, the columns of the samples with questions, and of those that attacks score.
     of_questions, of_forget = (draws[:, [column[sample] for sample in ids]] for ids in (questions, forget))
     values: dict[Model, Values] = {model: {} for model in models}
     for model, of_model in values.items():
@@ -72,15 +76,18 @@ def of(group: Group) -> dict[Model, Values]:
             of_model["utility"] = _harmonic([
                 _mean(_read(model, name, others[part]), draws_of[part]) for part in UTILITY for name in UTILITY[part]
             ])  # fmt: skip
+            # A classifier of gibberish measures fluency, so its name has this word.
             fluency = next((name for name in model.readings if "gibberish" in name.lower()), "")
             if fluency and set(questions) <= set(model.readings[fluency].ids):
                 fluent = _mean(_read(model, fluency, questions), of_questions)
                 of_model["utility"] = _harmonic([of_model["utility"], fluent])
         if forget and heldout and all(name in model.scores for name in ATTACKS):
-            place = {sample: number for number, sample in enumerate(model.ids)}
-            sides = [[place[sample] for sample in side] for side in (forget, heldout)]
+            row_of = {sample: row for row, sample in enumerate(model.ids)}
+            sides = [[row_of[sample] for sample in side] for side in (forget, heldout)]
             for name in ATTACKS:
                 member, outside = (model.scores[name][rows] for rows in sides)
+                # The AUC of each draw is a mean over pairs of a forgotten sample (row) and a held-out one (column),
+                # which count as often as both are drawn. A pair has 1 if the forgotten one scores higher, .5 in a tie.
                 above = (member[:, None] > outside) + 0.5 * (member[:, None] == outside)
                 total = of_forget.sum(1) * draws_heldout.sum(1)
                 of_model[name] = ((of_forget @ above.astype(np.float32)) * draws_heldout).sum(1) / total
@@ -99,11 +106,13 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
     of_models, retrained, full = (
         [values.get(run, {}) for run in runs] for runs in (models, (*group.retrain, *group.control), group.none)
     )
+    # Name → float64 [models, draws + 1]; [0] selects the only name.
     parts = {name: drawn[0] for name in FORMULAS if (drawn := _population(of_models, (name,))) is not None}
+    # Name → (formula, its values as in ``parts``).
     aggregates = {name: (FORMULAS[name], part) for name, part in parts.items()}
     attacks, reference, before = (_population(runs, ATTACKS) for runs in (of_models, retrained, full))
     if attacks is not None and reference is not None:
-        reference = reference.mean(axis=1, keepdims=True)
+        reference = reference.mean(axis=1, keepdims=True)  # over models: [attacks, 1, draws + 1]
         scales = {"by_retrained": reference, "by_difference": np.ones(())}
         if before is not None:
             scales["by_full"] = np.abs(before.mean(axis=1, keepdims=True) - reference)
@@ -116,6 +125,7 @@ def rows(models: Sequence[Model], group: Group, values: dict[Model, Values]) -> 
                 overall = _harmonic([parts["memorization"], private, parts["utility"]])
                 aggregates[f"overall_{name}"] = f"harmonic mean of memorization, privacy_{name} and utility", overall
     over = "samples and models" if len(models) > 1 else "samples, one model"
+    # Mean over models, float64 [draws + 1]: the value itself, then its bootstrap draws.
     means = {name: (formula, drawn.mean(axis=0)) for name, (formula, drawn) in sorted(aggregates.items())}
     return [
         {"name": name, "value": float(drawn[0]), "ci_low": float(np.nanquantile(drawn[1:], 0.025)),
@@ -175,6 +185,7 @@ def _read(model: Model, name: str, samples: Sequence[str]) -> np.ndarray:
     """Return a model's value for each of ``samples``. The truth ratio, which logs give as wrong over right, becomes the
     share of the right answer."""
     reading = model.readings[name]
-    value = reading.value if name != MEMORY[-1] else 1 / (1 + np.asarray(model.raw[name]))
+    # Its reading may hold min(r, 1/r) instead of the ratio r; ``raw`` has r itself, for the same samples.
+    value = reading.value if name != "forget_truth_ratio" else 1 / (1 + np.asarray(model.raw[name]))
     by_sample = dict(zip(reading.ids, value.tolist(), strict=True))
     return np.array([by_sample[sample] for sample in samples])

@@ -11,8 +11,8 @@ KINDS = {"b": "bool", "biu": "bool or whole numbers", "iu": "whole numbers", "f"
 
 
 def load(path: Path, kinds: str) -> np.ndarray:
-    """Load an array whose dtype kind is in ``kinds``; numbers 0 and 1 are accepted as bool. Raises ValueError that
-    names the file."""
+    """Load an array whose dtype kind is in ``kinds``, one of the keys of `KINDS`. For "b", an array of numbers 0 and 1
+    becomes bool. Raises ValueError that names the file."""
     value = np.array(headers.opened("this array", path))
     if kinds == "b" and value.dtype.kind in "iuf" and np.isin(value, (0, 1)).all():
         value = value.astype(bool)

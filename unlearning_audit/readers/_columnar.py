@@ -90,6 +90,7 @@ def _of_json(path: Path) -> dict[str, Any]:
         return records if "side" in known or "sample" not in known else records | {"side": "forget"}
     columns = {name: _as_list(value) if isinstance(value, Mapping) else value for name, value in content.items()}
     kinds = set(map(type, columns.values()))
+    # A table has a column with a list, and no nested objects.
     return columns if list in kinds and dict not in kinds else {}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Meaning of a column → the names by which it is recognised, the first of them first.
+#: Meaning of a column → the names by which it is recognised, in order of preference.
 COLUMNS = {
     "side": ("side", "role", "split", "part", "set", "subset", "member", "membership", "is_member", "label_member"),
     "sample": ("sample", "id", "index", "idx", "sample_id", "example", "example_id", "user_id", "img", "image"),
@@ -52,6 +52,7 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     values. They are larger for members, unless the word is that of a loss.
     """
     plain = {name: name.lower().replace(" ", "_") for name in header}
+    # Meaning → the column that the user gave, and → all columns with one of its usual names, the preferred one first.
     given = {_meaning(word): name for word, name in renamed.items()}
     matches = {
         meaning: [name for word in words for name in header if plain[name] == word and name not in given.values()]

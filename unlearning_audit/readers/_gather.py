@@ -54,7 +54,7 @@ def imported(
     for name, module in _readers(reader):
         of_format: list[Model] = []
         for place in places:
-            known = {path.resolve() for path in formats}
+            known = {path.resolve() for path in formats}  # a file belongs to the first reader that recognises it
             fresh = [path for path in _result_files(module, place, options or {}) if path.resolve() not in known]
             if not fresh:
                 continue
@@ -79,7 +79,7 @@ def imported(
         sentence = f"{model.file}: {model.damage}: this model is damaged, so nothing can be compared with it"
         out.append(Unread(model.file, sentence))
         models.remove(model)
-        _refuse(out, places if models else [model.file])
+        _refuse(out, places if models else [model.file])  # without any model left, its damage is the answer
     files = {model.file for model in models}
     if roles is not None:
         groups = _roles.grouped(models, _roles.read(roles), roles)
@@ -221,7 +221,7 @@ def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
             for model in models
         }
         for model in models if any(hints.role for hints in inside.values()) else ():
-            if model.decided == of_folder.decided:
+            if model.decided == of_folder.decided:  # this reason says that the role came from the folder's name
                 model.role, model.decided = inside[model].role, inside[model].decided
 
 

@@ -73,6 +73,7 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
 
 def named(place: Path) -> tuple[Path, str]:
     """Split FILE:NAME into the file and the name of a model in it; the name is "" for a plain file or folder."""
+    # The name of an existing file may contain a colon itself.
     file, _, name = ("", "", "") if place.exists() else str(place).rpartition(":")
     return (Path(file), name) if file else (place, "")
 
@@ -101,6 +102,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
     groups = _founded([model for model in large if model.role == RETRAIN])
     if not groups:
         if not alone and not all(model.fair for model in large):
+            # Perhaps the only retrained models were too small; that is then the reason to give.
             raise ValueError(next((why for model, why in small.items() if model.role == RETRAIN), _question(large)))
         groups = _founded([model for model in sound if model.role == NONE] or sound)
         for group in groups:
@@ -142,7 +144,7 @@ def _mark_checkpoints(models: Sequence[Model]) -> None:
     last: dict[tuple[Any, ...], Model] = {}
     for model in sorted(stepped, key=lambda model: model.step or 0, reverse=True):
         run = model.role, model.words, model.recipe, model.replicate, subject(model)
-        if last.setdefault(run, model).step != model.step:
+        if last.setdefault(run, model).step != model.step:  # the first model met of a run has its last step
             model.role, model.method = UNLEARNED, "retrain" if model.role == RETRAIN else "full"
             model.decided = "an earlier checkpoint"
 
@@ -240,11 +242,12 @@ def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list
 
 
 def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model, str]) -> None:
-    """Add models before unlearning to the groups that fit best among those with one forget set; put those that fit none
-    into ``unplaced``, model → sentence.
+    """Add models before unlearning to groups. Those that fit none are added to ``unplaced``, model → sentence.
 
-    A model may have a log for each forget set, with equal words and recipe. A group then takes the log that shares the
-    most samples with its forget set, and of several such the one with the fewest samples.
+    A model is added for each forget set: to the group that fits it best among the groups with this forget set. One
+    model may have a log for each forget set, and then several entries in ``models`` with equal words and recipe. A
+    group takes the one that shares the most samples with its forget set, and of several such the one with the fewest
+    samples.
     """
     common = _common(groups)
     placed = set()
@@ -252,6 +255,7 @@ def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model
         alike = [other for other in groups if other.samples == group.samples]
         fitting = [model for model in models if group in _best(model, alike, common)]
         placed |= set(fitting)
+        # "Log": one of the entries of a model.
         rank = {log: (shared(log, group.samples), -len(subject(log))) for log in fitting}
         for model in fitting:
             logs = [rank[log] for log in fitting if (log.words, log.recipe) == (model.words, model.recipe)]
@@ -362,7 +366,7 @@ def _name(groups: list[Group]) -> None:
     names = [group.name for group in groups]
     for number, group in enumerate(groups):
         if names.count(group.name) > 1:
-            group.name = f"{group.name[:36]}_{number + 1}"
+            group.name = f"{group.name[:36]}_{number + 1}"  # shortened, so that `LONGEST` leaves room for the number
 
 
 def _natural(text: str) -> list[tuple[int, float | str]]:

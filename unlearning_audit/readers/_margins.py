@@ -51,9 +51,10 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
     edge, so that the largest margin lies in no bin.
     """
     both = [np.clip(margins, -CLIP, CLIP) for margins in (margin, oracle)]
+    # The smallest and the largest margin of each sample, [samples]. Where they are equal, bins get a width of 1 / BINS.
     start, stop = (np.minimum(*(margins.min(0) for margins in both)), np.maximum(*(margins.max(0) for margins in both)))
     edges = np.linspace(start, np.where(start >= stop, start + 1, stop), BINS + 1)  # of each sample
-    shares = []
+    shares = []  # of models in each bin, [bins, samples]
     for margins in both:
         above = np.stack([(margins >= edge).sum(0) for edge in edges])
         count = (above[:-1] - above[1:]).astype(np.float64)
@@ -70,6 +71,7 @@ def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[
     ``arrays``: those of an archive (`archive`).
     """
     models = arrays["margins_forget"].shape[1]
+    # The reader of single files sets these keys: the number of the model, and part of the data → its file.
     files_of = {oracle.raw["number"]: oracle.raw["files"] for oracle in oracles}
     by_epoch: list[list[Agreement]] = [[] for _ in arrays["margins_forget"]]
     for part in PARTS:

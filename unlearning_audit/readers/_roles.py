@@ -25,6 +25,7 @@ def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]
             for model in models:
                 key = str(model.file), model.entry, role, method, model.replicate, group.name
                 why = model.decided or "the file says so"
+                # The order is that of `COLUMNS`, with a count of "0" as the third, "models".
                 row = rows.setdefault(key, dict(zip(COLUMNS, (*key[:2], "0", *key[2:], why), strict=True)))
                 row["models"] = str(int(row["models"]) + 1)
     blank = dict.fromkeys(COLUMNS, "") | {"role": "left out"}

@@ -30,6 +30,7 @@ def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
     value, and for values such as yes and no in a column whose name does not say what they mean.
     """
     plain = _plain(column)
+    # Yes in non_member or retain is not said of forgotten samples, even if the user calls the column member.
     is_opposite, words = bool(_words(name) & _OF_OTHERS), _words(meaning)
     is_of_forgotten = words & _OF_FORGOTTEN and not words & _OF_OTHERS
     yes_or_no = plain.isin((*TRUE, *FALSE))
@@ -59,6 +60,7 @@ def _words(name: str) -> set[str]:
 
 def _listed(column: Any) -> str:
     """List the different cells of a column, three at most: "'a', 'b', nothing and 4 more"."""
+    # Only NaN differs from itself.
     cells = ["nothing" if value != value or value is None else repr(str(value)) for value in column.unique()]
     return ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")
 

@@ -56,6 +56,7 @@ def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     if top == place.parent and not is_checkpoint:
         return of_parts((*place.parts[-4:-1], *names), path)
     inside = place.relative_to(top).parts[:-1] if place.is_relative_to(top) else ()
+    # A list times False is empty: the folder above counts only for a checkpoint.
     return of_parts((*[top.parent.name] * is_checkpoint, top.name, *inside, *names), path)
 
 
@@ -81,7 +82,7 @@ def of_parts(parts: tuple[str, ...], file: Path = Path()) -> Model:
             continue
         roles: dict[str, str] = {}
         parted = _BETWEEN.split(part)
-        for before, word in zip(["", *parted], parted, strict=False):
+        for before, word in zip(["", *parted], parted, strict=False):  # no word follows the last one
             meaning = _meaning(word, before, adapter=adapter)
             if meaning == "step":
                 step = int(_digits(word))

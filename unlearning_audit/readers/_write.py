@@ -86,7 +86,7 @@ def _remove_others(place: Path, files: set[Path]) -> None:
     call wrote these files, and they would count as methods."""
     for path in {*place.glob(f"*/{FILE}"), *place.glob(f"*/target/{FILE}")} - files:
         path.unlink()
-        for folder in path.relative_to(place).parents[:-1]:
+        for folder in path.relative_to(place).parents[:-1]:  # the last one would be ``place`` itself
             if not any((place / folder).iterdir()):
                 (place / folder).rmdir()
 
@@ -110,20 +110,22 @@ def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:
                     f"{model.file}: sample {sample} is {part} for one of the compared models and {part_of[sample]} for "
                     "another; give all of them the same sides"
                 )
+        # The first model that scores a sample gives its part, unless a reading names one. If models have draws of their
+        # own, these parts are replaced below by those of each model.
         part_of |= {sample: part for sample, part in scored.items() if sample not in part_of} | read
-    place, parts = {sample: number for number, sample in enumerate(part_of)}, np.array(list(part_of.values()))
-    shape = len(group.models), len(place)
+    column_of = {sample: column for column, sample in enumerate(part_of)}
+    parts, shape = np.array(list(part_of.values())), (len(group.models), len(part_of))
     forget, heldout, retain = (np.tile(parts == part, (shape[0], 1)) for part in (FORGET, HELDOUT, RETAIN))
     scores: dict[str, np.ndarray] = {}
     values: dict[str, np.ndarray] = {}
     for number, model in enumerate(group.models):
-        rows = [place[sample] for sample in model.ids]
-        forget[number, rows], heldout[number, rows] = model.forget, model.heldout
+        scored_samples = [column_of[sample] for sample in model.ids]
+        forget[number, scored_samples], heldout[number, scored_samples] = model.forget, model.heldout
         for name, score in model.scores.items():
-            scores.setdefault(columns[name], np.full(shape, np.nan))[number, rows] = score
+            scores.setdefault(columns[name], np.full(shape, np.nan))[number, scored_samples] = score
         for name, reading in model.readings.items():
-            rows = [place[sample] for sample in reading.ids]
-            values.setdefault(columns[name], np.full(shape, np.nan))[number, rows] = reading.value
+            read_samples = [column_of[sample] for sample in reading.ids]
+            values.setdefault(columns[name], np.full(shape, np.nan))[number, read_samples] = reading.value
     comparable = []
     for name, numbers in (*scores.items(), *values.items()):
         of_all_models = np.isfinite(numbers).all(axis=0)
@@ -133,7 +135,7 @@ def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:
     # The direction and the kind of a reading are those that the first model states.
     readings = {columns[name]: reading for model in reversed(group.models) for name, reading in model.readings.items()}
     return Published(
-        forget=forget, heldout=heldout, retain=retain, test=parts == OTHER, samples=np.array(list(place), "U"),
+        forget=forget, heldout=heldout, retain=retain, test=parts == OTHER, samples=np.array(list(part_of), "U"),
         attacks=np.array(list(scores), "U"), scores=np.array(list(scores.values())).reshape(-1, *shape),
         readings=np.array(list(values), "U"), values=np.array(list(values.values())).reshape(-1, *shape),
         direction=np.array([readings[name].direction for name in values], np.int64),

@@ -86,9 +86,11 @@ def _of_folders(paths: list[Path]) -> list[Model]:
     if all(key[2] is None for key in margins):
         raise ValueError(f"{paths[0].parent}: no folder forget_<number> says to which forget set these margins belong")
     models: list[Model] = []
+    # The models that have a forget set, by words, kind and forget set (`key[:3]`), then by number (`key[3]`).
     of_sets = sorted((key for key in margins if key[2] is not None), key=lambda key: (*map(str, key[:3]), key[3]))
     for _, keys in groupby(of_sets, key=lambda key: key[:3]):
         for key in islice(keys, MODELS):
+            # Files of the same model that belong to all forget sets, such as those of retained samples.
             of_all_sets = margins.get((*key[:2], None, key[3]), {})
             epochs = {epoch: of_all_sets.get(epoch, {}) | files for epoch, files in margins[key].items()}
             fullest = max(epochs, key=lambda epoch: (len(epochs[epoch]), epoch))  # of several the last

@@ -91,7 +91,7 @@ def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, 
     keep = _keep_mask(path, value)
     shapes = list(keep.shape), list(value.shape)
     if keep.ndim == 1:  # one model, of which logits may have the axis of models all the same
-        keep, value = keep[None], value if len(value) == 1 else value[None]
+        keep, value = keep[None], (value if len(value) == 1 else value[None])
     if keep.ndim != 2 or value.ndim < least_axes or len(value) != len(keep) or not 0 < value.shape[1] <= keep.shape[1]:
         expected = "[samples], or [models, samples] with an axis of models before that of samples in the answers"
         raise ValueError(f"{place}: has shape {shapes[1]}, and keep.npy {shapes[0]}, which must be {expected}")

@@ -52,6 +52,7 @@ def _model(folder: Path, paths: list[Path], root: Path) -> Model:
     name. Raises ValueError if none of the logs is of the forget set.
     """
     root = root if folder.is_relative_to(root) else folder  # the user may name a folder of logs, or one log
+    # A path directly in the model's folder, so that names of subfolders such as privleak are no words of the model.
     model = replace(_words.of_path(folder / paths[0].name, root), file=paths[-1])
     for path in paths:
         if path.parent.name in ANSWERS:

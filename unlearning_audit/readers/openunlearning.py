@@ -82,7 +82,7 @@ def _inside(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
     if any(VALUES in entry or VALUES in (entry.get(FORGET) or ()) for entry in entries.values()):
         return {(): content}
     logs = {(name, *more): log for name, entry in entries.items() for more, log in _inside(entry).items()}
-    return dict.fromkeys([()], *logs.values()) if len(logs) == 1 else logs
+    return {(): next(iter(logs.values()))} if len(logs) == 1 else logs
 
 
 @dataclasses.dataclass
@@ -194,7 +194,7 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
             sides.setdefault(field.metric, []).append(field)
     _add_attacks(model, sides, log)
     if not model.samples.get(FORGET):
-        for name, reason in model.left_out.items():
+        for name, reason in model.left_out.items():  # the first of them, if there is one
             raise ValueError(f"{path}: {name}: {reason}; there is no other metric of the forget set")
         existing = ", ".join(sorted(log)[:5])
         raise ValueError(
@@ -334,7 +334,7 @@ def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
     if "privleak" in aggregates and "mia_min_k" in aggregates:
         value = _recompute.privacy_leakage(aggregates["mia_min_k"], 0.5)
         against_half = Agreement("privleak", aggregates["privleak"], value, "from the AUC of min_k, against .5")
-        if against_half.agrees:
+        if against_half.agrees:  # so `across` need not try retrained models
             model.raw["privleak reference"] = 0.5
             model.agreements.append(against_half)
 

@@ -90,7 +90,7 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
         models = [_of_rows(path, rows, layout, root, architectures, damage) for rows, damage in parts]
         note = f"{path}: {len(lost)} samples lack a number in some model; they are left out of all models."
         for model in models:
-            model.notes += [note] * bool(lost)
+            model.notes += [note] * bool(lost)  # no note if nothing is lost
         return models
 
     return _model.read_all(paths, models_of)
@@ -149,7 +149,7 @@ def _without_number(path: Path, rows: Any, layout: Layout) -> list[Any]:
     wrong = ~np.isfinite(rows[list(layout.values)])
     if "sample" in layout.columns:
         return list(rows[layout.columns["sample"]][wrong.any(axis=1)])
-    for name in wrong.columns[wrong.any()]:
+    for name in wrong.columns[wrong.any()]:  # the first of them, if there is one
         raise ValueError(
             f"{path}: column {name!r} has no finite number for sample {wrong[name].argmax()}{_owner(rows, layout)}; "
             "write one, or add a column sample, by which it is left out of all models"
@@ -160,13 +160,15 @@ def _without_number(path: Path, rows: Any, layout: Layout) -> list[Any]:
 def joined(models: list[Model]) -> list[Unread]:
     """Complete models by the names of their files and folders: role and method, if the table does not say them.
 
-    Otherwise models of one name would count as replicates. Words that all files share are ignored as soon as a model
-    before unlearning or a retrained one is known. ``models`` is changed in place; returns [], because none is left out.
+    Without that, models with equal names would count as replicates. Words that all files share are ignored if some
+    model is known to be retrained, or to be from before unlearning; otherwise they may be all that names a method.
+    ``models`` is changed in place; returns [], because none is left out.
     """
     top = os.path.commonpath([model.file.resolve().parent for model in models]) if models else ""
     by_path = {model: _words.of_parts(_texts.bare(model.file.resolve()).relative_to(top).parts) for model in models}
     common = set.intersection(*(set(hints.words) for hints in by_path.values())) if by_path else set()
     for model, hints in by_path.items():
+        # A role is read from a name that has no other words than this role and a seed.
         if not model.role and not model.method and all(map(SEED.match, {*hints.words} - common)):
             model.role = hints.role
     if not any(model.role in (NONE, RETRAIN) for model in models):

@@ -38,6 +38,7 @@ def _model(path: Path, root: Path) -> Model:
     """Read the model of a target's folder, in which the log ``path`` lies, from all of its logs of attacks and of
     answers; a log that is missing is skipped."""
     folder = path.parent
+    # If the user named the target's folder itself, its parent is the folder of the run.
     hints = _words.of_path(folder, folder.parent if folder == root else root)
     words = tuple(word for word in hints.words if word not in folder.name.split("_"))  # the target is the task
     model = replace(hints, file=path, words=words, task=folder.name)

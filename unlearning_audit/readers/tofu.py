@@ -2,7 +2,7 @@
 index, such as ``avg_gt_loss``, ``average_perturb_loss``, ``truth_ratio`` and ``rougeL_recall``.
 
 Splits are recognised by name (``forget``, ``real_author``, ``real_world``; the plain one is retained data), samples by
-their question and answer.
+the text of their true answer, or by number if the log has no texts.
 """
 
 import math
@@ -25,11 +25,11 @@ LISTS = ("average_perturb_loss", "normalized_gt_loss", "gt_loss", "num_token_gt"
 def files(place: Path) -> list[Path]:
     """Return the logs at or below a path, recognised by their structure. Raises ValueError if the path itself is the
     log of a single split."""
-    marks = ('"avg_gt_loss"', '"average_perturb_loss"', '"avg_paraphrased_loss"')
+    lacking = '"avg_paraphrased_loss"'
     candidates = [path for path in _texts.below(place, ".json") if '"avg_gt_loss"' in _texts.head(path)]
     whole = [path for path in candidates if _splits(_texts.read_json(path))]
     if place.is_file() and candidates and not whole:
-        raise ValueError(f"{place}: this is the log of one split, without {marks[2]}; give the aggregated log")
+        raise ValueError(f"{place}: this is the log of one split, without {lacking}; give the aggregated log")
     return whole
 
 
@@ -76,6 +76,7 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     indices = list(entry["avg_gt_loss"])
     rows = entry.get("generated_text")
     ids = tuple(f"{prefix}:{index}" for index in indices)  # without texts, samples are known by number
+    # A row is [question, the model's answer, the true answer].
     if isinstance(rows, dict) and all(isinstance(rows.get(index), list) for index in indices):
         ids = _texts.identities(prefix, (str(rows[index][-1]) for index in indices))
     present = [name for name in (*LISTS, "avg_gt_loss") if name in entry]
