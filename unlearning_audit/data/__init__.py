@@ -124,7 +124,7 @@ def read_source(settings: dict[str, Any], place: dict[str, Any], root: Path) -> 
     a user's own source. ``root``: the folder from which paths are read. Raises ValueError, and PluginError if a user's
     own source fails.
     """
-    # Without what ``place`` says of the job.
+    # ``place`` also says things of the job that are no options of the source.
     options = {name: value for name, value in place.items() if name not in ("file", "where", *folders.OF_JOB)}
     source = registry.load("data", settings["source"], place.get("file"))
     return loaded(source, source.Options(**settings["options"], **options), root)

@@ -127,8 +127,8 @@ def ids(x: np.ndarray) -> np.ndarray:
 
 def texts(tokenizer: "Tokenizer", x: np.ndarray) -> list[str]:
     """Return the text of each row of ``x`` [rows, length] without its padding, as the ``tokenizer`` decodes it."""
-    ends = [np.flatnonzero(row != PADDING)[-1:] + 1 for row in x]  # one number, or none for a row of padding
-    return tokenizer.decode_batch([ids(row[: int(end.sum())]).tolist() for row, end in zip(x, ends, strict=True)])
+    ends = [max(np.flatnonzero(row != PADDING) + 1, default=0) for row in x]
+    return tokenizer.decode_batch([ids(row[:end]).tolist() for row, end in zip(x, ends, strict=True)])
 
 
 def fields(tokenizer: "Tokenizer", texts: Iterable[str]) -> dict[str, Any]:

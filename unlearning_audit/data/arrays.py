@@ -82,8 +82,9 @@ def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:
     file in the archive, so that no values are read. If these axes are not supported, it has the shape of ``x``, which a
     message then names."""
     with archive.zip.open("x.npy") as file:  # type: ignore[union-attr] # it is open
-        of_version = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
-        shape, _, dtype = of_version[min(np.lib.format.read_magic(file)[0], 2) - 1](file)
+        version, form = np.lib.format.read_magic(file)[0], np.lib.format
+        read_header = form.read_array_header_1_0 if version == 1 else form.read_array_header_2_0  # also of version 3
+        shape, _, dtype = read_header(file)
     if dtype.hasobject:
         return archive["x"]  # NumPy raises an error
     fits = len(shape) in LAYOUTS.get(dtype.name, ())

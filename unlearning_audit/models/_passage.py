@@ -60,22 +60,22 @@ class Passage(nn.Module):
         states = self.trunk(input_ids=ids, use_cache=False).last_hidden_state
         hidden = states[:, -1] if reading == "next" else states[:, :-1]
         if self.output is None:
-            vocabulary = functional.linear(hidden, self.trunk.get_input_embeddings().weight)
+            logits = functional.linear(hidden, self.trunk.get_input_embeddings().weight)
         else:
-            vocabulary = self.output(hidden)
+            logits = self.output(hidden)
         if reading in ("tokens", "next"):
-            return vocabulary
-        return two_classes(mean_nll(vocabulary, x))
+            return logits
+        return two_classes(mean_nll(logits, x))
 
 
-def mean_nll(vocabulary: Tensor, x: Tensor) -> Tensor:
+def mean_nll(logits: Tensor, x: Tensor) -> Tensor:
     """Return the mean of −log p over the scored tokens, [...]; the first token is left out.
 
-    ``vocabulary`` [..., length − 1, vocabulary]: logits; ``x`` int [..., length]: tokens, where a token that is not
-    scored is stored as its bitwise complement.
+    ``logits`` [..., length − 1, vocabulary]; ``x`` int [..., length]: tokens, where a token that is not scored is
+    stored as its bitwise complement.
     """
-    ids, scored = torch.where(x < 0, ~x, x).long()[..., 1:], (x[..., 1:] >= 0).to(vocabulary.dtype)
-    nll = functional.cross_entropy(vocabulary.flatten(0, -2), ids.flatten(), reduction="none").view(ids.shape)
+    ids, scored = torch.where(x < 0, ~x, x).long()[..., 1:], (x[..., 1:] >= 0).to(logits.dtype)
+    nll = functional.cross_entropy(logits.flatten(0, -2), ids.flatten(), reduction="none").view(ids.shape)
     return (nll * scored).sum(-1) / scored.sum(-1)
 
 

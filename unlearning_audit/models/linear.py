@@ -16,4 +16,5 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     """Return one Linear layer, preceded by a Flatten if samples have several axes."""
     from unlearning_audit.models._layers import headed
 
-    return headed(*[nn.Flatten()] * (len(shape) > 1), nn.Linear(math.prod(shape), classes))
+    flatten = [nn.Flatten()] * (len(shape) > 1)  # one or none
+    return headed(*flatten, nn.Linear(math.prod(shape), classes))

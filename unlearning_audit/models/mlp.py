@@ -23,7 +23,7 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     axes."""
     from unlearning_audit.models._layers import headed
 
-    layers: list[nn.Module] = [nn.Flatten()] * (len(shape) > 1)
+    layers: list[nn.Module] = [nn.Flatten()] * (len(shape) > 1)  # one or none
     inputs = math.prod(shape)
     for outputs in options.hidden:
         layers += [nn.Linear(inputs, outputs), nn.ReLU() if options.activation == "relu" else nn.Tanh()]

@@ -40,14 +40,9 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
     if shape[0] != 3:
         raise ValueError(f"swin_s needs images with 3 channels, not samples of shape {tuple(shape)}")
     swin = SwinTransformer(
-        patch_size=[4, 4],
-        embed_dim=options.width,
-        depths=[*options.depths],
-        num_heads=[*options.heads],
-        window_size=[7, 7],
-        stochastic_depth_prob=0.0,
-        num_classes=classes,
-    )
+        patch_size=[4, 4], embed_dim=options.width, depths=[*options.depths], num_heads=[*options.heads],
+        window_size=[7, 7], stochastic_depth_prob=0.0, num_classes=classes,
+    )  # fmt: skip
     if options.weights != "none":
         new_head = {name: value for name, value in swin.state_dict().items() if name.startswith("head.")}
         try:
