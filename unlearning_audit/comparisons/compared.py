@@ -35,13 +35,14 @@ class Compared:
         how = self.how
         if not isinstance(row, Row):
             return False
+        # Rows of single models have another name than their mean where the comparison declares one.
         name = how.per_model if how.per_model and row.model is not None else self.quantity.name
         return row.metric == name and how.attack in ("", row.attack) and how.role in ("", row.role)
 
 
 def metrics(quantities: Iterable[Quantity]) -> dict[str, Compared]:
-    """Return every comparison that the ``quantities`` of metrics declare, by its name, in the order of the table of the
-    meta-evaluation."""
+    """Return every comparison that the ``quantities`` of metrics declare: name of the comparison → comparison, in the
+    order in which the table of the meta-evaluation lists them."""
     comparisons = [Compared(quantity, how) for quantity in quantities for how in quantity.comparisons]
     return {metric.how.name: metric for metric in sorted(comparisons, key=lambda metric: metric.how.place)}
 
@@ -55,8 +56,11 @@ def models(metric: Compared, protocol: str, member: Membership) -> Estimate:
     are.
     """
     originals, _ = member.originals()
-    counts = member.shadow[originals], member.shadow
-    trained, unlearned = (len(shadow) if protocol in metric.how.shadows else int((~shadow).sum()) for shadow in counts)
+    # Which of the models that are trained, and of those that are unlearned, belong to the adversary: all of them count,
+    # or only those of the defender.
+    adversarys = member.shadow[originals], member.shadow
+    with_shadows = protocol in metric.how.shadows
+    trained, unlearned = (len(mask) if with_shadows else int((~mask).sum()) for mask in adversarys)
     retrained = int((~member.shadow).sum()) * metric.how.retrained
     total = float(trained + unlearned + retrained)
     note = f"{trained} trained, {unlearned} unlearned" + f", {retrained} retrained" * bool(retrained)

@@ -49,7 +49,7 @@ class Side:
     retrained models, or None if theory gives the value of retraining.
 
     ``source``: what the ``reference`` is: `RETRAIN`, `CONTROL` or `THEORY`; ``spread``: the standard deviation over
-    retrained models, if it is known and there is one of them.
+    retrained models, if the study gives it and there is a single retrained model; else None.
     """
 
     audited: Effect
@@ -147,7 +147,8 @@ class Read:
 
     @property
     def unrepeated(self) -> bool:
-        """Return whether no two models repeat each other on either side, so that the variation of models is unknown."""
+        """Return whether the variation of models is unknown, because neither models that repeat each other nor several
+        splits or units show it. It is False for a comparison with theory."""
         return self.side.reference is not None and not (self.numbers.models.dof or self.numbers.units.dof)
 
     @cached_property
@@ -161,7 +162,8 @@ class Read:
         rule, reference = self.side.audited.rule, self.side.reference
         if reference is None or not rule.deciding or rule.chance == OF_RETRAINED:
             return ""
-        ends = {_end(part, self.place) for part in (self.side.audited, reference)}
+        # One entry if both sides lie at the same end of the range; "" for a side that lies at neither.
+        ends = {_end(effect, self.place) for effect in (self.side.audited, reference)}
         return SATURATED.format(*ends) if len(ends) == 1 and "" not in ends else ""
 
     @cached_property
@@ -173,9 +175,9 @@ class Read:
     def components_by_chance(self) -> Components:
         """Return the variance components that the distance which stands for all attacks would have if the method were
         retraining, widened by the factor that a test of several attacks demands."""
-        if self.chance is self.numbers:
+        if self.chance is self.numbers:  # `by_chance` returned them unchanged
             variances = self.components
-        elif self.side.audited.rule.chance == OF_SAMPLES:
+        elif self.side.audited.rule.chance == OF_SAMPLES:  # only the draw of samples varies
             variances = replace(self.components, of_samples=True)
         else:  # two groups of retrained models, or models without partners
             variances = resolution.components(distances=self.chance)[self.place]
@@ -189,8 +191,8 @@ class Read:
         is −inf where a loss of utility beyond its limit may be chance, so that the method does not count as broken.
         """
         low, high = self._hull(self.together.half, [self.place])
-        least, _ = self._hull(self.together.alone, [self.place])
-        unsure = (self.unrepeated or not self.outlying) and least > self.broken
+        lower, _ = self._hull(self.together.alone, [self.place])
+        unsure = (self.unrepeated or not self.outlying) and lower > self.broken
         p = np.nan if self.unrepeated else float(self.together.p.min())
         value, design = float(self.numbers.value[self.place]), self.numbers.design
         lone = not self.side.paired and len(self.side.audited.unit) == design.units * design.splits  # one model each
@@ -199,7 +201,7 @@ class Read:
         notes = filter(None, (self.given or LONE * lone, self.saturated, exact, self.numbers.note, *warnings))
         estimate = Estimate(value, low, high, design.samples, "; ".join(notes))
         inner = self._hull(self.together.inner, slice(None) if self.blind is None else ~self.blind)
-        two_sided, least = self.side.audited.rule.two_sided, -np.inf if unsure else least
+        two_sided, least = self.side.audited.rule.two_sided, -np.inf if unsure else lower
         return Distance(self.metric, estimate, inner, self.margin, p, two_sided, self.broken, least)
 
     @property
@@ -330,8 +332,10 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
     """
     rule = side.audited.rule
     if rule.chance == OF_SAMPLES and side.reference is None:
+        # The factor makes the variance over samples unbiased, on which this test rests alone.
         return replace(numbers.of_samples(), influence=numbers.influence * _unshrunk(side.audited))
     if side.reference is not None and not side.paired:
+        # The second result has the errors that hold if all models are retrained.
         return _differences([(side, np.eye(len(side.audited.names)))])[1]
     if rule.chance == OF_RETRAINED and side.reference is not None:
         # The errors are those of retrained models, widened to the difference of two groups of them.
@@ -392,7 +396,7 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     """
     if not all(side.corresponds(sides[0][0]) for side, _ in sides):
         return None
-    return _differences([(side, weights[None]) for side, weights in sides])[0]
+    return _differences([(side, weights[None]) for side, weights in sides])[0]  # one combination for each method
 
 
 def distances_of(side: Side) -> Distances:
@@ -421,6 +425,8 @@ def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Dista
     if example.paired:
         has_reference = np.repeat([side.reference is not None for side, _ in sides], counts)
         rows = np.eye(len(has_reference))
+        # The numbers of all audited models come first, then those of retrained models, which are subtracted from them.
+        # Where theory takes their place, the constant below is subtracted.
         numbers = paired.distances(**_combined(audited + reference))
         shown = alike = numbers.of(np.concatenate([rows, -rows[:, has_reference]], axis=1))
     else:
@@ -433,19 +439,20 @@ def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Dista
             audited=Models(**_combined(audited), covariance=of_audited),
             reference=Models(**_combined(reference), covariance=covariance),
         )
+    # `Side.constant` has the sign of a distance already, so that it is combined by the matrices without that sign.
     constant = np.repeat([side.constant for side, _ in sides], counts) * matrices.sum(axis=1)
     return shown.minus(constant), alike.minus(constant)
 
 
-def _combined(parts: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndarray]:
+def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndarray]:
     """Return "value", "influence" and "imagined" of linear combinations of the numbers of several effects on the same
-    models, one after the other, with the "unit" and "split" of the models.
+    models: those of the first effect, then those of the second, and so on. "unit" and "split" are those of the models.
 
-    ``parts``: each effect, with a matrix float64 [combinations, numbers].
+    ``effects``: each effect, with a matrix float64 [combinations, numbers].
     """
-    combined = {"unit": parts[0][0].unit, "split": parts[0][0].split}
+    combined = {"unit": effects[0][0].unit, "split": effects[0][0].split}
     for name in ("value", "influence", "imagined"):
-        numbers = [np.tensordot(matrix, getattr(part, name), axes=1) for part, matrix in parts]
+        numbers = [np.tensordot(matrix, getattr(effect, name), axes=1) for effect, matrix in effects]
         combined[name] = np.concatenate(numbers)
     return combined
 
@@ -461,7 +468,8 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
         return -size, size
     if scale == "log":
         return -float(np.log(size)), float(np.log(size))
-    below, above = 1 / size - 1, size - 1  # of a ratio that is 1
+    below, above = 1 / size - 1, size - 1  # from 1, the ratio of retraining
+    # If models that forgot nothing have the smaller ratio, distances have the opposite sign.
     return (below, above) if side.audited.rule.direction > 0 else (-above, -below)
 
 
@@ -474,16 +482,16 @@ def broken(side: Side, margins: dict[str, float]) -> float:
     return float(np.log(size)) if side.audited.rule.scale == "log" else size
 
 
-def _end(part: Effect, place: int) -> str:
+def _end(effect: Effect, place: int) -> str:
     """Return the end of the possible range, "floor" or "ceiling", within two standard errors of which the mean over
     models of one number lies; "" if neither.
 
-    ``part``: numbers of one metric; ``place``: the index of the number.
+    ``effect``: numbers of one metric; ``place``: the index of the number.
     """
-    value, error = part.value[place], np.sqrt((part.influence[place].mean(axis=0) ** 2).sum())
+    value, error = effect.value[place], np.sqrt((effect.influence[place].mean(axis=0) ** 2).sum())
     if len(value) > 1:
         error = np.hypot(error, value.std(ddof=1) / np.sqrt(len(value)))
-    ends = {"floor": value.mean() - part.rule.lowest, "ceiling": part.rule.highest - value.mean()}
+    ends = {"floor": value.mean() - effect.rule.lowest, "ceiling": effect.rule.highest - value.mean()}
     return next((name for name, room in ends.items() if room <= 2 * error), "")
 
 
@@ -494,7 +502,7 @@ def _unshrunk(effect: Effect) -> float:
     It replaces the divisor n + 2 of `stats.mean_influence` by n − 1, where n is the number of forgotten, or of
     held-out, samples of a model.
     """
-    count = (effect.influence != 0).any(axis=0).sum(axis=1).min() / 2  # on either side
+    count = (effect.influence != 0).any(axis=0).sum(axis=1).min() / 2  # half are forgotten
     return float((count + 2) / np.sqrt(count * (count - 1))) if count > 1 else 1.0
 
 
@@ -514,6 +522,7 @@ def read(
     strongest = int(np.abs(numbers.value).argmax())
     errors = None if chance is numbers else chance
     together = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=errors, level=level)
+    # The p-values of an exact test, if there are any, are of the value that theory predicts.
     p = together.p if side.audited.p is None or side.reference is not None else side.audited.p
     together = replace(together, p=np.maximum(p, np.finfo(np.float64).tiny))  # p-values are divided by the least one
     outlying = True
@@ -549,10 +558,11 @@ def _outlying(side: Side, level: float) -> bool:
 
 
 def beside_none(method: Read, none: Read) -> Distances | None:
-    """Return the distances of a method and of doing nothing (``none``) by one metric, ≥ 0, each the largest of its
-    attacks', with their joint error; None where they do not share models and samples.
+    """Return how far a method and doing nothing (``none``) are from retraining by one metric, with their joint error;
+    None where they do not share models and samples.
 
-    Attacks that come close to the largest count in the interval too, so that it is continuous in the scores.
+    Both distances are at least 0. Of several attacks, the one with the largest absolute distance counts. Attacks that
+    come close to it count in the interval too, so that the interval is continuous in the scores.
     """
     both = joint([(method.side, method.weights), (none.side, none.weights)])
     return None if both is None else replace(both, value=np.abs([method.largest, none.largest]))

@@ -72,6 +72,7 @@ def evaluate(
     broken_methods: dict[str, set[str]] = defaultdict(set)  # by scenario
     for record in records:
         row = record.row
+        # Without a pair, the row is of all pairs of splits together.
         if isinstance(row, Row) and (row.metric, row.role, row.pair) == ("accuracy_gap", "test", None):
             broken_methods[record.scenario] |= {record.method} if row.ci_low > broken else set()
     for name, metric in compared.items():
@@ -107,6 +108,7 @@ def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]
         if row["property"] in PROPERTIES:
             by_scenario[row["metric"], row["property"]][row["scenario"]] = row
     chosen = {label: common(rows, label) for label in PROPERTIES}
+    # ``min`` returns the first row with a value, because False sorts before True, and else the first of all.
     return {
         (metric, label): of_metric.get(chosen[label])
         or min(of_metric.values(), key=lambda row: math.isnan(row["value"]))
@@ -128,9 +130,9 @@ def common(rows: list[dict[str, Any]], label: str) -> str:
     for row in rows:
         if row["property"] not in with_values or not math.isnan(row["value"]):
             metrics_by_scenario[row["property"]][row["scenario"]] += 1
-    home = max(metrics_by_scenario["power"], key=metrics_by_scenario["power"].__getitem__, default="")
+    most_power = max(metrics_by_scenario["power"], key=metrics_by_scenario["power"].__getitem__, default="")
     counts = metrics_by_scenario[label]
-    return home if home in counts or label == "models" else max(counts, key=counts.__getitem__, default="")
+    return most_power if most_power in counts or label == "models" else max(counts, key=counts.__getitem__, default="")
 
 
 def verdict(row: dict[str, Any]) -> str:
@@ -145,6 +147,7 @@ def verdict(row: dict[str, Any]) -> str:
         return "good" if low <= 0 <= high else "bad"
     if row["property"] == "monotonicity":  # it should fall
         low, high = -high, -low
+    # Of an interval that contains 0, only a missing separation is bad.
     return "good" if low > 0 else "bad" if high < 0 or row["property"] == "separation" else ""
 
 
@@ -156,8 +159,8 @@ def _between(records: list[Record], compared: dict[str, Compared], scenario: str
     """
     goodness: dict[str, dict[str, float]] = {}  # metric → method → value, larger if more is forgotten
     for name, metric in compared.items():
-        read = [(record, record.row) for record in records if record.scenario == scenario and metric.reads(record.row)]
-        table = _by_place(read).get((), {})
+        rows = [(record, record.row) for record in records if record.scenario == scenario and metric.reads(record.row)]
+        table = _by_place(rows).get((), {})  # () is the only key, because no axes and no seeds are named
         good = {m: float(metric.goodness(np.array(row.value))) for m, row in table.items() if m not in CONTROLS}
         goodness[name] = {m: value for m, value in good.items() if not math.isnan(value)}
     taus = []
@@ -175,6 +178,7 @@ def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> 
     ``records``: the metric's rows there; ``broken``: the methods that leave broken models there; monotonicity is
     computed without them. Grounding, separation and power need a scenario without axes.
     """
+    # The keys, ``place``, are tuples of (name, value) pairs: () for a scenario without axes and all seeds together.
     tables = _by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS)
     whole = {place: table for place, table in tables.items() if not dict(place).keys() & set(SEEDS)}  # not of one seed
     seeds = [table for place, table in tables.items() if len(place) == 1 and dict(place).keys() & set(SEEDS)]
@@ -308,7 +312,7 @@ def agreement(metric: Compared, tables: list[Table]) -> Estimate:
         why = "needs two rankings of at least three methods"
         return empty(n=len(tables), note=f"{why}, but there are {len(tables)} of {note}")
     good = metric.goodness(np.array([[table[m].value for m in methods] for table in tables], dtype=np.float64))
-    tau = np.full((len(tables), len(tables)), np.nan)
+    tau = np.full((len(tables), len(tables)), np.nan)  # the diagonal stays NaN, which means leave out
     for i, j in itertools.combinations(range(len(tables)), 2):
         tau[i, j] = tau[j, i] = stats.kendall(x=good[i], y=good[j]).value
     if np.isnan(tau[np.triu_indices(len(tables), 1)]).any():
@@ -332,6 +336,7 @@ def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable
     left.
     """
     epsilons = sorted(budgets)
+    # The methods with a row at every budget.
     methods = sorted(set.intersection(*map(set, budgets.values())) - {"retrain", *CONTROLS, *broken})
     without = "".join(f"; without {name}, which breaks models" for name in sorted(broken))
     if len(epsilons) < 3 or not methods:

@@ -74,6 +74,7 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]
         for method, spread in spreads.items():
             if method in (RETRAIN, CONTROL) or of_retrained is None or not spread.keys() >= {training, unlearning}:
                 continue
+            # ``n`` of the spread over training seeds counts originals, that of the other one counts models.
             originals, of_models = spread[training].n, spread[unlearning].value ** 2 + of_retrained.value**2
             today = Design(originals, 1.0, spread[unlearning].n / originals, 0)
             parts = Components(spread[training].value ** 2, 0.0, of_models, 0.0, 0.0, today, 1.0)
@@ -114,7 +115,7 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
     truths = [(0.0, decide.EQUIVALENT), *((limit, decide.DISTINGUISHABLE) for limit in sorted(limits))]
     for part in (PAIRS, MODELS):
         for truth, outcome in truths:
-
+            # The defaults hold the values that the loops have now.
             def decided(times: float, part: str = part, truth: float = truth, outcome: str = outcome) -> bool:
                 """Return whether a study with ``times`` as many of ``part`` would have the ``outcome`` if the distance
                 is ``truth``."""
@@ -150,7 +151,7 @@ def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict
     today = next(row for row in rows if row["what"] == TODAY)
     if not any(row["what"] == PAIRS for row in rows):
         return today  # it does not narrow
-    design = Design(
+    design = Design(  # a pair has two splits
         round(today["units"]), 2.0 if today["unit"] == "pairs" else 1.0, today["models"], round(today["samples"])
     )
     numbers = {name: today[name] for name in resolution.COMPONENTS}
@@ -201,6 +202,7 @@ def designs_of(read: Read) -> Plans:
         larger = resolution.planned(design, dimension=part, times=times)
         if part != PAIRS or not design.samples or design.units < 2:
             return larger
+        # The expected number of different samples, if each unit draws its own from the pool.
         samples = larger.units * per_unit if np.isinf(pool) else pool * (1 - (1 - per_unit / pool) ** larger.units)
         return replace(larger, samples=max(round(samples), design.samples))
 

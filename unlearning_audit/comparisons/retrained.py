@@ -41,6 +41,7 @@ class Reference:
     def of(cls, read: Read) -> "Reference":
         """Return the variances of ``read``, the distance that stands for all attacks of a metric."""
         audited, retrained = len(read.side.audited.unit), read.side.retrained
+        # The variance of a difference of two means, over models that are alike, gives that of one model.
         spread = float(read.chance.models.variances[0][read.place]) / (1 / audited + 1 / retrained)
         return cls(float(read.numbers.sampled[read.place]), spread, audited, read.factor, bool(read.given))
 
@@ -103,8 +104,9 @@ def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     plans = []
     for size, needed, outcome, distance in questions:
         today, more = present(read), range(present(read) + 1, MOST + 1)
-        # One model of known spread may do where two, which show their spread themselves, do not.
-        count = today if size >= needed(today) else more[0] + bisect_left(more, True, key=lambda n: size >= needed(n))
+        # One model of known spread may do where two, which show their spread themselves, do not. So today's number is
+        # tried first, then the larger ones. If none of them suffices, the count exceeds `MOST`.
+        count = today if size >= needed(today) else today + 1 + bisect_left(more, True, key=lambda n: size >= needed(n))
         if count <= MOST:
             plans.append((count, outcome, distance))
     return plans

@@ -70,7 +70,7 @@ def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping
     every = [read for by_metric in reads.values() for read in by_metric.values()]
     controls = [p for method in (RETRAIN, CONTROL) for p in p_holm.get(method, {}).values()]
     state, clause = "", ""
-    if all(read.unrepeated for read in every):
+    if all(read.unrepeated for read in every):  # also if there is no distance at all
         state, clause = decide.NO_YARDSTICK, UNREPEATED if every else ""
     elif any(p <= decide.ALPHA for p in controls):
         state, clause = decide.YARDSTICKS_DISAGREE, DISAGREEING
@@ -108,7 +108,7 @@ def accuracies(numbers: Iterable[Row | Failure]) -> dict[str, Estimate]:
     return {
         names[row.metric] or row.role: Estimate(row.value, row.ci_low, row.ci_high, row.n)
         for row in numbers
-        if isinstance(row, Row) and row.metric in names and row.value == row.value
+        if isinstance(row, Row) and row.metric in names and row.value == row.value  # not NaN
         if all(name == "role" for name, _ in row.place)
     }
 

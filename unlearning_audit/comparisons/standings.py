@@ -54,7 +54,7 @@ def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
     for side in sides.values():
         numbers = distances.distances_of(side)
         place = int(np.abs(numbers.value).argmax())
-        strongest.append((side, np.eye(len(numbers.value))[place]))
+        strongest.append((side, np.eye(len(numbers.value))[place]))  # weights of 1 and 0, which choose this attack
     together = distances.joint(strongest)
     if together is None:
         raise ValueError("the models of these methods do not correspond one to one")
@@ -66,8 +66,9 @@ def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
 def _metric(scenarios: list[Effects]) -> str | None:
     """Return the first metric of the first scenario that decides, is not coarse, and that all other scenarios have too;
     None if there is none."""
-    effects_of = [[item for by_metric in effects.values() for item in by_metric.items()] for effects in scenarios]
-    names = [[name for name, part in items if part.rule.deciding and not part.rule.coarse] for items in effects_of]
+    # Of each scenario: (metric, numbers) for all methods, then the names of the metrics that decide.
+    numbers_of = [[item for by_metric in effects.values() for item in by_metric.items()] for effects in scenarios]
+    names = [[name for name, part in items if part.rule.deciding and not part.rule.coarse] for items in numbers_of]
     return next((name for name in names[0] if all(name in metrics for metrics in names)), None) if names else None
 
 

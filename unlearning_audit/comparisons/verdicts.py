@@ -100,6 +100,7 @@ def compare(
     how, shams = {"margins": margins, "draws": draws, "level": 1 - alpha}, shams or {}
     with_shams = {m: _judged(m, effects, failed.get(m, ""), spreads or {}, seed, how) for m in effects}
     judged = {method: judgement for method, judgement in with_shams.items() if method not in shams}
+    # Each of the next steps changes what is ``judged``: p-values, margins, or the attacks that count.
     _adjust(judged, decide.ALPHA / alpha)
     state = _assessed(judged, accuracies or {})
     _without_blind(judged)
@@ -231,8 +232,10 @@ def _without_blind(judged: dict[str, _Judged]) -> None:
 def _coarse(judged: dict[str, _Judged]) -> set[str]:
     """Return the coarse metrics by which retraining itself is not shown to be equivalent; an empty set if no other
     deciding metric would be left."""
+    # (method, metric, distance) of every method by every deciding metric.
     reads = [(method, *item) for method, judgement in judged.items() for item in judgement.of(deciding=True).items()]
     of_retraining = [(metric, read.distance.within) for method, metric, read in reads if method in (CONTROL, RETRAIN)]
+    # The metrics by which retraining and its control, as far as they are compared, are both within the margin.
     shown = {metric for metric, _ in of_retraining} - {metric for metric, within in of_retraining if not within}
     coarse = {metric for _, metric, read in reads if read.side.audited.rule.coarse} - shown
     return coarse if {metric for _, metric, _ in reads} - coarse else set()
@@ -266,12 +269,12 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
     for metric, read in judged[method].reads.items():
         rule, distance, design = read.side.audited.rule, read.distance, read.numbers.design
         to_none, closed = NOTHING, NOTHING
-        nothing = none.reads.get(metric) if none and method != NONE and rule.deciding else None
-        if nothing is not None and not (read.unrepeated and nothing.unrepeated):
-            both, closed = distances.beside_none(read, nothing), replace(NOTHING, note=NO_SHARE)
+        of_none = none.reads.get(metric) if none and method != NONE and rule.deciding else None
+        if of_none is not None and not (read.unrepeated and of_none.unrepeated):
+            both, closed = distances.beside_none(read, of_none), replace(NOTHING, note=NO_SHARE)
             if both is not None:
                 to_none = distances.closer(both, factor=read.factor_of_largest)
-                closed = distances.closed(both, read, nothing)
+                closed = distances.closed(both, read, of_none)
         rows.append({
             "method": method, "metric": metric, "attack": read.attack, "deciding": int(rule.deciding),
             "from": read.side.source, "distance": distance.estimate.value, "ci_low": distance.estimate.low,
@@ -332,6 +335,7 @@ def _verdict(
         p_holm=[judgement.p_holm[metric] for metric in deciding],
         utility=[
             *(read.distance for read in utility.values()),
+            # Limits that are NaN lie in no margin.
             *(decide.Distance(metric, NOTHING, (np.nan, np.nan), (-1.0, 1.0)) for metric, _ in unknown),
         ],
         coarse=coarse | saturated,
@@ -351,7 +355,7 @@ def _verdict(
         unclear = [f"{name} ({why})" for name, why in unknown]
         note.append(planning.instruction(needs, metrics=undecided, unknown=unclear))
     verdict, sentence = _stated(method, decision.verdict, scenario)
-    if all(read.unrepeated for read in deciding.values()):
+    if all(read.unrepeated for read in deciding.values()):  # no verdict, since nothing shows how models vary
         verdict, sentence = decide.NO_YARDSTICK, sensitivity.UNREPEATED
         note = [sensitivity.spread_that_explains(row["distance"])]
     significant = decision.verdict in (decide.DISTINGUISHABLE, decide.OVER_UNLEARNED) or decision.p_holm <= decide.ALPHA
@@ -371,7 +375,7 @@ def _verdict(
 
 def _clauses(*notes: str) -> str:
     """Join notes, whose clauses are separated by semicolons, without empty and repeated clauses."""
-    return "; ".join(dict.fromkeys(filter(None, "; ".join(notes).split("; "))))
+    return "; ".join(dict.fromkeys(filter(None, "; ".join(notes).split("; "))))  # keys of a dict keep their order
 
 
 def _stated(method: str, verdict: str, scenario: Sensitivity) -> tuple[str, str]:
@@ -408,9 +412,11 @@ def _ranks(judged: dict[str, _Judged], useless: set[str], *, draws: int, seed: i
     rows = []
     for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(deciding=True)):
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
+        # Of these, only the methods whose models correspond.
         reads = {method: reads[method] for method in distances.corresponding({m: r.side for m, r in reads.items()})}
         if len(reads) < 2 or all(read.unrepeated for read in reads.values()):
             continue
+        # Row k gives attack k the weight 1 and the others 0; all methods have the same attacks.
         one_attack = np.eye(len(next(iter(reads.values())).side.audited.names))
         together = distances.joint([(read.side, one_attack[read.place]) for read in reads.values()])
         assert together is not None  # they correspond

@@ -49,7 +49,7 @@ def recalls(evaluation: Evaluation, files: list[str]) -> np.ndarray:
         overlaps = [
             overlap_of(evaluation.data, [(index, tokens[:, k]) for index, tokens in of_models]) for k in range(count)
         ]
-        return np.stack([recall_first[..., 0] for recall_first in overlaps], axis=-1)
+        return np.stack([of_kth[..., 0] for of_kth in overlaps], axis=-1)  # recall is the first of the three numbers
 
     return evaluation.once("recalls", files, compute)
 

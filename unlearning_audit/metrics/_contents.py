@@ -141,6 +141,7 @@ def _tokens(tokenizer: Any, ids: list[int], nats: np.ndarray) -> list[tuple[str,
     as replacement characters.
     """
     whole = tokenizer.decode(ids)[:LETTERS]
+    # Where the text of each token ends, without a character that later tokens complete.
     ends = [len(tokenizer.decode(ids[: i + 1]).rstrip("\N{REPLACEMENT CHARACTER}")) for i in range(len(ids) - 1)]
     return [
         (whole[start:end], None if np.isnan(value) else round(float(value), 2))

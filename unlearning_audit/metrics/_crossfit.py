@@ -26,11 +26,13 @@ def quality(
     values sum to at most 1).
     """
     samples = len(rules.columns)
+    # bool [halvings, samples]: the order of random numbers is a random permutation.
     first_half = np.argsort(rng.random((halvings, samples)), axis=1) < samples // 2
-    models, other_models, whole = _model_halves(rules, rng=rng, halvings=halvings)
+    models, other_models, whole = _model_halves(rules, rng=rng, halvings=halvings)  # weights of the models
     first, second = (np.stack([_on_halves(rules, d, half) for d in decisions]) for half in (first_half, ~first_half))
     # Four directions: chosen on a half of the samples and of the models, evaluated on the opposite half of both.
     directions = [(first, models), (first, other_models), (second, models), (second, other_models)]
+    # Axes: a adversaries, m models, h halvings. In reversed order, each direction meets the opposite of both halves.
     chosen_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in directions], axis=1)
     read_on = np.concatenate([np.einsum("amh,hm->ah", *pair) for pair in directions[::-1]], axis=1)
     usable = np.isfinite(chosen_on).all(axis=0) & np.isfinite(read_on).all(axis=0)
@@ -43,9 +45,9 @@ def quality(
     sign_if_chosen[best, columns] = np.where(chosen_on[best, columns] < 0, -1.0, 1.0)
     value = 1 - float((sign_if_chosen * read_on).sum() / len(best))
     # An upper bound on the standard error, as if the directions were perfectly correlated.
-    half = float(np.sqrt(np.abs(sign_if_chosen).mean(axis=1) @ crossed.half_widths(reading) ** 2))
+    width = float(np.sqrt(np.abs(sign_if_chosen).mean(axis=1) @ crossed.half_widths(reading) ** 2))
     note = crossed.annotated(reading, SHARED_MODELS if whole else NOTE)
-    return stats.Estimate(value, value - half, value + half, samples, note), sign_if_chosen.mean(axis=1)
+    return stats.Estimate(value, value - width, value + width, samples, note), sign_if_chosen.mean(axis=1)
 
 
 def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ ROUNDING = 1e-9  # tolerance of the box, so that rounding excludes no interval o
 def strongest(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
     """Return ε of attacks by their error rates: max(ln((1 − δ − FPR)/FNR), ln((1 − δ − FNR)/FPR), 0), float64. ``fpr``
     and ``fnr`` are broadcast against each other."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # ``fmax`` ignores NaN
         ratio = np.fmax(np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr))
     value: np.ndarray = np.fmax(ratio, 0.0)
     return value
@@ -48,9 +48,10 @@ def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exac
     """Return ε of each forget sample, the strongest of all single- and double-threshold attacks: float64 [samples].
 
     ``unlearned`` float [models, samples] and ``retrained`` float [other models, samples] hold phi. The two numbers of
-    models may differ; each rate is taken over its own. A single threshold calls phi ≥ t "positive", the population of
-    larger median. A double threshold calls l ≤ phi ≤ r "positive", the population of smaller range w, with r within
-    `BUFFER` of the maximum of that population and r − l within `BUFFER` of w.
+    models may differ; each rate is taken over its own. An attack says of each model to which population it belongs.
+    With a single threshold t, it assigns phi ≥ t to the population of larger median. With a double threshold, it
+    assigns l ≤ phi ≤ r to the population of smaller range w; r lies within `BUFFER` of the maximum of that population,
+    and r − l within `BUFFER` of w.
 
     ``rule="grid"`` takes the published thresholds, `PER_UNIT` of them per unit of phi. ``"exact"`` takes every set of
     scores that any thresholds of the same box select; it is never below the grid and costs less. Both give `CAP`
@@ -106,10 +107,12 @@ def _exact(inner: np.ndarray, outer: np.ndarray, higher: np.ndarray, delta: floa
     below = np.hstack([np.zeros((len(t), 1), np.int64), np.cumsum(step, axis=1)])
     rises, edge = t[:, 1:] > t[:, :-1], np.ones((len(t), 1), bool)
     starts, ends = np.hstack([edge, rises]), np.hstack([rises, edge])  # equal scores are accepted together
+    # A single threshold accepts t_i and all scores above it, or all scores below it.
     of_single = np.where(higher[:, None], below[:, -1:] - below[:, :-1], below[:, :-1])
     best: np.ndarray = np.where(starts, table[of_single], 0.0).max(1)
     top, width = inner.max(1, keepdims=True), np.ptp(inner, axis=1)[:, None]
     slack = ROUNDING * np.abs(t).max(1, keepdims=True)
+    # t_{i−1} and t_{j+1}; ``edge`` is a column of ones.
     before, after = np.hstack([-np.inf * edge, t[:, :-1]]), np.hstack([t[:, 1:], np.inf * edge])
     least_r, most_r = np.maximum(t, top - BUFFER), np.minimum(after, top + BUFFER)
     ends &= least_r <= most_r + slack

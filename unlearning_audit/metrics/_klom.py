@@ -35,6 +35,7 @@ def rows(sides: _null.Sides, options: _null.Options) -> list[Row]:
     """
     if (all_models := compared(sides)) is None:
         return []
+    # The published numbers take no more models than retraining itself is evaluated with.
     audited, reference, control, note = compared(sides, halves=True) or all_models
     published = {}
     for name, phi in (("klom", audited), ("klom_null", control)):

@@ -137,7 +137,7 @@ def evaluate(
     """
     named = {"/".join(filter(None, key)): value for key, value in scores.items()}
     attacks = [i for i, (attack, _) in enumerate(scores) if attack != CONTROL]
-    labels = ["confidence" if attack == PHI else attack for attack, _ in scores]
+    labels = ["confidence" if attack == PHI else attack for attack, _ in scores]  # φ is the score of that attack
     sets = {"adaptive": [i for i in attacks if labels[i] in adaptive], "extended": attacks}
     sets = {name: members for name, members in sets.items() if members and len(attacks) > 1}
     lines = _rows(_counts(named, tosses, sets, generator(seed, "one_run", "all")), None, delta, tosses)
@@ -164,6 +164,7 @@ def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionR
     toss_of_pair = np.repeat(np.arange(len(tosses)), [len(toss.forgotten) for toss in tosses])
     index, column = np.unique(sample_of_pair, return_inverse=True)
     value, weight = (np.zeros((len(names), len(tosses), len(index))) for _ in range(2))
+    # A right guess (1) has the value 1, a tie (0) ½, a wrong guess (−1) 0.
     value[:, toss_of_pair, column], weight[:, toss_of_pair, column] = (1.0 + guesses) / 2, 1.0
     units, splits = np.arange(len(tosses)), np.zeros(len(tosses), np.int64)
     shares = stats.mean_influence(value=value, weight=weight)
@@ -186,7 +187,7 @@ def _counts(
     names, phi = list(scores), next(iter(scores.values()))
     guesses = _guesses([*scores.values()], tosses)
     counts: Counts = {name: (audit.count(guesses=row), "") for name, row in zip(names, guesses, strict=True)}
-    number, best = audit.best_of(guesses=guesses[:1])
+    number, best = audit.best_of(guesses=guesses[:1])  # ``number`` is below 0 if the attack is turned round
     counts["phi_two_sided"] = best, "turned round" if number < 0 else ""
     if min(len(toss.forgotten) for toss in tosses) >= LEARNABLE:
         # By the φ of all models that share coins: the features of the two samples of each pair.

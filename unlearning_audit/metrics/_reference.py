@@ -44,12 +44,13 @@ def log_density(
     else:
         width = np.full(count.shape, bandwidth)
     count, width = (np.broadcast_to(array[rows], at.shape) for array in (count, width))
+    # The kernel of a point at infinity is 0. Samples are taken ``columns`` at a time, to save memory.
     points, result, columns = np.where(mask, phi, np.inf), np.empty(at.shape), max(1, CHUNK // len(phi))
     for start in range(0, at.shape[1], columns):
-        block = slice(start, start + columns)
+        chunk = slice(start, start + columns)
         for model in range(len(at)):
-            others = points[:, block] if audited is None else np.delete(points[:, block], audited[model], axis=0)
-            result[model, block] = _kernels(others, at[model, block], width[model, block], count[model, block])
+            others = points[:, chunk] if audited is None else np.delete(points[:, chunk], audited[model], axis=0)
+            result[model, chunk] = _kernels(others, at[model, chunk], width[model, chunk], count[model, chunk])
     return result
 
 

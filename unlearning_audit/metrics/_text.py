@@ -62,6 +62,7 @@ def by_pair(evaluation: Evaluation, rows: Callable[[np.ndarray, Membership], lis
 def units(target: Membership) -> dict[str, np.ndarray]:
     """Return "unit" and "split" → the number of each target model's unit and of its split, int64 [models]. Models of
     different units share nothing but samples; models of one block that keep the same samples are one unit."""
+    # A row for each model: its block and, as bits, the samples that it keeps. Models with equal rows get one number.
     keys = np.concatenate([target.block[:, None], np.packbits(target.retain, axis=1)], axis=1)
     return {"unit": np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1), "split": target.split}
 
@@ -162,7 +163,7 @@ def shares(
         """Return the rows of some ``models`` bool [target models], whose memberships are ``member``."""
         places, table = groups(member), []
         for role, mask in roles(evaluation.data.part == 1, member).items():
-            for (name, rule), value in audited.items() if role in only else ():
+            for (name, rule), value in audited.items() if role in only else ():  # no rows of other roles
                 queried = (mask if samples is None else mask[:, samples]) & ~np.isnan(value[models])
                 if not queried.any(1).all():
                     continue
@@ -186,10 +187,8 @@ def of_forgotten(
     ``decides``: the name of one number → how it decides; ``value`` float64 [target models, samples] in [0, 1], NaN is
     left out; ``samples``: which samples the values are of, int64 (None: all). {} where a model has no such sample.
     """
-    target, samples = (
-        evaluation.membership[evaluation.target],
-        np.arange(value.shape[1]) if samples is None else samples,
-    )
+    target = evaluation.membership[evaluation.target]
+    samples = np.arange(value.shape[1]) if samples is None else samples
     rows = target.forget[:, samples] & ~np.isnan(value)
     if not rows.any(axis=1).all():
         return {}
@@ -201,7 +200,7 @@ def of_forgotten(
 
 def utilities(evaluation: Evaluation, forgotten: bool = False) -> dict[str, Effect]:
     """Return "nll_retain" and "nll_test" → the mean negative log-likelihood per token of each target model on retained
-    and on test samples, as effects to utility.
+    and on test samples. Verdicts read them as utility.
 
     "nll_heldout" replaces "nll_test" where the test part is empty. With ``forgotten``, "nll_forget" follows. A role of
     which some model has fewer than two samples is left out. {} for models that are not language models. The field

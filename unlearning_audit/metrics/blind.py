@@ -41,10 +41,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     target models: "label_overlap", "label_overlap_random" (that of random divisions), and "blind_accuracy" and
     "blind_auc" of a linear classifier.
 
-    Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The mean of the
-    limits is at least as wide as the interval of the mean, however the models depend on one another; so is the mean
-    range of random divisions. Imported samples may be known by numbers only. Then only their labels are compared, and
-    there are no rows if all labels are equal.
+    Pixels, and the tokens of a text without their order, stand in for the embeddings of the paper. The limits are means
+    over models as well. However the models depend on one another, this makes an interval at least as wide as that of
+    the mean number. The range of random divisions is averaged in the same way. Imported samples may be known by numbers
+    only. Then only their labels are compared, and there are no rows if all labels are equal.
     """
     visible = bool(evaluation.data.x.size)
     if not visible and not np.ptp(evaluation.labels):
@@ -88,6 +88,7 @@ def bags(x: np.ndarray) -> np.ndarray:
     """
     tokens, column = np.unique(np.where(x < 0, ~x, x), return_inverse=True)
     counts = np.zeros((len(x), len(tokens)))
+    # Adds 1 for each token, and 0 for padding.
     np.add.at(counts, (np.arange(len(x))[:, None], column.reshape(x.shape)), ~_text.padding(x))
     return counts[:, (counts > 0).sum(0) > 1]
 

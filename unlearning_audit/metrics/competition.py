@@ -243,6 +243,7 @@ def stands(null: np.ndarray) -> bool:
     ``null`` [1 + groups, samples]: the points of retrained models, from all of them in row 0, then without each group.
     """
     total = null.sum(axis=1, keepdims=True)
+    # A single sample cannot be left out: with ``where`` false, ``all`` is True.
     return bool((total > 0).all() and (total - null > 0).all(where=null.shape[1] > 1))
 
 
@@ -284,9 +285,11 @@ def _final_rows(
     if len(accuracies) < 2:
         score = stats.empty(n=h.shape[1], note="the final score needs retain and test accuracy of both populations")
     else:
+        # [retain and test, 1 + groups, unlearned and retrained], so that the quotients are RA and TA.
         means = np.stack([accuracy.mean(axis=2) for accuracy in accuracies])
         how = {"per_model": (means[..., 0] / means[..., 1]).T, "combine": lambda f, ra, ta: f * ra * ta}
         score = jackknife.estimate(per_sample=h[:, None], **how, n=h.shape[1], bounds=(0.0, np.inf))
+        # This interval covers models and forgotten samples. Row 0 alone gives RA and TA intervals over their samples.
         score = _widened(score, [_quotient(accuracy[:1], n) for accuracy in accuracies])
     return [*rows, row(metric="score", **place, estimate=score)]
 
@@ -306,9 +309,9 @@ def _widened(score: Estimate, factors: list[Estimate]) -> Estimate:
 
     Half-widths are added in squares (Banerjee 1960), because each factor has samples of its own.
     """
-    halves = [score.value * (ratio.high / ratio.value - 1) for ratio in factors if ratio.high > ratio.value > 0]
+    widths = [score.value * (ratio.high / ratio.value - 1) for ratio in factors if ratio.high > ratio.value > 0]
     sides = score.value - score.low, score.high - score.value
-    below, above = (float(np.linalg.norm([side, *halves])) for side in sides)
+    below, above = (float(np.linalg.norm([side, *widths])) for side in sides)
     return replace(score, low=max(score.value - below, 0.0), high=score.value + above)
 
 

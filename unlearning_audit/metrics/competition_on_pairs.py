@@ -107,6 +107,7 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
 
     h = compared(audited, reference)
     null = np.full(h.shape, np.nan) if independent is None else compared(reference, independent)
+    # Models of a split keep the same samples, with the same labels, so those of the first model serve all.
     retain = accuracies(evaluation.membership.retain[group.models[0]], np.atleast_2d(audited.labels)[0])
     return Split(group.block, h, null, retain, accuracies(evaluation.data.part == 1, evaluation.data.y_clean))
 
@@ -120,9 +121,11 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
     """
     h, null = (np.concatenate([getattr(split, name) for split in splits]) for name in ("h", "null"))
     pairs = sorted({split.block for split in splits})
+    # The splits without each pair in turn; none if there are too few pairs.
     without = [[split for split in splits if split.block != pair] for pair in pairs if len(pairs) >= PAIRS]
     means = np.array([_means(some) for some in (splits, *without)])
-    # The jackknife leaves out pairs, given the means of the rest, or else samples, given the points of all.
+    # The jackknife leaves out pairs, given the means of the rest, so that it needs no samples. With too few pairs it
+    # leaves out samples, given their points.
     per_sample, per_model = np.zeros((len(means), 0, 1)), means
     if not without:
         per_sample, per_model = np.nan_to_num(np.stack([h, null])[None]), means[:, 2:]

@@ -54,6 +54,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     def judged_answers(files: list[str]) -> np.ndarray:
         """Return whether each answer is gibberish, and its entropy: float64 [models, samples, 2], NaN where a model was
         not queried."""
+        # An answer is judged by itself; the text of the sample (_) is not read.
         answers = _answers.of_files(files)
         return _answers.scored(
             evaluation.data, answers, lambda _, answer: judged(words(answer), known, options.share), numbers=2
@@ -96,6 +97,7 @@ def judged(said: list[str], known: Container[str], share: float) -> tuple[float,
     """
     if not said:
         return 0.0, 0.0
+    # Not strict, because the triples end with the shortest list.
     pairs, triples = list(itertools.pairwise(said)), list(zip(said, said[1:], said[2:], strict=False))
     repeated = 1 - len(set(triples)) / len(triples) if triples else 0.0
     unknown = sum(word not in known for word in said) / len(said)

@@ -82,7 +82,7 @@ def evaluate(
     if n < LEAST:
         note = f"{n} models are too few: {LEAST} of each kind are needed"
         return table(dict.fromkeys(("kernel_p", "kernel_nearer", "kernel_nearer_p"), stats.empty(n=n, note=note)))
-    u, r, o = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])
+    u, r, o = np.split(np.arange(sum(counts)), np.cumsum(counts)[:2])  # numbers of the models, one kind after the other
     p = kernel.p_value(kernel=_gram(*populations[:2]), x=u, y=r, rng=rng, draws=options.permutations)
     groups = [jackknife.groups_of(count, groups=n) for count in counts]
     if stems is not None:

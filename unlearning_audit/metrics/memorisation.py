@@ -33,6 +33,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     "extraction_strength" is the share of the text's end that greedy decoding reproduces without an error from the text
     before it (Carlini et al. 2021). With retrained models, "…_gap" is the difference from theirs: 0 = as if retrained.
     """
+    # A key is the metric, and the field ``rule`` of its rows, which is empty.
     return _text.of_tokens(
         evaluation, lambda tokens: {(name, ""): value for name, value in both(tokens[..., RANK]).items()}
     )

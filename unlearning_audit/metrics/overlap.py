@@ -66,7 +66,7 @@ def scored(x: np.ndarray) -> np.ndarray:
 
     ``x`` int [samples, length]: ~id is a token that is read and not scored, −1 is padding.
     """
-    order = np.argsort(x < 0, axis=1, kind="stable")
+    order = np.argsort(x < 0, axis=1, kind="stable")  # scored tokens before others, each in their order
     tokens = np.take_along_axis(np.where(x < 0, -1, x), order, axis=1)
     return tokens[:, : max(int((tokens >= 0).sum(1).max(initial=0)), 1)]
 

@@ -164,7 +164,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """
     published = evaluation.published
     assert published is not None
-    comparable, unit = set(published.comparable.tolist()), published.table()[1].block
+    comparable, unit = set(published.comparable.tolist()), published.table()[1].block  # [1]: the memberships
     auc_rule = replace(DECIDES["auc"], ideal=0.5, chance=OF_SAMPLES) if published.fair else DECIDES["auc"]
     roles = _text.roles(published.test, published)
     metrics = {
@@ -185,6 +185,7 @@ def _of_attacks(published: Published, comparable: set[str]) -> dict[str, crossed
     """Return attack → its AUC for each model, forgotten against held-out samples; {} if some attack has no score of
     forgotten or of held-out samples of some model. ``comparable``: names of the attacks that all populations have."""
     aucs = {name: auc for name, *_, auc in _attacks(published) if name in comparable}
+    # All of them, or none if one is missing.
     return {name: auc for name, auc in aucs.items() if auc is not None and None not in aucs.values()}
 
 

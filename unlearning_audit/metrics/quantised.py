@@ -58,7 +58,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
         return {}
     record, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
     right, forget = record.right_rounded[:, _positions(record, options)], member.forget[:, record.index]
-    accuracies = [_text.mean(of_bits, forget) for of_bits in right.swapaxes(0, 1)]
+    accuracies = [_text.mean(of_bits, forget) for of_bits in right.swapaxes(0, 1)]  # of [models, bits, rows]
     places = {"unit": member.block, "split": member.split, "index": record.index}
     names = [f"{bits} bits" for bits in options.bits]
     return {name: several(names, accuracies, **places, rule=rule) for name, rule in DECIDES.items()}
@@ -67,9 +67,10 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return rows for each of ``bits`` (field ``rule``), of models with rounded weights.
 
-    They are the accuracy on forgotten samples beyond that of retrained models with rounded weights ("quantised_gap") or
-    the reason why there are none, its change by rounding ("quantised_return"), the AUC of forgotten against held-out
-    samples if every model has both, and the accuracies on forgotten and on test samples.
+    "quantised_gap" is the accuracy on forgotten samples minus that of retrained models with rounded weights. Without
+    such models, it has this reason in place of a number. "quantised_return" is by how much rounding raises the accuracy
+    on forgotten samples. "quantised_auc" is the AUC of forgotten against held-out samples; it is left out if a model
+    lacks one of the two. "quantised_accuracy" is the accuracy on forgotten and on test samples (field ``role``).
     """
     record, member = relearn.stacked(evaluation.relearned_files), evaluation.membership[evaluation.target]
     retrained = relearn.compared(evaluation)

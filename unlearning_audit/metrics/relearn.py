@@ -87,7 +87,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         for i, step in enumerate(audited.steps.tolist())
     ]
     text = evaluation.data.x.dtype.kind == "i" and not evaluation.data.y.any()  # tokens without labels
-    names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")
+    names = ("relearn_area", "relearn_area_phi", *["relearn_area_nll"] * text, "relearn_steps")  # NLL of text only
     retrained = compared(evaluation)
     if isinstance(retrained, str):
         return [*accuracies, *(nothing(name, retrained) for name in names)]
@@ -188,6 +188,7 @@ def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: n
     unit, unit_of_model = ("split", split.reshape(-1)) if splits.shape[1] > 2 else ("model", np.arange(n))
     kept = unit_of_model != np.unique(unit_of_model)[:, None]  # [units, models]: without each unit in turn
     with np.errstate(divide="ignore", invalid="ignore"):
+        # ``needed`` [2, models]: the sums of steps of audited models over those of retrained ones, [units].
         ratios = np.divide(*(needed @ kept.T))
     if not np.isfinite(ratios).all():
         why = f"no interval: without one {unit} there is no ratio"

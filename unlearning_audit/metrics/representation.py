@@ -61,13 +61,13 @@ def compared(evaluation: Evaluation) -> list[Row]:
     number where the models to compare with are missing or failed.
     """
     unlearned, retrained, control = evaluation.unlearned_files, evaluation.compared_files, evaluation.control_files
-    metric, lines = "cka_retrained", []
+    metric, lines = "cka_retrained", []  # ``metric`` is the row that fails if an error is raised
     if not retrained:
         return [nothing(metric, NO_RETRAINED, role="forget")]
     try:
         of_unlearned = likeness(evaluation, unlearned, retrained)
         lines.append(_row(evaluation, metric, of_unlearned))
-        if control and unlearned not in (evaluation.retrained_files, control):
+        if control and unlearned not in (evaluation.retrained_files, control):  # the method itself is not retraining
             metric = "cka_gap"
             of_control = likeness(evaluation, control, retrained)
             lines.append(_row(evaluation, metric, levels.less(of_unlearned, of_control)))

@@ -41,7 +41,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     read = {"after": evaluation.unlearned_files, "before": evaluation.originals, "retrained": evaluation.compared_files}
     outputs = {name: or_none(evaluation.outputs, files) for name, files in read.items()}
-    phi: dict[str, Any] = {name: found and found.phi(labels, evaluation.target) for name, found in outputs.items()}
+    # None where there are no such models.
+    phi: dict[str, Any] = {name: logits and logits.phi(labels, evaluation.target) for name, logits in outputs.items()}
     return evaluate(member, **phi)
 
 

@@ -121,7 +121,7 @@ def check(targets: Population, shadows: Population) -> None:
     for name in ("original", "unlearned"):
         audited, pool = getattr(targets, name), getattr(shadows, name)
         for m, values in enumerate(audited):
-            if (pool == values).all(axis=1).any() and np.ptp(values) > 0:
+            if (pool == values).all(axis=1).any() and np.ptp(values) > 0:  # different models may share a constant φ
                 raise ValueError(f"target {m} is also a shadow model ({name}): leave it out of its own reference")
 
 

@@ -164,6 +164,7 @@ def read(
     be another number under the same name. Models that are not swapped pairs have no Q either, and no rows of single
     pairs. In place of a missing Q, a row gives the reason. Without scores, only such rows are returned.
     """
+    # Why there is no Q, or "".
     no_q = evaluation.unpaired or ("no attack could be asked" if evaluation.imported and not evaluation.scores else "")
     sets, reasons = ({}, [nothing("q", no_q, attack="adaptive")]) if no_q else adversaries(evaluation)
     if not evaluation.scores:
@@ -270,6 +271,7 @@ def familiar(*, score: np.ndarray, phi: np.ndarray, rows: np.ndarray) -> int:
     finite = rows & ~np.isnan(score)
     if not finite.any():
         return 1
+    # The argsort of an argsort is the rank of each value, from 0.
     ranks, ranks_of_phi = (value[finite].argsort(kind="stable").argsort(kind="stable") for value in (score, phi))
     _, group = np.unique(score[finite], return_inverse=True)
     mean_ranks = (np.bincount(group, ranks) / np.bincount(group))[group]  # equal scores share their mean rank

@@ -68,7 +68,7 @@ def text_readings(
     model, the rows int64 [queried] that it answered and the tokens int32 [queried, new] of its answers; empty without
     answers.
     """
-    samples, mean_logp = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)
+    samples, mean_logp = data.part < 2, np.nanmean(tokens[..., LOGP], axis=-1)  # views are part 2
     of_answers = of_views(mean_logp, data) | (rouge.readings(data, answers) if answers else {})
     return {
         "probability": np.exp(mean_logp[:, samples]),

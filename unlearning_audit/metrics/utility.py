@@ -35,10 +35,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     test part; over all target models, then over each swapped pair (field ``pair``) if there are several.
 
     Each term is a mean over samples. If the test part has sets (TOFU: real authors and world facts), each set has terms
-    of its own. The terms are: the probability of a token of the answer, p̄, in the test part p̄ over the sum of p̄ of
-    all choices; ROUGE-L recall; and max(0, 1 − R) with R the truth ratio. Without a test part, retained samples alone
-    count. The interval covers models and samples. [] if a model has fewer than two samples in a term. Raises ValueError
-    for data without perturbed answers.
+    of its own. The first term is p̄, the mean probability of a token of the answer. In the test part, p̄ is divided by
+    the sum of the p̄ of all choices. The second is ROUGE-L recall, and the third max(0, 1 − R) with the truth ratio R.
+    Without a test part, retained samples alone count. The interval covers models and samples. [] if a model has fewer
+    than two samples in a term. Raises ValueError for data without perturbed answers.
     """
     of_all = terms(evaluation)
 
@@ -62,8 +62,8 @@ def of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> 
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
-    """Return "model_utility" → the model utility of each target model, as an effect to utility; {} where a term is 0
-    for some model, or has fewer than two samples."""
+    """Return "model_utility" → the model utility of each target model, which verdicts read as utility; {} where a term
+    is 0 for some model, or has fewer than two samples."""
     of_models, _ = averaged(terms(evaluation))
     if of_models is None or (of_models.value == 0).any():
         return {}
@@ -82,15 +82,15 @@ def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
         raise ValueError("utility needs perturbed answers; choose question_answer data that have them")
     logits = evaluation.unlearned[evaluation.target]
     roles = _text.roles(evaluation.data.part == 1, evaluation.membership[evaluation.target])
-    p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])
+    p = np.exp(views_logp(logits, np.arange(len(wrong))[:, None])[..., 0])  # of the answer in each row itself
     wrong_p = np.nansum(np.exp(views_logp(logits, wrong)), -1)
     better = truth_ratio.forms(truth_ratio.log_ratio(logits, wrong, paraphrase))["truth_ratio_utility"]
     recall = _answers.overlap(evaluation, evaluation.generated_files)[..., 0]
     share = np.where((wrong >= 0).any(1), p / (p + wrong_p), np.nan)
-    found = [(value, roles["retain"]) for value in (p, recall, better)]
+    all_terms = [(value, roles["retain"]) for value in (p, recall, better)]
     for subset in sets(evaluation.data):
-        found += [(value, roles["test"] & subset) for value in (share, recall, better)]
-    return [(value, mask & ~np.isnan(value)) for value, mask in found]
+        all_terms += [(value, roles["test"] & subset) for value in (share, recall, better)]
+    return [(value, mask & ~np.isnan(value)) for value, mask in all_terms]
 
 
 def averaged(terms: list[tuple[np.ndarray, np.ndarray]]) -> tuple[crossed.PerModel | None, int]:
