@@ -65,8 +65,9 @@ def run(words: Words = None) -> None:
     before = _times(folder)
     status = snakemake(file, further)
     has_target = further[:1] and not further[0].startswith("-")
+    # A run that made nothing, though it was not asked for anything else, has not shown the answer: show it again.
     if not status and not has_target and not OUTPUT_OF_SNAKEMAKE & set(further) and _times(folder) == before:
-        ending.show(plan.study.name, "results", sys.stderr)  # Snakemake calls nothing at the end of a run without jobs
+        ending.show(plan.study.name, "results", sys.stderr)
     raise typer.Exit(status)
 
 
@@ -157,6 +158,7 @@ def new_(
 
     if kind and kind not in KINDS:
         raise ValueError(f"--kind: {unknown(kind, KINDS, f'kind {kind!r}')}")
+    # Names beside that of the study are a user's files, as if each had --with.
     file = next((name for name in names if name.endswith((".yaml", ".yml"))), names[0])
     names.remove(file)
     print(write(file, kind, [*files, *names]))
@@ -172,7 +174,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
 
         kind = trial.kind(file)
         if not registry.is_function(kind, Path(file)):
-            registry.load(kind, trial.name_of(file), file)
+            registry.load(kind, trial.name_of(file), file)  # raises if it is incomplete or cannot be imported
         if problem := checks.unknown_need(kind, trial.name_of(file), file):
             raise ValueError(f"{file}: {problem}")
         valid = f"{file} is valid: {registry.KINDS[kind].with_article}. Next: audit try {file}"
@@ -190,7 +192,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         to_make = {}
     scenarios = [
         {"scenario": s.name, "protocol": s.protocol.name, "methods": list(s.methods), "attacks": list(s.attacks)}
-        for s in {s.name: s for s in study.scenarios}.values()
+        for s in {s.name: s for s in study.scenarios}.values()  # one of all settings of a scenario
     ]
     prospect = outlook.records(plan)
     if as_json:
@@ -313,14 +315,14 @@ def study_of(words: list[str] | None) -> tuple[str, list[str]]:
 
 def planned(file: str) -> Any:
     """Read a study's file, check it, and return its plan: all jobs and their files. Raises ValueError with one sentence
-    on what is wrong, and the line where that is known."""
+    on what is wrong, with its line in the file if that is known."""
     from unlearning_audit.study import configfile, messages, reading
 
     config, origin = reading.load([file])
     try:
         study = reading.read(config, origin)
     except messages.StudyError as error:
-        line = configfile.line(file, getattr(error.__cause__, "path", ()))
+        line = configfile.line(file, getattr(error.__cause__, "path", ()))  # the cause still has the field's path
         raise ValueError(f"{error} (line {line})" if line else str(error)) from None
     from unlearning_audit.workflow import plan
 

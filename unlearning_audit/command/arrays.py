@@ -101,7 +101,7 @@ class Audit:
         ``called_member``, the share of them in which the attack decides that the sample was a member.
         """
         columns = ["method", "attack", "sample", "role", "models", "score", "called_member"]
-        parts = [pandas.DataFrame(columns=columns)]
+        parts = [pandas.DataFrame(columns=columns)]  # without rows, for a result without scores
         for method, path in self._scores.items():
             for (attack, form), scores in tables.read_scores(self.folder / path).items():
                 about = {name: scores[name] for name in ("index", "role", "score", "decision")}
@@ -120,6 +120,7 @@ class Audit:
 
         The most exposed samples have their picture or values.
         """
+        # `forgotten` keeps the rows on forgotten samples; records.csv has other rows of samples too.
         lines = filter(records.forgotten, records.read(self._results / "records.csv", records.UNION))
         return pandas.DataFrame(lines, columns=["method", *records.COLUMNS])
 
@@ -185,16 +186,17 @@ def _advice(verdicts: pandas.DataFrame) -> list[str]:
     methods: dict[str, list[str]] = {}
     for line in verdicts.to_dict("records"):
         if line["verdict"] in (*decide.STATES, decide.INCONCLUSIVE) and line["note"] and not np.isnan(line["distance"]):
-            clauses = 1 if line["verdict"] == decide.YARDSTICKS_DISAGREE else 2
+            clauses = 1 if line["verdict"] == decide.YARDSTICKS_DISAGREE else 2  # how many of the note are shown
             reason = "; ".join(line["note"].split("; ")[:clauses])
             methods.setdefault(reason, []).append(line["method"])
     return [f"{', '.join(names)}: {reason}" for reason, names in methods.items()]
 
 
 def _reason(verdict: Mapping[str, Any]) -> str:
-    """Return why a row of verdicts has no distance, or else on which assumption its verdict rests, "" if on none.
+    """Return why a row of verdicts has no distance. If it has one, return the assumption on which its verdict rests, ""
+    if it rests on none.
 
-    A method that failed has only such an assumption, or "", because its failure is shown elsewhere.
+    A method that failed is treated like one with a distance, because its failure is shown elsewhere.
     """
     if not np.isnan(verdict["distance"]) or verdict["verdict"] == "failed":
         return sensitivity.condition(verdict["note"])
@@ -346,7 +348,7 @@ def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarra
     """
     arrays = {}
     for population, parts in populations.items():
-        for name in parts.keys() - {*external.ARRAYS}:
+        for name in parts.keys() - {*external.ARRAYS}:  # the first unknown one, if there is any
             raise ValueError(f"{population}: {unknown(name, external.ARRAYS, f'array {name!r}')}")
         if population and parts.get("logits") is None:
             raise ValueError(f"{population}: must be given")
@@ -359,6 +361,7 @@ def _arrays(populations: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarra
 
 def _of_arguments(sentence: str) -> str:
     """Rewrite an error message about files as one about arguments of `audit`."""
+    # A path becomes the argument's name, which is kept once where the message repeats it: "labels: labels must …".
     for path, argument in ARGUMENTS.items():
         sentence = sentence.replace(path, argument).replace(f"{argument}: {argument} ", f"{argument} ")
     sentence = sentence.replace("this file is missing; save it with numpy.save", "must be given")
@@ -416,12 +419,12 @@ def _planned(study: dict[str, Any]) -> Plan:
     others.
     """
     whole = reading.read(study, "audit")
-    (scenario,) = whole.scenarios
+    (scenario,) = whole.scenarios  # `audit` writes studies of one scenario
     options, methods = external.Options(**scenario.protocol.options), list(scenario.methods)
     for name in methods:
         for population in external.populations(options, name, methods).values():
             try:
-                reader.read(population.files, population.kind)
+                reader.read(population.files, population.kind)  # only because it raises
             except FailedError:
                 if population.kind != "target":  # audited models that diverged are a result, not an error
                     raise
@@ -432,6 +435,7 @@ def _by_name(chosen: str | Sequence[str] | Mapping[str, dict[str, Any] | None]) 
     """Return attacks or metrics as name → options, from one name, several names, or such a mapping. The path of a
     user's file becomes absolute, because the study runs in another folder."""
     names = [chosen] if isinstance(chosen, str) else chosen
+    # Options are {} for names without a mapping, and where a mapping has None.
     options_of = {name: dict((chosen[name] if isinstance(chosen, Mapping) else {}) or {}) for name in names}
     return {
         name: options | ({"file": str(Path(options["file"]).resolve())} if "file" in options else {})

@@ -29,8 +29,9 @@ def run(arguments: list[str]) -> int:
         while process.returncode is None:
             try:
                 process.wait()
-            except KeyboardInterrupt:
+            except KeyboardInterrupt:  # Snakemake got it too, and takes its time to end
                 continue
     finally:
         signal.signal(signal.SIGTERM, before)
+    # Python gives the number of a signal that ended a process as a negative status, shells as 128 more than it.
     return process.returncode if process.returncode >= 0 else 128 - process.returncode

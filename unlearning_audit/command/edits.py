@@ -55,6 +55,7 @@ def listed_by(study: str, scripts: Path) -> Nodes:
     command, variables = [sys.executable, "-c", LISTING, study], {**os.environ, "PYTHONPATH": str(scripts)}
     run = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     if run.returncode:
+        # The last line of a traceback, without the name of the exception.
         raise ValueError(run.stderr.strip().rsplit("\n", 1)[-1].split(": ", 1)[-1])
     # JSON has no tuples: it has turned them into lists.
     return {tuple(key): {**node, "parents": [*map(tuple, node["parents"])]} for key, node in json.loads(run.stdout)}
@@ -87,6 +88,7 @@ def causes(before: Nodes, after: Nodes) -> dict[str, tuple[Counter[str], Counter
     for (stage, name), node in after.items():  # parents come before their children
         if (stage, name) in before:
             continue
+        # The causes for which its parents are new.
         inherited = set().union(*(causes_of.get(parent, set()) for parent in node["parents"]))
         changes = _changes(stage, node, old[stage, _label(name)], bool(inherited))
         causes_of[stage, name] = inherited | changes

@@ -43,14 +43,15 @@ def write(file: str, kind: str, files: list[str]) -> str:
     """
     path = Path(file)
     kind = kind or {".yaml": "study", ".yml": "study", ".py": "method"}.get(path.suffix, "")
-    if not kind or (path.suffix == ".py") == (kind == "study"):
+    if not kind or (path.suffix == ".py") == (kind == "study"):  # only a study has another ending than .py
         raise ValueError(f"{file}: give the name of a study, such as mine.yaml, or of a method, such as my_method.py")
     if files and kind != "study":
         raise ValueError("--with: works with a study only, such as audit new mine.yaml --with my_method.py")
     if path.exists():
         raise ValueError(f"{file}: this file already exists; give another name")
-    room = {"study": "study", "function": "methods", "data": "data"}.get(kind, f"{kind}s")
-    fields = {"file": file, "name": trial.name_of(file, room), "title": path.stem.replace("_", " ").capitalize()}
+    # Names must differ from the library's of the same kind of plug-in, which are plurals; a function is a method.
+    plugin_kind = {"study": "study", "function": "methods", "data": "data"}.get(kind, f"{kind}s")
+    fields = {"file": file, "name": trial.name_of(file, plugin_kind), "title": path.stem.replace("_", " ").capitalize()}
     lines = entries(files) if kind == "study" else {}
     template = f"{kind}.yaml.jinja" if kind == "study" else f"{kind}.py.jinja"
     environment = templates.environment("start", keep_trailing_newline=True)
@@ -96,4 +97,5 @@ def entries(arguments: list[str]) -> dict[str, object]:
 
 def scalar(text: str) -> str:
     """Return text as a YAML scalar within braces, quoted if necessary."""
+    # A list of one text is written as [text], in one line of any width; the brackets are cut.
     return str(yaml.safe_dump([text], default_flow_style=True, allow_unicode=True, width=1 << 20).strip()[1:-1])

@@ -45,7 +45,7 @@ def write_study(
     file.write_text(head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     agreements = folder / "recomputed.csv"
     rows = readers.agreement_rows(imported)
-    agreements.unlink(missing_ok=True)
+    agreements.unlink(missing_ok=True)  # an earlier call may have left one
     if rows:
         tables.write_rows(agreements, rows, tuple(rows[0]))
     decided = readers.roles(imported.groups, imported.out)
@@ -82,6 +82,7 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     for population, names in {"target": target, "retrain": retrain, "original": none}.items():
         if models := [readers.load(Path(name), "f") for name in names]:
             (folder / population).mkdir(parents=True, exist_ok=True)
+            # Files of one model lack the axis of models, and get it.
             stacked = np.concatenate([logits.reshape(-1, *logits.shape[-2:]) for logits in models])
             np.save(folder / population / "logits.npy", stacked)
     for name, array in {"labels": y, "forget": ~unseen, "heldout": unseen}.items():
@@ -135,6 +136,7 @@ def _table(roles: list[dict[str, str]]) -> list[str]:
 
     names = ("file", "entry", "role", "method", "replicate", "scenario", "why")
     columns = [name for name in names if any(row[name] for row in roles)]
+    # Paths are shown relative to the folder that holds all files.
     folders = [os.path.dirname(os.path.abspath(row["file"])) for row in roles]
     common = os.path.commonpath(folders) if len(roles) > 1 else os.getcwd()
     shown = [{**row, "file": os.path.relpath(row["file"], common)} for row in roles[:SHOWN]]
@@ -168,7 +170,7 @@ def _pairs(given: Sequence[str], rule: str, kind: Callable[[str], Any]) -> dict[
     try:
         if all(name and value for name, _, value in parts):
             return {name: kind(value) for name, _, value in parts}
-    except ValueError:
+    except ValueError:  # ``kind`` cannot read a value: the same error follows
         pass
     raise ValueError(rule)
 
@@ -220,7 +222,8 @@ def _left_out(out: list[Any]) -> list[str]:
     # Sentences that differ only in numbers and the file's name state the same reason.
     reasons: dict[str, list[Any]] = {}
     for result in out:
-        reasons.setdefault(re.sub(r"[\d.]*\d", "", result.sentence.replace(str(result.file), "")), []).append(result)
+        without_numbers = re.sub(r"[\d.]*\d", "", result.sentence.replace(str(result.file), ""))
+        reasons.setdefault(without_numbers, []).append(result)
     most = sorted(reasons.values(), key=len, reverse=True)
     lines = [f"Left out {len(out)} files, or models in them:"]
     lines += [

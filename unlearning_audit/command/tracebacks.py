@@ -11,13 +11,13 @@ START = "Traceback (most recent call last):"
 def of(plan: Plan) -> list[str]:
     """Return a text for each different traceback in the logs of a plan's jobs: the first job that has it, its log, and
     the traceback. [] if no log has one."""
-    blocks: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for stage, nodes in plan.nodes.items():
         for name, node in nodes.items():
             log = Path(node.outputs["spec"]).with_name("log.txt")
             if calls := last(log):
-                blocks.setdefault(calls, f"{stage} {name.rsplit('-', 1)[0]} ({log}):\n{calls}")
-    return list(blocks.values())
+                texts.setdefault(calls, f"{stage} {name.rsplit('-', 1)[0]} ({log}):\n{calls}")
+    return list(texts.values())
 
 
 def last(log: Path) -> str:

@@ -67,6 +67,7 @@ def words_of(name: str) -> list[str]:
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
     if words[:2] in (["d", "f"], ["d", "r"]):
         words[:2] = ["".join(words[:2])]
+    # A side and a form written as one word, such as "trainset", are two. "dataset" is a word of FORM_OF itself.
     joined = re.compile(f"({'|'.join([*SIDE_OF, *SHORT])})({'|'.join(FORM_OF)})")
     parts = [[word] if word in FORM_OF or not (two := joined.fullmatch(word)) else [*two.groups()] for word in words]
     return [word for part in parts for word in part]
@@ -139,6 +140,7 @@ def assigned(
                 f"give.{parameter.name} which of {', '.join(ROLES)} it is"
             )
     filled = {purpose for purpose in received.values() if purpose}
+    # Without the model or any samples to forget or keep, it cannot be a function that unlearns.
     if "model" not in filled or not any(
         purpose.startswith(("retain", "forget", "train", "loaders")) for purpose in filled
     ):

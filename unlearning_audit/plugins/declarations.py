@@ -155,7 +155,8 @@ def name_in_study(quantity: str, key: str, file: str) -> str:
     ``quantity`` "" is the metric itself. A metric with another name than its file may be used twice with different
     options; then its name precedes those of its quantities, "key.quantity".
     """
-    return key if not quantity else quantity if key == file else f"{key}.{quantity}"
+    of_quantity = quantity if key == file else f"{key}.{quantity}"
+    return of_quantity if quantity else key
 
 
 def renamed(quantity: Quantity, key: str, file: str) -> Quantity:

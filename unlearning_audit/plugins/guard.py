@@ -54,7 +54,7 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
             raise
         calls = traceback.extract_tb(error.__traceback__)
         inside = [call for call in calls if os.path.realpath(call.filename) == os.path.realpath(file)]
-        line = inside[-1].lineno or 0 if inside else 0
+        line = (inside[-1].lineno or 0) if inside else 0
         where = f" line {line}, in {inside[-1].name.strip('<>')}" if inside else ""
         trace = "".join(traceback.format_exception(error, limit=-CALLS)).strip()
         sentence = f"{readable(file)}{where}: {_error_text(error)}"
@@ -63,6 +63,7 @@ def guard(file: str | Path, but: type[Exception] = PluginError) -> Iterator[None
 
 def of_machine(error: BaseException) -> bool:
     """Return whether an error comes from memory, a disk or a graphics card, and not from the code that raised it."""
+    # A full disk may be reported by another error that was raised from it.
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
     if isinstance(cause, OSError):
         return cause.errno in EXHAUSTED

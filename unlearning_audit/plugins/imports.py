@@ -28,7 +28,7 @@ def import_root(path: Path) -> Path:
 def modules_in(folder: Path, parts: list[str]) -> list[Path]:
     """Return the files that importing a dotted name runs, below a folder: those of its packages and of the module.
     ``parts``: the parts of the name; [] for the package that is the ``folder`` itself."""
-    stems = [folder.joinpath(*parts[: i + 1]) for i in range(len(parts))]
+    stems = [folder.joinpath(*parts[: i + 1]) for i in range(len(parts))]  # for a.b: folder/a, folder/a/b
     paths = [stem / "__init__.py" for stem in (stems or [folder])]
     if stems:
         paths.append(stems[-1].with_suffix(".py"))

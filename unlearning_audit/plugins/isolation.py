@@ -37,11 +37,11 @@ def isolated(
     process = context.Process(target=_send, args=(function, sending, trace))
     process.start()
     sending.close()  # only the fork holds this end, so that its death ends the waiting below
-    reply: Any
+    reply: Any  # what the function returned, or the error that is raised in its place
     try:
         problem = f"it was stopped after its time_limit of {time_limit or 0:g} s; make it faster or raise time_limit"
         reply = receiving.recv() if receiving.poll(time_limit) else PluginError(f"{readable(file)}: {problem}")
-    except EOFError:
+    except EOFError:  # the fork ended without a reply
         process.join()
         reply = _ended(process.exitcode or 0, file)
     finally:
@@ -79,7 +79,7 @@ def _send(function: Callable[[], dict[str, Any]], sending: Connection, trace: bo
             reply = ValueError(text) if isinstance(error, ValueError) else RuntimeError(text)
         if trace or isinstance(reply, RuntimeError):
             traceback.print_exc()
-    sys.stdout.flush()  # who receives the reply ends this process
+    sys.stdout.flush()  # the parent kills this process as soon as it has the reply
     sending.send(reply)
 
 

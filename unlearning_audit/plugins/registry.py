@@ -122,7 +122,9 @@ def is_function(kind: str, path: Path, *, named: bool = False) -> bool:
     defined, this_kind = syntax.defined(path), KINDS[kind]
     if adapter(kind) is None or "Options" in defined or not (named or this_kind.mark in defined):
         return False
-    signature = None if named else syntax.signature(path, this_kind.mark)  # (parameters, whether it takes further ones)
+    # (Parameters, whether it takes further ones) of the function with the kind's own name. If its first parameter is
+    # that of the kind, such as ``stack``, the file is a plug-in, not a function for the adapter.
+    signature = None if named else syntax.signature(path, this_kind.mark)
     return not (signature and signature[0][:1] == [syntax.Parameter(this_kind.takes[0], True)])
 
 
@@ -145,10 +147,12 @@ def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], pa
     """Raise ValueError if a function does not take the parameters ``expected`` by these names. With ``more``, it may
     take others after them; "_rng" counts as "rng"."""
     given = [p for p in inspect.signature(function).parameters.values() if p.kind != p.KEYWORD_ONLY]
+    # Without *args, which makes ``named`` shorter than ``given``.
     named = [parameter for parameter in given if parameter.kind != parameter.VAR_POSITIONAL]
     required = sum(parameter.default is parameter.empty for parameter in named)
     # A function with *args takes any number.
     enough = len(named) < len(given) or (len(named) >= len(expected) and (more or required <= len(expected)))
+    # Not strict: the names are compared as far as both go.
     if not enough or any(p.name.lstrip("_") != role for p, role in zip(named, expected, strict=False)):
         raise ValueError(
             f"{readable(path)} line {function.__code__.co_firstlineno}: {function.__name__} must have the parameters "
@@ -208,8 +212,9 @@ def lacking(offers: tuple[str, ...], name: str, file: str | None = None, kind: s
 def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
     """Return the library's metrics that are computed by default with these ``offers``: their ``DEFAULT`` names one of
     them, and nothing is lacking. They are in the order of these offers."""
-    by_offer = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
-    places = [(offers.index(offer), name) for name, needs in by_offer.items() for offer in needs if offer in offers]
+    wanted = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
+    # (Place of the offer, name of the metric): sorted, they are in the order of offers, then by name.
+    places = [(offers.index(offer), name) for name, any_of in wanted.items() for offer in any_of if offer in offers]
     return tuple(name for _, name in sorted(places) if not lacking(offers, name))
 
 
@@ -241,8 +246,8 @@ def load(kind: str, name: str, file: str | None = None) -> Module:
 
 @functools.cache
 def _load_shipped(kind: str, name: str) -> Module:
-    """Import and return a module of the library."""
-    _shipped(kind, name)
+    """Import and return a module of the library. Raises ValueError if the library does not have it."""
+    _shipped(kind, name)  # only because it raises
     return cast(Module, importlib.import_module(f"unlearning_audit.{kind.replace('/', '.')}.{name}"))
 
 

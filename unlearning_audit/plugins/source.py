@@ -41,6 +41,7 @@ def _read(path: Path, stamp: tuple[int, int]) -> tuple[str, tuple[str, ...]]:
     text = _without_records(text, declarations.RECORDS if _ours(path) else ("PROTOCOL", "QUANTITIES"))
     names: list[str] = []
     for module, inside, plain in IMPORT.findall(text):
+        # Names after "import", without comments, brackets and "as …". After "from a", each may be a module a.b itself.
         parts = [part.split()[0] for part in re.sub(r"#.*|[()]", "", inside or plain).split(",") if part.strip()]
         dot = "" if module.endswith(".") else "."
         names += [module, *(f"{module}{dot}{part}" for part in parts)] if module else parts
@@ -70,8 +71,9 @@ def _tokens(text: str) -> str:
         tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in IDLE]
     except (tokenize.TokenError, SyntaxError):
         return text
-    kept, before = [BEGINS], BEGINS
+    kept, before = [BEGINS], BEGINS  # a file begins like a block
     for token in tokens:
+        # A string that begins a block is a docstring. The end of its statement is left out with it.
         docstring = token.type == tokenize.STRING and before == BEGINS
         before = MARKS.get(token.type, token.string)
         if not docstring and (before != ENDS or kept[-1] not in (BEGINS, ENDS)):
@@ -92,7 +94,7 @@ def _files(path: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
 
     Looking for them takes longer than anything else in planning, and a library's file has the same ones each time.
     """
-    files = [around / "__init__.py" for around in imports.packages_around(path)[:-1]]
+    files = [around / "__init__.py" for around in imports.packages_around(path)[:-1]]  # the last is no package
     for package, *inner in (name.split(".") for name in names if not name.startswith(".")):
         files += imports.modules_in(LIBRARY if package == LIBRARY_NAME else SCRIPTS, [package, *inner])
     return tuple(dict.fromkeys(files))
@@ -125,6 +127,7 @@ def _beside(name: str, path: Path, folder: Path) -> list[Path]:
     A name with leading points is searched from ``path``, any other in ``folder``.
     """
     bare = name.lstrip(".")
+    # One point is the folder of ``path``, its first parent; each further point is one folder above.
     above = [path, *path.parents][len(name) - len(bare)] if bare != name else folder
     return [] if bare.partition(".")[0] == LIBRARY_NAME else imports.modules_in(above, bare.split(".") if bare else [])
 

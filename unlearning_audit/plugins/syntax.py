@@ -33,14 +33,16 @@ def defined(path: Path) -> set[str]:
 def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
     """Return the parameters that ``function`` takes by name, and whether it takes further keywords.
 
-    ``function``: "name" or "Class.method"; of the latter, the parameters of the constructor come too. The file is
-    parsed, not run. Returns None if a decorator, a parent class or a missing function leaves the parameters open.
+    ``function``: "name" or "Class.method". For a method, the parameters of the class's constructor are listed too. The
+    file is parsed, not run. Returns None if a decorator, a parent class or a missing function leaves the parameters
+    open.
     """
     first, _, method = function.partition(".")
     node = next((child for child in statements(path) if getattr(child, "name", None) == first), None)
     if not method or not isinstance(node, ast.ClassDef):
         return _parameters(node, bound=bool(method))
     inside = {getattr(child, "name", ""): child for child in node.body}
+    # A class without __init__ takes nothing. With a parent class, __init__ may be inherited: then the result is None.
     constructor = _parameters(inside.get("__init__"), bound=True) if "__init__" in inside or node.bases else ([], False)
     of_method = _parameters(inside.get(method), bound=True)
     if constructor is None or of_method is None:
@@ -55,7 +57,7 @@ def _parameters(node: ast.AST | None, *, bound: bool) -> tuple[list[Parameter], 
     ``bound``: leave out the object of a method."""
     if not isinstance(node, ast.FunctionDef) or node.decorator_list:
         return None
-    positional = [*node.args.posonlyargs, *node.args.args][int(bound) :]
+    positional = [*node.args.posonlyargs, *node.args.args][int(bound) :]  # a method's first is the object
     required = len(positional) - len(node.args.defaults)
     parameters = [Parameter(child.arg, i < required) for i, child in enumerate(positional)]
     only = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)

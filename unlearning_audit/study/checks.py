@@ -98,14 +98,14 @@ def looks(planned: list[int], scenarios: Iterable[Scenario]) -> None:
     """Raise StudyError if the planned looks (numbers of pairs at which results are tested) do not increase, or if a
     scenario's number of pairs is not one of them. Without planned looks, nothing is checked."""
     try:
-        levels(looks=planned) if planned else None
+        levels(looks=planned) if planned else None  # only because it raises if they do not increase
     except ValueError as error:
         raise StudyError(("looks",), str(error)) from None
     for scenario in scenarios:
-        pairs = scenario.protocol.options.get("pairs")
+        pairs = scenario.protocol.options.get("pairs")  # None: a protocol without pairs
         if planned and pairs is not None and pairs not in planned:
-            where = f"which scenario {scenario.name!r} already has; change one of the two"
-            raise StudyError(("looks",), f"{planned} must contain {pairs} pairs, {where}")
+            advice = f"which scenario {scenario.name!r} already has; change one of the two"
+            raise StudyError(("looks",), f"{planned} must contain {pairs} pairs, {advice}")
 
 
 def spreads(given: Iterable[str], scenarios: Iterable[Scenario]) -> None:
@@ -158,7 +158,7 @@ def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
     for field in ("axis", "attack"):
         if getattr(wish, field) and field not in reads:
             raise _joint((*where, field), f"has no effect with the kind {wish.kind}; leave it out")
-    if wish.axis is None and "axis" in registry.declared("report/figures", wish.kind):
+    if wish.axis is None and "axis" in registry.declared("report/figures", wish.kind):  # that is, in NEEDS
         choice = f"name one of {', '.join(sorted(axes))}" if axes else "these scenarios have no axis, see vary"
         raise StudyError((*where, "axis"), f"is missing; {choice}")
     if wish.attack and "form" in reads and "/" not in wish.attack:
@@ -174,7 +174,7 @@ def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
 
 def offers(protocol: Plugin) -> tuple[str, ...]:
     """Return what a protocol with these options offers to metrics and attacks."""
-    several = protocol.options.get("requests", 1) != 1
+    several = protocol.options.get("requests", 1) != 1  # a sequence of requests is an offer that an option makes
     return (*registry.protocol(protocol.name, protocol.file).offers, *["requests"] * several)
 
 
@@ -190,7 +190,8 @@ def needs(scenario: Scenario) -> None:
 
 
 def unknown_need(kind: str, name: str, file: str | None) -> str:
-    """Return what is wrong with the NEEDS of an attack or metric that nobody offers; "" if there are none."""
+    """Return a sentence on the first of the ``NEEDS`` of an attack or metric that no protocol offers and no model can
+    be asked for; "" if there is none."""
     without = registry.defining("signals", "RECORD") if kind == "attacks" else ()  # attacks do not learn from records
     signals = {*registry.names("signals")} - {*without}
     unknown = [need for need in registry.declared(kind, name, file) if need not in {*OFFERS, *signals}]
@@ -204,8 +205,7 @@ def _attacks(scenario: Scenario) -> None:
     A protocol with ``attacked`` needs attacks. One with ``own_rows`` may have some, which must report probabilities. A
     protocol with neither must have none. An attack that learns from shadow models needs at least one such model.
     """
-    protocol = scenario.protocol
-    record = scenario.record
+    protocol, record = scenario.protocol, scenario.record
     attacked, own_rows = record.attacked, record.own_rows
     if attacked and not scenario.attacks:
         raise _joint(("attacks",), f"must name at least one attack for the protocol {protocol.name!r}, found none")
@@ -231,13 +231,13 @@ def _readings(scenario: Scenario) -> None:
     A model from a user's file may be one, so it is not refused.
     """
     model, of_texts = scenario.model, registry.defining("signals", "OF_TEXTS")
-    speaking = registry.defining("models", "READINGS")
-    able = of_texts if model.file or model.name in speaking else ()  # signals that this model provides
+    language_models = registry.defining("models", "READINGS")
+    provided = of_texts if model.file or model.name in language_models else ()
     for kind, plugins in (("attacks", scenario.attacks), ("metrics", scenario.metrics)):
         for key, plugin in plugins.items():
             needs = set(registry.declared(kind, plugin.name, plugin.file)) & set(of_texts)
-            if lacking := sorted(needs.difference(able)):
-                choice = ", ".join(speaking)
+            if lacking := sorted(needs.difference(provided)):
+                choice = ", ".join(language_models)
                 problem = f"needs {lacking[0]}, which {model.name} does not provide; leave it out or choose {choice}"
                 raise _joint((kind, key), problem)
 
@@ -294,6 +294,7 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None
     if signature is not None:
+        # A space of tuning names the function's options with a prefix, as in "options.lr". Only names are checked here.
         tuned = dict.fromkeys(
             name.partition(".")[2] for name in (method.tune.space if method.tune else ()) if "." in name
         )
@@ -322,6 +323,7 @@ def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -
     attacks = {name for s in displayed for name in s.attacks}
     if name in attacks and form not in FORMS:
         raise StudyError(where, f"must be {name}/ and one of {', '.join(FORMS)}, found {attack!r}")
+    # Names in the column attack of metrics' rows that are no attacks of the study, such as those of sets.
     attack_names = {attack_name for quantity in _quantities(displayed) for attack_name in quantity.attacks}
     if attack and name not in attacks and attack not in attack_names:
         choice = [*attack_names, *(f"{name}/{form}" for name in attacks for form in FORMS)]

@@ -32,9 +32,9 @@ class Range(Settings):
 class Tune(Settings):
     """How a method is tuned before it is audited. ``trials``: how many settings other than the study's are tried;
     ``pairs``: the most pairs (in other protocols: blocks) that they are tried on, drawn for tuning alone; ``space``:
-    option → a list of values, or {low, high, log}, which takes precedence over TUNE in the method's file.
-    ``objective``: what is minimised, the distance from retraining by the deciding metrics, or by the accuracies on
-    retained, forgotten and test samples, as in Naderloui et al. 2025."""
+    option → a list of values, or {low, high, log}. An option here takes precedence over TUNE in the method's file.
+    ``objective``: what is minimised, the distance from retraining. "metrics": by the metrics that decide verdicts;
+    "accuracy": by the accuracies on retained, forgotten and test samples, as in Naderloui et al. 2025."""
 
     trials: int = Field(16, ge=1, le=1024)
     pairs: int = Field(2, ge=1)
@@ -125,7 +125,7 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
             raise StudyError(
                 (*where, "depends"), f"{path!r} does not exist; give paths relative to the working directory"
             )
-    settings = validated(form, options, *where, also=also)
+    settings = validated(form, options, *where, also=also)  # by now, only the plug-in's own options are left
     plugin = Plugin(name, file, settings.model_dump(mode="json"), agreed.depends, agreed.time_limit)
     return tuned(plugin, agreed.tune, *where) if agreed.tune else plugin
 
@@ -138,6 +138,7 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
     option does not take. ``where``: the method's path in the study.
     """
     form = registry.options("methods", method.name, method.file)
+    # TUNE is validated as a study's space is, which turns {low, high} into `Range`.
     space = {**validated(Tune, {"space": declared_space(method)}, *where).space, **tune.space}
     function = "function" in method.options
     if not space:
@@ -153,7 +154,7 @@ def tuned(method: Plugin, tune: Tune, *where: str) -> Plugin:
         if isinstance(axis, list) and not axis:
             raise StudyError(at, "has no value")
         for value in [axis.low, axis.high] if isinstance(axis, Range) else axis:
-            validated(form, {**method.options, name: value}, *where, "tune", "space")
+            validated(form, {**method.options, name: value}, *where, "tune", "space")  # raises for a wrong value
     return replace(method, tune=tune.model_copy(update={"space": space}))
 
 
@@ -166,6 +167,7 @@ def declared_space(method: Plugin) -> dict[str, Any]:
     of_function: Any = syntax.constant(Path(method.options["file"]), "TUNE") if function else None
     space = of_function or registry.constant("methods", method.name, method.file, "TUNE") or {}
     form = registry.options("methods", method.name, method.file)
+    # Names that are neither options of the adapter, which calls the function, nor have the prefix already.
     bare = {name for name in space if function and name not in form.model_fields and not name.startswith(OF_FUNCTION)}
     return {f"{OF_FUNCTION}{name}" if name in bare else name: axis for name, axis in space.items()}
 
@@ -193,6 +195,6 @@ def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tup
             at, f"is the library's own {registry.KINDS[kind].noun}; give your file another name than {name!r}"
         )
     try:
-        registry.options(kind, name, file)
+        registry.options(kind, name, file)  # loading the file checks its parts
     except ValueError as error:
         raise StudyError((*where, "file"), str(error)) from None

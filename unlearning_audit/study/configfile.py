@@ -32,8 +32,9 @@ def line(file: str | Path, path: Iterable[str | int]) -> int:
 
     If the file lacks the field, it is the line of the deepest part of ``path`` that it has; 0 if it has none.
     """
-    node, found = yaml.compose(Path(file).read_text(encoding="utf-8"), _SafeLoader), 0
+    node, number = yaml.compose(Path(file).read_text(encoding="utf-8"), _SafeLoader), 0
     for part in path:
+        # Part of a path → (node where it stands, node of its value). An item of a list is both.
         if isinstance(node, yaml.SequenceNode):
             inner = dict(enumerate((item, item) for item in node.value))
         else:
@@ -42,8 +43,8 @@ def line(file: str | Path, path: Iterable[str | int]) -> int:
         if part not in inner:
             break
         key, node = inner[part]
-        found = key.start_mark.line + 1
-    return found
+        number = key.start_mark.line + 1
+    return number
 
 
 def update(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +81,7 @@ class _SafeLoader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
         lines: dict[str, int] = {}
         for key, _ in node.value:
             line = key.start_mark.line + 1
-            if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+            if isinstance(key, yaml.ScalarNode) and key.value != "<<":  # YAML's merge key, which may occur twice
                 if key.value in lines:
                     where = f"in line {lines[key.value]} and in line {line}"
                     raise StudyError((key.value,), f"is given twice, {where}; keep one of the two")

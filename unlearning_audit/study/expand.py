@@ -68,7 +68,7 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any]) -> 
     root: Path = ("scenarios", name)
     layer: Path = ("defaults",)
     layers = [(layer, defaults), (root, overrides)]
-    try:  # ``layer`` is where an error comes from
+    try:  # ``layer`` is where an error comes from; it becomes ``root`` only if the defaults raised none
         base, layer = override({}, defaults), root
         base = override(base, overrides)
         axes = base.pop("vary", None) or {}
@@ -81,6 +81,7 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any]) -> 
             labels = {step.axis: step.label for step in combination}
             yield Variant(name, labels, copy.deepcopy(fields), layers + over)
     except StudyError as error:
+        # Errors of axes have the whole path already.
         raise (error if error.path[:1] in (("scenarios",), ("defaults",)) else error.under(*layer)) from None
 
 
@@ -167,8 +168,8 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
 def _axis(axis: str, values: Any, base: dict[str, Any], where: Path) -> list[Step]:
     """Return one step for each value of an axis: its label and the fields that it sets.
 
-    If ``values`` is a list, they are values of the field that the axis is named after; if it is a mapping, it maps
-    labels to the fields that they set. Raises StudyError for anything else.
+    A list holds values of the field that the axis is named after. A mapping maps labels to the fields that they set.
+    Raises StudyError for anything else. ``base``: the scenario's fields; ``where``: the path of ``vary`` in the study.
     """
     at = (*where, axis)
     if isinstance(values, list) and values:

@@ -60,6 +60,7 @@ class StudyError(ValueError):
         super().__init__(": ".join(filter(None, [".".join(map(str, self.path)), sentence])))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # The constructor's arguments: pickle would give it the text alone.
         return StudyError, (self.path, self.sentence, self.joint)
 
     def under(self, *prefix: str | int) -> "StudyError":
@@ -98,7 +99,7 @@ def validated(model: type[Settings], raw: Any, *where: str, also: Iterable[str] 
         # A misspelled field comes before the one that is missing because of it.
         unknown_first = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
         errors = [(_path(e, raw), e) for e in unknown_first]
-    path = errors[0][0]
+    path = errors[0][0]  # one field may have several errors, one for each type that it accepts
     raise StudyError((*where, *path), _sentence([e for p, e in errors if p == path], _allowed(model, path, also)))
 
 
@@ -107,7 +108,7 @@ def contains(mapping: Any, path: Path) -> bool:
     for part in path:
         if isinstance(mapping, dict) and part in mapping:
             mapping = mapping[part]
-        elif isinstance(mapping, list) and part in mapping:
+        elif isinstance(mapping, list) and part in mapping:  # a name in a list of names
             mapping = None
         elif isinstance(mapping, list) and isinstance(part, int) and part < len(mapping):
             mapping = mapping[part]
@@ -158,6 +159,7 @@ def _allowed(model: type[Settings], path: Path, also: Iterable[str]) -> set[str]
     names = {*model.model_fields, *also}
     for part in path[:-1]:
         field = model.model_fields.get(str(part))
+        # Settings in the field's type. A part that is no such field, such as a name or an index, changes nothing.
         inner = [] if field is None else [t for t in _types(field.annotation) if issubclass(t, Settings)]
         if inner:
             model, names = inner[0], set(inner[0].model_fields)
@@ -182,7 +184,7 @@ def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
     if first["type"] == "missing" and isinstance(value, dict):
         return "is missing; add it"
     if first["type"] in ("value_error", "assertion_error"):
-        sentence = first["msg"].split(", ", 1)[1]
+        sentence = first["msg"].split(", ", 1)[1]  # pydantic begins with "Value error, "
         return sentence if isinstance(value, dict) else f"{sentence}, found {as_yaml(value)}"
     expected = list(dict.fromkeys(map(_expected, errors)))
     if "be a number" in expected and "be a whole number" in expected:
@@ -194,7 +196,7 @@ def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
 
 def _expected(error: Mapping[str, Any]) -> str:
     """Return what pydantic expected, to follow "must": such as "be a whole number" or "have at least 1 item"."""
-    if error["type"] == "missing":
+    if error["type"] == "missing":  # an item of a tuple
         return "be a longer list"
     if error["type"] == "string_pattern_mismatch":
         pattern = error["ctx"]["pattern"]

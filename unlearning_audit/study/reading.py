@@ -52,6 +52,7 @@ def select(study: Study, only: Sequence[str]) -> Study:
     show a dropped scenario are dropped. Raises StudyError for a name that the study does not have.
     """
     scenarios = study.scenarios
+    # Of each scenario, the names by which it can be selected.
     names = [{scenario.name, scenario.protocol.name, scenario.record.system or scenario.name} for scenario in scenarios]
     for name in only:
         if name not in (allowed := set().union(*names)):
@@ -76,7 +77,7 @@ def _figures(scenarios: Sequence[Scenario]) -> dict[str, Figure]:
     for scenario in scenarios:
         for kind in scenario.record.figures if scenario.attacks else ():
             names = kinds.setdefault(kind, [])
-            names += [scenario.name] * (scenario.name not in names)
+            names += [scenario.name] * (scenario.name not in names)  # one name for all settings of its axes
     titles = {kind: registry.constant("report/figures", kind, None, "TITLE") for kind in kinds}
     return {kind: Figure(kind=kind, title=titles[kind], scenarios=names) for kind, names in kinds.items()}
 

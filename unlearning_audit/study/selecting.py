@@ -12,7 +12,7 @@ def check(scenarios: Iterable[Scenario]) -> None:
     has methods other than none though its protocol forgets nothing."""
     scenarios = list(scenarios)
     for scenario in scenarios:
-        source(scenario, scenarios)
+        source(scenario, scenarios)  # only because it raises for a wrong source
         method_name = next((name for name, method in scenario.methods.items() if method.name != "none"), None)
         if method_name is not None and not scenario.record.forgets:
             raise StudyError(
@@ -41,11 +41,9 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
         how = f"name {', '.join(names)}" if names else add
         why = f"names {name!r}, which selects nothing" if name else "is missing"
         raise StudyError(where, f"{why}; {how}", joint=True)
+    same_data = [s for s in able if s.name == name and (s.data, s.use) == (scenario.data, scenario.use)]
     # An axis that only the source has excludes none of its variants; if several are left, an error follows.
-    matches = [
-        s for s in able if s.name == name and all(scenario.axes.get(axis, at) == at for axis, at in s.axes.items())
-    ]
-    matches = [s for s in matches if (s.data, s.use) == (scenario.data, scenario.use)]
+    matches = [s for s in same_data if all(scenario.axes.get(axis, at) == at for axis, at in s.axes.items())]
     if len(matches) != 1:
         count = "no variant has" if not matches else f"{len(matches)} variants have"
         raise StudyError(

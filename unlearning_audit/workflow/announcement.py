@@ -21,6 +21,7 @@ def jobs(plan: Plan, nodes: list[Node]) -> dict[str, int]:
     shows the study: its tables, figures and report."""
     makers = Counter(node.stage for node in nodes if not node.within)  # a node within another has no job of its own
     shown = Counter(rule for rule in DISPLAYS if rule != "tuning" or plan.nodes["tune"])
+    # Every study has one table, headline, besides those that it lists.
     shown += Counter(table=1 + len(plan.study.tables), figure=len(plan.study.figures), report=1, failures=1, all=1)
     return {**makers, **shown}
 
@@ -38,10 +39,11 @@ def line(plan: Plan, counts: Mapping[str, int], cores: int, small: bool) -> str:
     parts = [
         f"{len(methods)} method{'s' * (len(methods) != 1)} on {', '.join(data)}" if data else f"{len(methods)} methods"
     ]
-    if len(places := {scenario.name for scenario in scenarios}) > 1:
-        parts.append(f"{len(places)} scenarios")
-    jobs = {rule: count for rule, count in counts.items() if rule != "total"}
+    if len(names := {scenario.name for scenario in scenarios}) > 1:
+        parts.append(f"{len(names)} scenarios")
+    jobs = {rule: count for rule, count in counts.items() if rule != "total"}  # Snakemake's sum over all rules
     parts.append(f"{sum(jobs.values())} jobs")
     if small:
+        # At time 0 no job has ended, so that what is left is the whole run.
         parts.append(f"{spoken(Progress(jobs, cores or 1).left(0.0))} on {cores} core{'s' * (cores != 1)}")
     return f"unlearning-audit · {plan.study.name}: {', '.join(parts)}"

@@ -65,7 +65,7 @@ def attempt(
     try:
         return isolated(write, file, trace=False, time_limit=time_limit)
     except NoAnswerError as error:
-        why, part = str(error), getattr(error, "part", before)
+        why, part = str(error), getattr(error, "part", before)  # a FailedError says which part failed
     except PluginError as error:
         why = str(error)
         print(error.trace, file=sys.stderr)  # into the job's log.txt

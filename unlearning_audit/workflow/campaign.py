@@ -46,6 +46,7 @@ class Campaign:
         self.data_file, self.settings, self.folder = data, settings, folder
         self.data = Data.read(data)
         membership = Membership.read(splits, samples=len(self.data.y))
+        # Whether trials are compared by their accuracies on retained, forgotten and test samples alone.
         self.by_role = settings["tune"]["objective"] == "accuracy"
         self.method = registry.load("methods", settings["method"], place.get("method_file"))
         self.file = settings["method_options"].get("file") or self.method.__file__
@@ -55,16 +56,18 @@ class Campaign:
         stack.load(trained)
         stack.seeds = membership.unlearning_seeds()
         self.pairs, self.stacks = [], []
-        for pair in np.unique(membership.block):
-            models = np.flatnonzero(membership.block == pair)
+        for block in np.unique(membership.block):  # the models of a pair have the number of one block
+            models = np.flatnonzero(membership.block == block)
             self.pairs.append(membership[models])
             self.stacks.append(stack.take(models))
         self.splits = [self._file("membership", pair) for pair in range(len(self.pairs))]
-        for member, path in zip(self.pairs, self.splits, strict=True):
-            member.write(path)
+        for of_pair, path in zip(self.pairs, self.splits, strict=True):
+            of_pair.write(path)
         self.originals, self.retrained = (self._parts(path, membership) for path in (originals, retrained))
+        # For each setting of the method: one file of logits per pair that it has unlearned, and the seconds it took.
         self.unlearned: dict[int, list[str]] = {}
         self.seconds: dict[int, float] = {}
+        # Number of pairs → the effects of their retrained models, which all trials on these pairs are compared with.
         self._yardsticks: dict[int, dict[str, Effect]] = {}
 
     def run(self, setting_file: str, trials: str) -> dict[str, Any]:
@@ -77,7 +80,7 @@ class Campaign:
         tune = self.settings["tune"]
         seed = seed_of(self.settings["seed"], "tune", self.settings["method"])
         designs = tuning.settings(self.settings["method_options"], tune["space"], tune["trials"], seed)
-        numbers, table = list(range(len(designs))), []
+        numbers, table = list(range(len(designs))), []  # the settings that are still tried, and the rows of all rounds
         rounds: list[list[Trial]] = []
         for count, pairs in tuning.rounds(len(designs), len(self.pairs)):
             numbers = tuning.survivors(rounds[-1], count) if rounds else numbers
@@ -119,12 +122,13 @@ class Campaign:
     def _forgotten(self, number: int, options: dict[str, Any], pair: int) -> str:
         """Let the models of one pair unlearn with the method's ``options``, write their logits, and return the path.
         The seconds are added to those of the setting ``number``."""
-        stack, member = self.stacks[pair].copy(), self.pairs[pair]
+        stack, membership = self.stacks[pair].copy(), self.pairs[pair]
 
         def unlearn(*models: ModelStack | Rows) -> object:
             return self.method.unlearn(*models, self.method.Options(**options))
 
-        seconds = run_method(stack, unlearn, Rows.where(member.forget), Rows.where(member.retain), self.file)
+        seconds = run_method(stack, unlearn, Rows.where(membership.forget), Rows.where(membership.retain), self.file)
+        # Seconds that the method spared by reusing an earlier trial's Fisher information count as spent.
         self.seconds[number] = self.seconds.get(number, 0.0) + seconds + stack.spared
         path = self._file(f"trial{number}", pair)
         Logits(index=np.arange(len(self.data.y)), y=self.data.y, logits=stack.logits()).write(path)
@@ -144,8 +148,9 @@ class Campaign:
         effects[RETRAIN] = self._yardsticks[trial.pairs]
         reads = []
         for metric in effects["trial"]:
+            # The trial's and the retrained models' numbers by this metric, or the reason why they give no distance.
             side = distances.against("trial", metric, effects)
-            if isinstance(side, Side) and not side.audited.rule.coarse:
+            if isinstance(side, Side) and not side.audited.rule.coarse:  # a coarse metric may get a wider margin
                 rng = generator(self.settings["seed"], "tune", metric)
                 reads.append(distances.read(side, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
         deciding = [read for read in reads if self.by_role or read.side.audited.rule.deciding]
@@ -153,6 +158,7 @@ class Campaign:
             raise ValueError("no metric of this scenario measures the distance from retraining")
         furthest = max(deciding, key=lambda read: abs(_margins(read)))
         losses = [_margins(read) for read in reads if not read.side.audited.rule.deciding]
+        # ``place``: which of the attacks' distances stands for all.
         error = float(furthest.numbers.errors[furthest.place]) / _margin(furthest)
         return replace(
             trial, distance=abs(_margins(furthest)), error=error, lost=max(losses, default=0.0),
@@ -166,7 +172,7 @@ class Campaign:
         evaluation, path = self._evaluation(files, None), str(self.folder / "scores.parquet")
         scores = scoring.score(evaluation, self.settings["attacks"], seed=evaluation.seed)
         tables.write_scores(path, scores.columns)
-        evaluation = self._evaluation(files, path)
+        evaluation = self._evaluation(files, path)  # the same one with the scores, which metrics read
         effects: dict[str, Any] = {}
         for entry in self.settings["metrics"].values():
             module = registry.load("metrics", entry["name"])

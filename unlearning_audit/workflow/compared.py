@@ -26,12 +26,14 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
     stage_of = {node.outputs["spec"]: [node.stage, node.name] for node in plan.all()}
     shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}
     cases = {(*c.scenario.place, c.method): c for c in plan.cases}
-    places = []
+    records = []
     for comparison in plan.comparisons:
-        where = comparison.scenario.place
-        jobs, methods = {}, [name for name in comparison.scenario.methods if (*where, name) in cases]
+        place = comparison.scenario.place
+        jobs, methods = {}, [name for name in comparison.scenario.methods if (*place, name) in cases]
         for method in methods:
-            compared = [cases[(*where, name)] for name in dict.fromkeys((method, "retrain")) if (*where, name) in cases]
+            # The files of the method, and of retraining if the scenario has it; retraining itself has them once.
+            compared = [cases[(*place, name)] for name in dict.fromkeys((method, "retrain")) if (*place, name) in cases]
+            # Logits before and after unlearning, batch by batch, without batches of shadow models.
             logits = [
                 path
                 for case in compared if not registry.offers(comparison.scenario.protocol, "imported")
@@ -40,11 +42,11 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
             ]  # fmt: skip
             jobs[method] = [stage_of[spec(path)] for path in dict.fromkeys(logits)]
         files = {name: path for name, path in comparison.outputs.items() if name != "spec"}
-        place = {**where._asdict(), "methods": methods}
+        identity = {**place._asdict(), "methods": methods}
         family = "study" if plan.study.tests > 1 else "scenario"
         extended = {"extended": comparison.extended} if comparison.extended else {}
-        places.append({**place, **files, "made": jobs, "family": family, **extended})
-    return places
+        records.append({**identity, **files, "made": jobs, "family": family, **extended})
+    return records
 
 
 def spec(path: str) -> str:
@@ -71,5 +73,6 @@ def recorded(folder: Path) -> Origins:
         """Return the spec files of the jobs whose files the job of this spec read."""
         return [*dict.fromkeys(folder.parents[2] / spec(name) for name in read_json(path)["inputs"])]
 
+    # The first parent is the job of one method's metrics. As in `origins`, its parents suffice.
     specs = parents(next(iter(parents(folder / "spec.json"))))
     return {stage: [read_json(path)["settings"] for path in specs if path.parts[-3] == stage] for stage in MAKERS}

@@ -18,7 +18,8 @@ Draws = dict[str, tuple[str, frozenset[int]]]
 def level(plan: Plan, pairs: int | None) -> float:
     """Return the level α of verdicts on so many ``pairs`` (None: of a protocol without pairs).
 
-    It is the share of α that a planned look has (`stats.looks`). If the family of tests is the whole study, it is
+    A study that grows may plan looks: numbers of pairs at which its verdicts are read. Each look then has a part of α
+    of its own (`stats.looks`); without planned looks, the level is α. If the family of tests is the whole study, it is
     divided by the number of scenarios (Bonferroni).
     """
     planned = plan.study.looks
@@ -61,7 +62,8 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
 
 
 def _foreseen(plan: Plan, unit: str, size: int, alpha: float) -> bool:
-    """Return whether an earlier verdict is a look that the study plans, at the level that the plan gives it.
+    """Return whether an earlier verdict was planned: the study plans verdicts at this number of pairs, and the plan
+    gives them the level that the earlier verdict had.
 
     ``unit``: the population that was smaller then; ``size``: its number of blocks then; ``alpha``: the verdict's level.
     """
@@ -75,6 +77,7 @@ def _grown(earlier: Draws, planned: Draws) -> str:
     """
     if earlier.keys() != planned.keys():
         return ""
+    # Of each population, earlier and now: the text that identifies its draws, [0], and the set of its blocks, [1].
     pairs = [(name, earlier[name], planned[name]) for name in planned]
     if not all(was[0] == now[0] and was[1] <= now[1] for _, was, now in pairs):
         return ""
@@ -90,13 +93,13 @@ def _recorded(folder: Path) -> tuple[Draws, set[str], float]:
 
 
 def _draws(origins: compared.Origins) -> Draws:
-    """Return population → its draws, as text, and the numbers of its blocks, for a comparison that comes from
-    ``origins``; {} for imported models."""
+    """Return the `Draws` of a comparison that comes from ``origins``: for each population, the text that identifies its
+    draws, and the numbers of the blocks in all its batches. {} for imported models."""
     populations: dict[str, tuple[str, frozenset[int]]] = {}
     for split in origins["splits"]:
         draw = {k: v for k, v in split.items() if k != "blocks"}
-        # Trainings of one scenario are equal but for what they are trained on.
-        kind = json.dumps([origins["data"][0], draw, origins["train"][0]], sort_keys=True)
-        blocks = populations.get(split["population"], ("", frozenset()))[1]
-        populations[split["population"]] = kind, blocks | frozenset(split["blocks"])
+        # Trainings of one scenario are equal but for what they are trained on, so that the first stands for all.
+        identity = json.dumps([origins["data"][0], draw, origins["train"][0]], sort_keys=True)
+        of_earlier_batches = populations.get(split["population"], ("", frozenset()))[1]
+        populations[split["population"]] = identity, of_earlier_batches | frozenset(split["blocks"])
     return populations

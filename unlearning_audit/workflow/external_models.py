@@ -50,10 +50,12 @@ def answered(
     masks: dict[str, str | Path] = {name: path for name, path in files.items() if not name.startswith(PREFIX)}
     member = external.memberships(masks | {"logits": paths[0]}, population, samples, len(paths))
     continued = np.zeros((len(paths), 0), np.int64)
-    # A sample with a prompt has tokens before its first scored one.
+    # A token that is only read, such as that of a prompt, is stored as ~token, which is negative. The first token is
+    # never scored, so the second tells whether a sample has a prompt.
     if generations and rows.tokenizer is not None and (rows.x[:, 1] < 0).any():
         # All models continue the same retained and test samples, in every population, as far as they retain the same.
         with_one_seed = replace(member, seed=np.zeros(len(paths), np.int64))
+        # Rows of parts 0 and 1 are samples, those of part 2 views.
         continued = np.flatnonzero(rows.part < 2)[queried(with_one_seed, samples.part, generations)]
     outputs, continuations = [], []
     for path, index in zip(paths, continued, strict=True):
@@ -79,6 +81,7 @@ def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
     options = dict(wish)
     name, file = options.pop("name"), options.pop("file", None)
     module = registry.load("data", name, file)
+    # A source's ``WHOLE`` are the options with which every row is a sample, as masks of samples require.
     options = {**getattr(module, "WHOLE", {}), **options}
     if "tokenizer" in module.Options.model_fields and not options.get("tokenizer"):
         folder = next((path for path in paths if (path / "tokenizer.json").is_file()), None)
@@ -95,6 +98,7 @@ def _rows(wish: Options, paths: list[Path], seed: int) -> Data:
 def _without_views(rows: Data) -> Data:
     """Return the data without views of samples, such as paraphrases and wrong answers, which are rows of their own."""
     columns = ("x", "y", "part", "y_clean", "index", "compressed", "group", "subject")
+    # Rows of part 0 (train) and 1 (test) are samples; those of part 2 are views.
     present = {name: value[rows.part < 2] for name in columns if (value := getattr(rows, name)) is not None}
     return replace(rows, **present, parent=None, view=None)
 
@@ -126,6 +130,7 @@ def _state_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     indices = [] if (path / "config.json").is_file() else sorted(path.glob(f"*{INDEX}"))
+    # An index maps the name of each tensor to the file that holds it. Many tensors have the same file.
     return [
         path / name for index in indices[:1] for name in sorted({*json.loads(index.read_text())["weight_map"].values()})
     ]
@@ -142,6 +147,7 @@ def _read(path: Path) -> dict[str, torch.Tensor]:
             tensors |= load_file(part)
         except Exception as error:
             raise ValueError(f"{part}: this is not a complete safetensors file ({error})") from None
+    # DataParallel puts "module." first, torch.compile "_orig_mod."; a model may be wrapped in both, in any order.
     for prefix in ("_orig_mod.", "module.", "_orig_mod."):
         if tensors and all(name.startswith(prefix) for name in tensors):
             tensors = {name.removeprefix(prefix): value for name, value in tensors.items()}
@@ -203,7 +209,7 @@ def _published(
     for metric in metrics:
         columns |= metric.text_readings(values, rows, continuations)
     # Constants of these metrics: columns that are larger for better known texts, and columns that are no shares.
-    near, unbounded = ({name for metric in metrics for name in getattr(metric, of)} for of in ("NEAR", "UNBOUNDED"))
+    near, unbounded = ({name for metric in metrics for name in getattr(metric, key)} for key in ("NEAR", "UNBOUNDED"))
     return Published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,
         samples=samples.index.astype("U"), attacks=np.array(list(scores)), scores=np.stack(list(scores.values())),

@@ -37,7 +37,7 @@ def influence(
     """
     if len(stack) < 2:
         return 0.0
-    models = np.arange(MODELS) % len(stack)
+    models = np.arange(MODELS) % len(stack)  # a stack of two models gives its first one twice
     sides = Rows(forget.index[models, :FORGOTTEN]), Rows(retain.index[models, :RETAINED])
     before = stack.take(models)
 
@@ -57,6 +57,7 @@ def influence(
     reached = end(1.0)
     moved = max(float((reached - _watched(before)).norm()), float(torch.finfo(torch.float32).eps))
     apart = float((end(TIMES) - reached).norm())
+    # Unchanged weights are repeated, which takes time, only if rounding does not explain ``apart``.
     if apart > ROUNDING * moved and float((end(1.0) - reached).norm()) > apart / 10:
         return 0.0
     return apart / moved if np.isfinite(apart) else 0.0
@@ -68,8 +69,8 @@ def _watched(stack: ModelStack) -> torch.Tensor:
 
 
 def sentence(share: float, file: str) -> str:
-    """Return a warning that the method in ``file`` mixes models, with the influence ``share``; "" if rounding explains
-    it."""
+    """Return a warning that the method in ``file`` mixes models; "" if rounding explains their influence on each other,
+    ``share``, as `influence` returns it."""
     if share <= ROUNDING:
         return ""
     return (

@@ -23,7 +23,7 @@ def arguments_of(function: Callable[..., Any], inputs: Mapping[str, Any], values
     """Return the arguments, by name, that a job's function takes from the job's ``inputs`` (role → files) and from
     other ``values``.
 
-    A function with a parameter ``files`` gets all other inputs too, and one with ``shown`` all other values.
+    A function with a parameter ``**files`` gets all other inputs too, and one with ``**shown`` all other values.
     """
     parameters = inspect.signature(function).parameters
     return {

@@ -123,12 +123,14 @@ class Plan:
             files = (registry.source_file(*plugin[:3]) for plugin in plugins)
             code = source.digest(source.SCRIPTS / f"{script}.py", *files)
             terms = [([source.fingerprint(Path(path)) for path in depends], limit) for *_, depends, limit in plugins]
+            # What counts beside the code. Without any of it, the digest is that of the code alone.
             conditions: list[Any] = [term for term in terms if any(term)]
-            outside = [plugin[:3] for plugin in plugins if plugin[2]]
-            if len(outside) > 1:  # else it would not count which of the files is which
-                conditions += [source.digest(registry.source_file(*plugin)) for plugin in outside]
-            rows = [registry.quantities(name, file) for kind, name, file in outside if kind == "metrics"]
-            conditions += [[quantity.name for quantity in declared] for declared in rows]
+            users = [plugin[:3] for plugin in plugins if plugin[2]]  # (kind, name, file) of users' plug-ins
+            if len(users) > 1:  # else it would not count which of the files is which
+                conditions += [source.digest(registry.source_file(*plugin)) for plugin in users]
+            # The digest of code ignores the names of a metric's quantities, on which its results depend.
+            quantities = [registry.quantities(name, file) for kind, name, file in users if kind == "metrics"]
+            conditions += [[quantity.name for quantity in declared] for declared in quantities]
             self._codes[script, plugins] = (
                 hashlib.sha256(json.dumps([code, conditions]).encode()).hexdigest() if conditions else code
             )
@@ -185,6 +187,7 @@ class Plan:
                 files,
                 {Path(output).stem: f"{folder}/{output}" for output in (*OUTPUTS[stage], "spec.json")},
                 {parent.name: parent for group in inputs.values() for parent in group},
+                # Entries of OF_JOB, such as time limits, are left out if they are empty.
                 {name: value for name, value in place.items() if name not in OF_JOB or value},
                 awaited, within,
             )  # fmt: skip
@@ -204,7 +207,7 @@ class Plan:
 
 def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool) -> dict[str, str | list[str]]:
     """Return role → paths of the files of those parents for which ``chosen`` holds: one path for the role "data", a
-    list for all others. Roles without files are left out."""
+    list for all others. Roles without files are left out. The default ``chosen``, bool, holds for every node."""
     paths = {
         role: [parent.outputs[output] for parent in group if chosen(parent) for output in ROLES.get(role, ("signals",))]
         for role, group in inputs.items()
@@ -215,6 +218,7 @@ def _paths(inputs: dict[str, list[Node]], chosen: Callable[[Node], bool] = bool)
 def _alone(folder: Path, maker: Node) -> bool:
     """Return whether a node in ``folder`` needs a job of its own: it had one before, or the job of ``maker``, which
     would make it too, is done without it."""
+    # Only a job of its own writes a log beside its results.
     return (folder / "log.txt").exists() or (
         Path(maker.outputs["spec"]).exists() and not (folder / "spec.json").exists()
     )

@@ -73,7 +73,7 @@ def portions(
     weights = sum(value.nbytes for value in single.stored().values()) * (2 if single.recipe.record_updates else 1)
     free = torch.cuda.mem_get_info()[0]
     most = max(int(SHARE * free / (COPIES * weights)), 1)
-    return np.array_split(np.arange(count), -(-count // most))
+    return np.array_split(np.arange(count), -(-count // most))  # count / most, rounded up
 
 
 def open_stack(
@@ -189,6 +189,7 @@ def check_tokens(stack: ModelStack, data: Data) -> None:
         return
     if data.x.dtype.kind != "i":
         raise ValueError(f"model: this model reads tokens, but the data are {data.x.dtype}; choose a source of texts")
+    # A token that is read but not scored is stored as ~token.
     largest = int(np.where(data.x < 0, ~data.x, data.x).max())
     if largest >= vocabulary:
         raise ValueError(f"model.vocabulary: the model knows {vocabulary} tokens, but the data hold token {largest}")
@@ -217,12 +218,14 @@ def dump(
         for part, _, stack in stacks:
             with guarded():
                 answered = stack.logits()
+            # The models of the files that are copies of this portion's, and the place of each in the stack. Numbers in
+            # ``part`` are sorted.
             members = np.flatnonzero(np.isin(copies, part))
             places = np.searchsorted(part, copies[members])
             if write is not None:
                 in_order = np.array_equal(places, np.arange(len(stack)))
                 write(members, stack if in_order else stack.take(places))
-            if not answers.size:
+            if not answers.size:  # the shape of logits is known from the first portion on
                 answers = np.empty((len(copies), *answered.shape[1:]), answered.dtype)
             answers[members] = answered[places]
             facts |= {"device": stack.device, "engine": type(stack.engine).__name__.lower()}

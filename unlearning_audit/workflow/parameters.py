@@ -126,6 +126,7 @@ def table(plan: Plan, name: str) -> dict[str, Any]:
             margins=plan.study.margins.model_dump(mode="json"),
         )  # fmt: skip
     wish = plan.study.tables[name]
+    # The footer calls ``lower_bound`` of a metric, which is found by name: the script does not import its file.
     bounds = [registry.source_file("metrics", metric) for metric in registry.defining("metrics", "lower_bound")]
     return _order(
         plan, "table", "table", *bounds, name=name, table=wish.model_dump(mode="json"),
@@ -283,8 +284,8 @@ def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
     """
     roles = registry.constant("report/figures", kind, None, "DRAWN_FROM") or ()
     files = {role: getattr(case, role) for role in roles}
-    partly = len(files.get("originals", case.unlearned)) != len(case.unlearned)
-    return {} if partly or not all(files.values()) else files
+    some_only = len(files.get("originals", case.unlearned)) != len(case.unlearned)
+    return {} if some_only or not all(files.values()) else files
 
 
 def _without_files(wish: dict[str, Any]) -> dict[str, Any]:

@@ -19,16 +19,17 @@ class External(Judged):
         method, then the comparison of all methods."""
         scenario = self.scenario
         options, methods = self.protocol.Options(**scenario.protocol.options), list(scenario.methods)
+        # Method → role of a population in its evaluation, such as "target" → the node that imports the population.
         nodes = {
             method: {
-                part: self._import(method, kind, files, options)
-                for part, (kind, files) in self.protocol.populations(options, method, methods).items()
+                role: self._import(method, kind, files, options)
+                for role, (kind, files) in self.protocol.populations(options, method, methods).items()
             }
             for method in methods
         }
-        original = next((parts["original"] for parts in nodes.values() if "original" in parts), None)
+        original = next((of_method["original"] for of_method in nodes.values() if "original" in of_method), None)
         judged = {
-            method: self._score_external(method, parts, original, options.design) for method, parts in nodes.items()
+            method: self._score_external(method, by_role, original, options.design) for method, by_role in nodes.items()
         }
         self._compare(scenario.protocol.name, judged)
 
@@ -69,8 +70,9 @@ class External(Judged):
         """
         scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"
-        populations = {part: node for part, node in nodes.items() if part in ("target", "shadow", "shadow_original")}
+        populations = {role: node for role, node in nodes.items() if role in ("target", "shadow", "shadow_original")}
         attacks = scenario.attacks
+        # Only an attack that needs the signal "before" reads models before unlearning.
         if before and any("before" in registry.declared("attacks", a.name, a.file) for a in attacks.values()):
             populations["original"] = before
         metrics = self._judge(
@@ -78,5 +80,6 @@ class External(Judged):
             populations=list(nodes), attacked=list(populations), design=design,
         )  # fmt: skip
         originals = [nodes["original"]] if "original" in nodes else []
+        # The import of the audited models also made the files of their memberships and samples.
         self._case(method, metrics, [nodes["target"]], originals, [nodes["target"]], nodes["target"])
         return metrics

@@ -50,8 +50,9 @@ def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
     ``ATTACK_SETS``.
     """
     metrics = registry.defining("metrics", "ATTACK_SETS")
-    members = [item for name in metrics for item in registry.constant("metrics", name, None, "ATTACK_SETS").items()]
-    return {f"{name}_set": [attack for attack in names if attack in attacks] for name, names in members}
+    # (Name of a set, names of all attacks in it), of all these metrics.
+    pairs = [item for name in metrics for item in registry.constant("metrics", name, None, "ATTACK_SETS").items()]
+    return {f"{name}_set": [attack for attack in names if attack in attacks] for name, names in pairs}
 
 
 def after_request(request: int) -> list[str]:
@@ -105,6 +106,8 @@ class Models:
         """Add the job that selects samples by a metric of this scenario's trained models, and the jobs that it needs.
         Return its node, for another scenario that evaluates unlearning on the selected samples."""
         metric, batches = self.record.selects, self._batches()
+        # The label is a training's name without the name of its batch and its key. Of each batch, memberships after the
+        # last request and trained models are read.
         return self.plan.add(
             "selection", batches[0][1].name.rsplit("-", 2)[0],
             {"metric": metric, "options": self.scenario.metrics[metric].options},
@@ -252,6 +255,7 @@ class Models:
         """
         defaults = registry.defaults(self.record.offers)
         also = [metric for metric in self.scenario.metrics.values() if metric.name not in defaults]
+        # A metric that needs no retrained models has ``ALONE = True`` in its file.
         compare = not all(registry.constant("metrics", metric.name, metric.file, "ALONE") for metric in also)
         return self.record.references or (("retrain", "retrain_control") if compare else ())
 
@@ -362,6 +366,7 @@ class Models:
         scenario, trials = self.scenario, Models(self.plan, self.scenario)
         trials.seed, trials.prefix, trials.data = seed_of(self.study.seed, "tune"), "tuning", self.data
         population = next(iter(self._populations()))
+        # There is one node of memberships, because a scenario with tuned methods has no sequence of requests.
         (splits,), train = trials._batch(population, list(range(tune.pairs)))
         retrained = trials._unlearn(splits, train, train, "retrain")
         attacks, metrics = self._asked_of_trials(tune.objective)
@@ -400,9 +405,9 @@ class Models:
     def _beyond(self, kind: str, plugin: Plugin) -> bool:
         """Return whether trials of tuning leave out this attack or metric: a user's own file, one that reads more than
         logits, or a metric without effects, which cannot be compared with retraining."""
-        reads = {*registry.declared(kind, plugin.name, plugin.file)} & {*registry.defining("signals", "read")}
-        decides = kind != "metrics" or registry.defines(kind, plugin.name, plugin.file, "effects")
-        return bool(plugin.file or reads) or not decides
+        signals = {*registry.declared(kind, plugin.name, plugin.file)} & {*registry.defining("signals", "read")}
+        comparable = kind != "metrics" or registry.defines(kind, plugin.name, plugin.file, "effects")
+        return bool(plugin.file or signals) or not comparable
 
     def _unlearn(
         self, splits: Node, train: Node, before: Node, name: str, tuned: Sequence[Node] = (), at_once: bool = False,

@@ -31,8 +31,10 @@ def _read_by(metric: Plugin, inputs: Inputs) -> Inputs:
     """Return those of a scoring job's ``inputs`` that a metric reads. Signals that it does not need are left out."""
     asked = registry.defining("signals", "read")
     needs = {role(need) for need in registry.declared("metrics", metric.name, metric.file) if need in asked}
+    # Roles of signals that the metric does not need; "signals" is the role of those that attacks read.
     others = {"signals", *map(role, asked)} - needs
-    return {role: nodes for role, nodes in inputs.items() if role.rpartition("_")[2] not in others}
+    # A signal's key is its role after the models from which it is read, as in "retrained_readings".
+    return {key: nodes for key, nodes in inputs.items() if key.rpartition("_")[2] not in others}
 
 
 class Judged(Models):
@@ -61,8 +63,10 @@ class Judged(Models):
         """
         splits, trains = [requests[-1] for requests, _ in batches], [train for _, train in batches]
         name = method_label(self.scenario.methods[method], method)
+        # The label begins with a training's name without the name of its batch and its key.
         label = "-".join([trains[0].name.rsplit("-", 2)[0], *after_request(self.scenario.request), name])
         read = {"data": [self.data], "splits": splits, "originals": trains, "unlearned": models}
+        # Not strict, because a scenario may lack the control, or both.
         populations = {"unlearned": models, **dict(zip(("retrained", "control"), references, strict=False))}
         # Signals of attacks, of metrics, and features (of hidden layers), each with the models from which it is read.
         signals = self._signals("metrics", self.scenario.metrics.values())

@@ -110,7 +110,7 @@ def _training(network: tuple[str, dict[str, Any]], optimiser: str, device: str) 
     settings = {"optimiser": optimiser, "schedule": "cosine", "lr": 0.05 if optimiser == "sgd" else 1e-3}
     stacks = [_stack(network, place, torch.float64, **settings) for place in ("cpu", device)]
     for stack in stacks:
-        stack.train(_rows()[1])
+        stack.train(_rows()[1])  # on the rows to retain
     gap = _gap(*stacks)
     return gap < 10 * DOUBLE, f"weights differ from the processor's by {gap:.1e} after training in double precision"
 

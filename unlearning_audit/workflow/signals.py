@@ -49,7 +49,8 @@ def signals(
         """Read the signal from all models, write it, and return facts for the spec."""
         signal = settings["signal"]
         module = registry.load("signals", signal)
-        # Attacks do not learn from records, so that those of shadow models are not needed.
+        # The models to ask: all of them, or all but shadow models if the signal is kept as a record, because attacks do
+        # not learn from records.
         numbers = np.flatnonzero(~membership.shadow | (not hasattr(module, "RECORD")))
         member = membership[numbers]
         # The samples to query: int64 [rows] for all models, or [models, rows] for each.

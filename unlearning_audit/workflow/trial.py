@@ -171,6 +171,7 @@ def digits(shape: tuple[int, ...] = (64,), build: Callable[..., Any] | None = No
     x = loaded.x
     if len(shape) == 3:
         times = shape[1] // x.shape[2]
+        # Pixels become squares of ``times`` × ``times`` pixels, and every channel gets the same picture.
         x = np.ascontiguousarray(x.repeat(times, 2).repeat(times, 3).repeat(shape[0], 1))
     build = build or (lambda shape, classes: mlp.build(mlp.Options(hidden=[64]), shape, classes))
     return Setting(
@@ -323,7 +324,7 @@ def _model(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
                 problems.append(error)
                 continue
             break
-        else:
+        else:  # the network took none of the shapes
             raise problems[0]
     else:
         x, classes = setting.x, setting.classes

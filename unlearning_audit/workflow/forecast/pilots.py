@@ -76,4 +76,5 @@ def pilot(of: Size, sizes: Iterable[Size]) -> Size | None:
     """Return the comparison from which to predict what the comparison ``of`` will detect: ``of`` itself if it is among
     the finished ``sizes``, otherwise the largest of the same kind, or None."""
     alike = [size for size in sizes if size.kind == of.kind]
+    # True is the larger truth value, so that the comparison itself comes first.
     return max(alike, key=lambda size: (size.node == of.node, size.blocks * size.models, size.node), default=None)
