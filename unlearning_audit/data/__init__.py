@@ -204,7 +204,7 @@ def prepare(
     y = _choices.randomise(source.y, train, source.classes, label_noise, label_noise_kind, rng)
     kept = train | test
     parent = source.parent
-    if parent is not None:  # views stay with their parents, whose rows are numbered anew
+    if parent is not None:  # views stay with their parents; the new number of a row is how many before it are kept
         kept |= (part == 2) & kept[parent]
         parent = np.where(parent >= 0, np.cumsum(kept)[parent] - 1, -1)[kept]
     index = np.flatnonzero(kept)

@@ -89,8 +89,8 @@ def windows(rows: Iterable[np.ndarray], length: int, shortest: int | None = None
 def padded(rows: Sequence[np.ndarray], length: int) -> np.ndarray:
     """Return the first ``length`` tokens of each row, int32 [rows, length], filled with `PADDING`."""
     tokens = np.full((len(rows), length), PADDING, np.int32)
-    for place, row in zip(tokens, rows, strict=True):
-        place[: len(row)] = row[:length]
+    for padded_row, row in zip(tokens, rows, strict=True):
+        padded_row[: len(row)] = row[:length]
     return tokens
 
 
@@ -106,7 +106,7 @@ def neighbours(x: np.ndarray, pool: np.ndarray, share: float, rng: np.random.Gen
     tokens of ``pool`` int32 [tokens], drawn by ``rng``."""
     mask = scored(x)
     count = np.maximum(np.round(share * mask.sum(1)), 1)
-    # The place of each token in a random order of its row, in which scored tokens come first.
+    # The rank of each token, which a second argsort gives, in a random order of its row with scored tokens first.
     order = np.where(mask, rng.random(x.shape), 2.0).argsort(1).argsort(1)
     return np.where(mask & (order < count[:, None]), rng.choice(pool, x.shape), x).astype(x.dtype)
 

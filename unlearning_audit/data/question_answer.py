@@ -112,6 +112,7 @@ def load(options: Options, root: Path) -> Source:
     encodings = [encoded(tokenizer, options, row, row[options.answer]) for row in records]
     parent, view = [-1] * len(records), [0] * len(records)
     refusals = possible_refusals(options, Path(root))
+    # The refusal of each row; without refusals the numbers are not used, but a range must not be empty.
     drawn = generator("refusals", options.draw).integers(max(len(refusals), 1), size=len(records))
     for number, row in enumerate(records):
         variants = {kind: texts(row, getattr(options, kind)) for kind in ("paraphrase", "perturbed", "alternate")}

@@ -150,7 +150,7 @@ class Membership(Stored):
         if not len(self.train):
             check.fail("train", "holds no model")
         for name, mask in {"forget": self.forget & ~self.train, "heldout": self.heldout & self.train}.items():
-            if mask.any():
+            if mask.any():  # a text times a bool: "not" is said of forget only
                 check.fail(name, f"has {int(mask.sum())} entries that are {'not ' * (name == 'forget')}in train")
         if self.weight is not None and ((self.weight < 0).any() or not self.weight.any()):
             check.fail("weight", "must be non-negative and not all zero")

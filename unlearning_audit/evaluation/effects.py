@@ -124,6 +124,7 @@ class Effect:
     @property
     def repeats(self) -> bool:
         """Return whether a split has more than one model."""
+        # The columns of [2, models] are (unit, split); repetitions have equal ones.
         return len(np.unique(np.stack([self.unit, self.split]), axis=1).T) < len(self.unit)
 
     def alike(self, reference: "Effect") -> bool:

@@ -212,6 +212,7 @@ class Evaluation(Cohort):
         if self.imported:
             return self.others.get(name)
         known = (self.retrained_files, self.control_files)
+        # Retrained models are compared with one other group only.
         control = None if self.unlearned_files in known else self.control_files
         parts = {"": self.unlearned_files, "original": self.originals, "retrain": self.compared_files,
                  "retrain_control": control}  # fmt: skip
@@ -345,6 +346,7 @@ class Evaluation(Cohort):
         """
         unread = [name.replace("_", " ") for name in signals if name != "before"] if self.imported else []
         for form in (BOTH,) if "before" in signals and not unread else ("trained", "unlearned"):
+            # For imported models, why there is nothing to compare with before unlearning, or else an array.
             before = self.before() if form == BOTH and self.imported else ""
             if unread:
                 yield form, f"it needs {' and '.join(unread)}, which is not read of models from elsewhere"
@@ -366,7 +368,7 @@ class Evaluation(Cohort):
         group, trained = self.group(name), self.group("shadow_original")
         if group is None or (self.imported and form == BOTH and unlike("shadow_original", trained, "shadow", group)):
             no_logits = np.zeros((0, 0, self.unlearned.shape[2]), np.float32)
-            return Shadow(no_logits, np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))
+            return Shadow(no_logits, np.zeros(0, np.int64), *np.zeros((2, 0, 0), bool))  # two empty masks
         member, nonmember = getattr(group.membership, mask), group.membership.heldout
         columns = np.flatnonzero((member | nonmember).any(0))
         both = member.any(0) & nonmember.any(0)

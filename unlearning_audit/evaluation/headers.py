@@ -95,6 +95,7 @@ def refuse_shape(
     logits is as long as the labels, the message says that the logits' axes are exchanged."""
     # Without labels, the place of logits may be taken by checkpoints, which are no array.
     logits = opened("logits", files["logits"]).shape if name == "labels" else ()
+    # Length of the axis at the place of classes, or of models → the axes to exchange if samples lie there instead.
     axes = {logits[2]: "1, 2", logits[0]: "0, 1"}.get(shape[0]) if logits and len(shape) == 1 else None
     if axes:
         raise ValueError(

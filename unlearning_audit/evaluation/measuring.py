@@ -136,7 +136,7 @@ def evaluated(
             rows = isolated(lambda: sent(key, entry, file, evaluation, path), where, **terms)["rows"]
             try:
                 parts = added.read(path)
-            except ArtifactError as error:
+            except ArtifactError as error:  # its sentence begins with the path of the temporary file
                 raise PluginError(f"{readable(where)}: effects: {str(error).partition(': ')[2]}") from None
         if file is not None:
             if wrong := problem(rows):

@@ -51,7 +51,8 @@ def evaluation_of(settings: dict[str, Any], **files: Any) -> Evaluation:
     else:
         logits = {"original": files["originals"], "unlearned": files["unlearned"]}
         logits |= {name: files.get(name, []) for name in ("retrained", "control")}
-        # For each population, its files of logits, and those of its signals or of its last hidden layer.
+        # For each population, its files of logits, and those of its signals or of its last hidden layer. The second
+        # list is empty if the study does not compute these.
         signals, hidden = (
             [(paths, files.get(f"{name}_{kind}", [])) for name, paths in logits.items()]
             for kind in ("readings", "features")

@@ -68,6 +68,7 @@ class Outputs:
         """Return ``compute(*arrays)`` from the cache, or compute it and cache it. A mask that selects everything counts
         as None."""
         arrays = tuple(None if a is not None and a.dtype == bool and a.all() else a for a in arrays)
+        # The content is the key, because arrays cannot be keys of a dict.
         contents = (None if array is None else (array.shape, array.dtype.kind, array.tobytes()) for array in arrays)
         key = compute.__name__, *contents
         if key not in self._cache:

@@ -28,12 +28,13 @@ def mean(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> np.ndar
     centre = np.where(mask, x, 0.0).sum(axis=0) / count
     if not leave_out:
         return np.asarray(centre[None])
+    # Without a value x, the mean of n values moves by −(x − mean) / (n − 1); models outside of the mask move nothing.
     return np.asarray(centre - np.where(mask, x - centre, 0.0) / (count - mask))
 
 
 def median(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Return the median of ``x`` float64 [models, samples] over the models in ``mask``, float64 [1, samples]."""
-    ordered = np.sort(np.where(mask, x, np.inf), axis=0)
+    ordered = np.sort(np.where(mask, x, np.inf), axis=0)  # models outside of the mask come last
     count = mask.sum(axis=0)[None]
     low, high = (np.take_along_axis(ordered, rank, axis=0) for rank in ((count - 1) // 2, count // 2))
     return np.asarray(0.5 * (low + high))
@@ -51,6 +52,7 @@ def squares(x: np.ndarray, mask: np.ndarray, *, leave_out: bool = False) -> tupl
     if not leave_out:
         return total[None], count[None]
     fewer = count - mask
+    # Without a value that deviates by d from the mean of n, the sum of squares is smaller by d² n / (n − 1).
     return np.maximum(total - deviation**2 * count / np.maximum(fewer, 1), 0.0), fewer
 
 

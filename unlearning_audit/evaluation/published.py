@@ -84,6 +84,7 @@ class Published(Stored):
             raise ValueError("there is no forgotten sample in some model; leave it out")
         zeros, index = np.zeros(samples, np.int64), np.arange(samples)
         data = Data(np.zeros((samples, 0), np.float32), zeros, self.test.astype(np.uint8), zeros, index, 2)
+        # The number of each model's forget set: models with the same one are one split and one block.
         kinds = np.unique(np.packbits(self.forget, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
         membership = Membership(
             self.forget | self.retain, self.forget, self.heldout, seed=np.arange(models), split=kinds, block=kinds,

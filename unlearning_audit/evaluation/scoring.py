@@ -165,11 +165,12 @@ def alone(
     members = {"own": membership.retain} | ({"seen": membership.train} if files == evaluation.originals else {})
     all_rows, all_models = np.arange(len(evaluation.data.y)), np.arange(len(evaluation.target))
     for form, member in members.items():
-        tables = []
+        columns_of_models = []
         by_model = evaluation.outputs(files).by_model(evaluation.target)
         for number, (model, of_model) in enumerate(zip(np.flatnonzero(evaluation.target), by_model, strict=True)):
             logits, y = of_model[None], labels[model][None]
             learned = np.flatnonzero(member[number] | test)
+            # Of this model alone. Attacks expect an axis of models, which is 1 long here.
             values = signals(evaluation, module, files, all_models == model, all_rows)
             known = {signal: value[:, learned] for signal, value in values.items()}
             usable = mask_of(known)
@@ -182,8 +183,8 @@ def alone(
             asked = {signal: value[:, rows] for signal, value in values.items()}
             score, decision = call(module, (logits[:, rows], y[:, rows]), shadow, settings, rng, **asked)
             place, read = (np.full(len(rows), number), rows), {signal: value[0] for signal, value in asked.items()}
-            tables.append(_columns(name, form, membership, *place, score[0], decision[0], read))
-        yield {column: np.concatenate([table[column] for table in tables]) for column in tables[0]}
+            columns_of_models.append(_columns(name, form, membership, *place, score[0], decision[0], read))
+        yield {column: np.concatenate([part[column] for part in columns_of_models]) for column in columns_of_models[0]}
 
 
 def signals(

@@ -51,6 +51,6 @@ def checked(
         known = axes.removesuffix("...").split()
         further = np.ndim(check.arrays.get(name, 0)) - len(known) if axes.endswith("...") else 0
         value = check.field(name, kinds, (*map(sizes.get, known), *[None] * further), finite=name not in gaps)
-        sizes |= zip(known, value.shape, strict=False)
+        sizes |= zip(known, value.shape, strict=False)  # later fields must agree; axes of "..." have no name
         values[name] = value if axes else value.item()
     return values

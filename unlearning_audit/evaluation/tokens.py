@@ -13,6 +13,7 @@ def lowest(value: np.ndarray, share: float) -> np.ndarray:
     ``value`` float64 [..., samples, tokens], NaN where a token does not count. NaN for a sample without tokens.
     """
     count = (~np.isnan(value)).sum(-1)
+    # 1e-9 keeps a rounding error from taking a token away.
     count_lowest = np.maximum((share * count + 1e-9).astype(int), 1)
     order = np.sort(value, axis=-1)  # NaN is sorted to the end
     used = np.arange(value.shape[-1]) < count_lowest[..., None]

@@ -43,6 +43,7 @@ def of(kind: str, parent: np.ndarray | None, view: np.ndarray | None, samples: i
     rows = rows[np.argsort(parent[rows], kind="stable")]
     count = np.bincount(parent[rows], minlength=samples)
     table = np.full((samples, int(count.max(initial=0))), -1)
+    # The column of each view: its position among all views minus that of the first view of its sample.
     place = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
     table[parent[rows], place] = rows
     return table

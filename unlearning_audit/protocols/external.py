@@ -88,7 +88,8 @@ def methods(options: Options, names: list[str]) -> list[str]:
     method_names = [name for name in names if name not in YARDSTICKS]
     for name in names:
         # A method that is the only one, besides reference methods, may have its models in root / "target". A reference
-        # method may not have that folder if there is no other method.
+        # method may not have that folder if there is no other method. So the number of methods decides: it must be 1
+        # for a method, and 0 for a reference method.
         in_root = [root / "target"] if len(method_names) == (name not in YARDSTICKS) else []
         places = [place for place in (root / name / "target", *in_root) if place.is_dir()]
         if name in YARDSTICKS:
@@ -188,6 +189,7 @@ def _of_yardstick(kind: str, shared: dict[str, LogitFolder]) -> dict[str, LogitF
     """
     folders = {"target": shared[kind]}
     retrained = [name for name in ("retrain", "retrain_control") if name in shared and name != kind]
+    # There may be fewer retrained populations than roles.
     folders |= {role: shared[name] for role, name in zip(("retrain", "retrain_control"), retrained, strict=False)}
     if "shadow_original" in shared:
         folders["shadow_original"] = shared["shadow_original"]
@@ -223,7 +225,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
     def order(path: Path) -> tuple[list[str | int], str]:
         """Return a key for sorting: the words and numbers of a name in turn, so that model10 comes after model9."""
-        parts = re.split(r"([0-9]+)", path.name)
+        parts = re.split(r"([0-9]+)", path.name)  # every second part is a number
         return [int(part) if place % 2 else part for place, part in enumerate(parts)], path.name
 
     return sorted(inside, key=order)

@@ -158,7 +158,7 @@ def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
     """Return, for each scenario and setting with verdicts, the answer that the report shows first: a line for each
     method, the checks, and whether systems of evaluation agree."""
     told = []
-    for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):
+    for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):  # places that have verdicts
         cases = [case for case in numbers.cases if lookup.place(case) == place]
         cases = [case for case in cases if case["method"] not in naming.BASELINES]
         lines = sorted((line(numbers, judgements, case) for case in cases), key=_order)
@@ -184,7 +184,7 @@ def line(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Line:
     lost, condition = decisions.loss(judgements, place, method), judgements.condition(place, method)
     reason = words.DIVERGED if row["verdict"] == decide.BROKEN and numbers.failure(case) else decisions.reason(row)
     if row["verdict"] == decide.NO_YARDSTICK and condition:
-        reason = ""
+        reason = ""  # the condition says what a verdict with one retrained model would rest on
     why = ", ".join(filter(None, (reason, condition)))
     return Line(method, row["verdict"], share, low, high, points, lost, method in judgements.leaders(place), why)
 

@@ -51,13 +51,13 @@ def read(folder: str | Path) -> Study:
     summary = read_json(folder / "summary.json")
     if "nodes" not in summary:
         raise ArtifactError(f"{folder}: these results of an older version do not name their jobs; run the study again")
-    split = {_case(key): [tuple(node) for node in made_by] for key, made_by in summary["nodes"].items()}
+    nodes = {_case(key): [tuple(node) for node in made_by] for key, made_by in summary["nodes"].items()}
     distances: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for row in cells.table(folder / "tables" / "ranks.csv"):
         if row["method"] not in naming.BASELINES:
             by_metric = distances.setdefault((row["scenario"], row["setting"]), {})
             by_metric.setdefault(row["metric"], {})[row["method"]] = abs(float(row["distance"]))
-    return Study(folder, verdicts, split, distances)
+    return Study(folder, verdicts, nodes, distances)
 
 
 def _case(key: str) -> Case:
@@ -110,6 +110,7 @@ def why(before: Study, after: Study, case: Case) -> str:
     """
     old, new = (set(study.nodes[case]) for study in (before, after))
     for stage in STAGES:
+        # Names of the jobs of this stage that only the earlier study has, and that only the later one has.
         left, right = ({name for at, name in nodes if at == stage} for nodes in (old - new, new - old))
         if left and right:
             return _changes((before, min(left)), (after, min(right)), stage)
@@ -162,6 +163,7 @@ def _spec(study: Study, stage: str, name: str) -> Path:
 def _origins(study: Study, stage: str, name: str) -> dict[str, str]:
     """Return stage → the first job of that stage among the inputs of a job."""
     paths = [Path(path) for path in read_json(_spec(study, stage, name)).get("inputs", [])]
+    # A path ends in stage/name/file. In reversed order, the first job of a stage overwrites the others.
     return {path.parts[-3]: path.parts[-2] for path in reversed(paths) if len(path.parts) > 2}
 
 

@@ -68,14 +68,14 @@ class Decisions:
 
     def extensions(self) -> str:
         """Return a sentence that names all scenarios that were extended without a plan; "" if there is none."""
-        places: dict[str, list[str]] = {}
+        places: dict[str, list[str]] = {}  # clause about the extension → the scenarios of which it is true
         for where, growth in self.extended.items():
             judged = ", ".join(map(naming.method, growth.get("methods", ())))
             label = lookup.label(where) + (f" ({judged})" if judged else "")
             places.setdefault(self.extension(where), []).append(label)
-        of = {clause: ", ".join(names) if len(names) <= 3 else f"{len(names)} scenarios"
-              for clause, names in places.items()}  # fmt: skip
-        return " ".join(f"{names}: {clause}." for clause, names in of.items())
+        named = {clause: ", ".join(labels) if len(labels) <= 3 else f"{len(labels)} scenarios"
+                 for clause, labels in places.items()}  # fmt: skip
+        return " ".join(f"{labels}: {clause}." for clause, labels in named.items())
 
     def verdict(self, where: Place, method: str) -> dict[str, Any] | None:
         """Return the row of verdicts.csv for a method; None if there is none."""
@@ -94,6 +94,7 @@ class Decisions:
         proven = verdict["verdict"] == decide.EQUIVALENT
         ends = ("inner_low", "inner_high") if proven else ("ci_low", "ci_high")
         interval = verdict["distance"], verdict["ci_low"], verdict["ci_high"]
+        # The row that has the verdict's own distance and interval is the one on which it rests.
         for row in self.of(where, method).values():
             if row["deciding"] and (row["distance"], row[ends[0]], row[ends[1]]) == interval:
                 limits = {"ci_low": interval[1], "ci_high": interval[2]}
@@ -208,6 +209,7 @@ def digits(row: dict[str, Any]) -> int:
     """Return the decimals of a distance and of its margin, the same for both, so that rounding does not hide which is
     larger."""
     cell, margin = size(row), _margin(row)
+    # Of a factor, the part above 1 has to be resolved: 1 is subtracted unless the margin is a difference.
     return max(decimals([cell]), places(margin - (row["scale"] != "difference")))
 
 

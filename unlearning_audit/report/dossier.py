@@ -76,6 +76,7 @@ def _digest(path: Path) -> str:
 def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
     """Return a row for each method of each scenario: scenario, method, verdict, distance with its metric, and
     p-value."""
+    # The cells of a line are the verdict, what is removed, distance, factor, by which metric, p, and others.
     told = ((line, [cell.text for cell in line.cells]) for line in verdicts.verdicts(judged, "").lines)
     return [
         (line.section, line.label, word, f"{distance or factor} {by}".rstrip(), p)
@@ -130,7 +131,7 @@ def _attacks(numbers: Numbers) -> tuple[list[tuple[str, str]], list[str]]:
     impossible: dict[str, None] = {}
     for case in numbers.cases:
         for row in numbers.of(case):
-            name, _, form = row.attack.partition("/")
+            name, _, form = row.attack.partition("/")  # such as "kde/trained": by shadow models as trained
             if row.metric.startswith("auc_"):
                 score = row.metric.removeprefix("auc_")
                 had[score] = next(access for pattern, access in ACCESS if re.search(pattern, score))

@@ -52,10 +52,11 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     if len(answers) == 1:
         sentences = [answers[0][name] for name in ("best", "contradiction", "checked")]
     lines = [line for sentence in [*sentences, summary.get("extended", "")] for line in textwrap.wrap(sentence, width)]
-    room = LINES - len(lines) - len(closing) - 1
+    room = LINES - len(lines) - len(closing) - 1  # 1 for the question
     head, *rows = [textwrap.wrap(line, width, subsequent_indent=" " * 6) for line in body]
     room -= len(head)
     shown = len(rows)
+    # Rows that do not fit are replaced by one line that counts them.
     while sum(map(len, rows[:shown])) + (shown < len(rows)) > room:
         shown -= 1
     if shown < len(rows):

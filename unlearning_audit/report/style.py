@@ -69,7 +69,7 @@ def panels(
 
     start()
     across = min(count, columns)
-    down = -(-count // across)
+    down = -(-count // across)  # rounded up
     width = width or (HALF if across <= 2 else WHOLE)
     heights = height if isinstance(height, list) else [height] * down
     spaces = ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.04, wspace=0.04, hspace=0.06)
@@ -89,7 +89,7 @@ def blocks(count: int, size: int, *, height: float, **more: Any) -> tuple["Figur
     `panels`.
     """
     across = size if size <= 5 else 4
-    whole = -(-size // across) * across
+    whole = -(-size // across) * across  # full rows, with spare panels at the end
     figure, axes = panels(count * whole, height=height, columns=across, **more)
     groups = [axes[at : at + whole] for at in range(0, count * whole, whole)]
     for spare in (axis for group in groups for axis in group[size:]):
@@ -178,9 +178,11 @@ def spread(positions: list[float], gap: float, low: float, high: float) -> list[
 
     order = np.argsort(positions, kind="stable")
     steps = gap * np.arange(len(order))
+    # Without the steps, positions must only not decrease. The nearest such sequence is their isotonic regression, which
+    # SciPy does not compute of nothing.
     starts = isotonic_regression(np.array(positions)[order] - steps).x if len(order) else steps
     moved = np.clip(starts, low, max(high - steps[-1:].sum(), low)) + steps
-    return [float(position) for position in moved[np.argsort(order)]]
+    return [float(position) for position in moved[np.argsort(order)]]  # back from sorted to the given order
 
 
 def logarithmic(axis: "Axes", subs: tuple[float, ...] = (1.0, 3.0)) -> None:

@@ -163,6 +163,7 @@ def best(like: list[str], nearest: list[str], unknown: bool) -> str:
     """
     if like:
         return f"Like retraining: {joined(like)}."
+    # A text times a bool: "shown to be " stands there only if the verdict on some method is open.
     first = f"No method is {'shown to be ' * unknown}like retraining."
     if len(nearest) < 2:
         return f"{first} The nearest is {nearest[0]}, at 95 % confidence." if nearest else first
