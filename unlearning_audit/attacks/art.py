@@ -46,10 +46,12 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     those of models with known members.
     """
     statistic = partial(features, kind=options.features)
+    # The samples of the shadow models: the features, the label, and whether the sample is a member.
     examples = signals.statistics(statistic, shadow, classes=logits.shape[-1])
     rows = sampled_rows(examples.member, options, rng)
     with seeded(int(rng.integers(2**31))):
         attack = fitted(examples.value[rows], examples.label[rows], examples.member[rows], logits.shape[-1], options)
+        # The samples themselves (None) are not needed, since predictions are given.
         probability = signals.per_model(
             lambda z, label: attack.infer(None, label, pred=statistic(z, label), probabilities=True).ravel(), logits, y
         )

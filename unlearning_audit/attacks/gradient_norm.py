@@ -38,5 +38,6 @@ def score(
 
 
 def smallness(squared_norms: np.ndarray) -> np.ndarray:
-    """Return −log of the norm from ``squared_norms``, float64 of their shape; 354 where the norm is 0."""
+    """Return −log of the norm from ``squared_norms``, float64 of their shape; 354, the largest value, where the norm is
+    0."""
     return np.asarray(-0.5 * np.log(np.maximum(squared_norms, SMALLEST)))

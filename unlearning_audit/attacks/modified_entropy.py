@@ -18,7 +18,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
 
 def modified_entropy(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return Mentr = −(1 − p_y) log p_y − Σ_{c≠y} p_c log(1 − p_c), float64 [n]; finite where p rounds to 0 or 1."""
-    log_p, log_q = signals.log_probabilities(logits), signals.log_complements(logits)
+    log_p, log_q = signals.log_probabilities(logits), signals.log_complements(logits)  # log p and log(1 − p)
     terms = np.exp(log_p) * log_q
     true_class = np.exp(signals.of_label(log_q, y)) * signals.of_label(log_p, y)
     np.put_along_axis(terms, y[:, None], true_class[:, None], axis=1)

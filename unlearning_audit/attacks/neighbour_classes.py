@@ -49,6 +49,8 @@ def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     ``logits`` [rows, classes], labels ``y`` int [rows]. With two classes, the other class has all the rest, so its
     value is exactly 0.
     """
+    # A softmax without the label, whose logit is −∞; the largest logit is subtracted first, so that no exponential
+    # overflows.
     log_share = logits.astype(np.float64)
     np.put_along_axis(log_share, y[:, None], -np.inf, axis=1)
     log_share -= log_share.max(axis=1, keepdims=True)

@@ -87,7 +87,7 @@ def dominated(log_ratio: np.ndarray, z: np.ndarray, *, gamma: float) -> np.ndarr
     ``log_ratio`` float64 [models, samples] = log p(x|model) − log p(x); ``z`` bool [samples]. Raises ValueError when no
     sample is left to compare with.
     """
-    rivals: np.ndarray = z.sum() - z
+    rivals: np.ndarray = z.sum() - z  # how many samples x is compared with, without itself
     if (rivals < 1).any():
         raise ValueError("RMIA has no samples to compare with: use z: others, or add samples no shadow saw")
     return np.asarray(np.divide(np.stack([_dominated(row, z, gamma) for row in log_ratio]), rivals))
@@ -98,6 +98,6 @@ def _dominated(log_ratio: np.ndarray, z: np.ndarray, gamma: float) -> np.ndarray
     and ``z`` bool [samples], of one model."""
     order = np.argsort(log_ratio)
     ranked, count = log_ratio[order], np.empty(len(order), dtype=np.int64)
-    # Sorted queries use the processor's cache.
+    # How many z have at most the ratio of x divided by γ. Sorted queries use the processor's cache.
     count[order] = np.searchsorted(ranked[z[order]], ranked - np.log(gamma), side="right")
     return count - z if gamma <= 1 else count  # a sample dominates itself only if γ ≤ 1

@@ -29,6 +29,6 @@ def features(logits: np.ndarray, y: np.ndarray) -> np.ndarray:
     Each row holds the log-probabilities from the largest to the smallest and phi, all cut at ``BOUND``, then the label,
     one-hot.
     """
-    log_p = -np.sort(-np.maximum(signals.log_probabilities(logits), -BOUND), axis=1)
+    log_p = -np.sort(-np.maximum(signals.log_probabilities(logits), -BOUND), axis=1)  # largest first
     phi = np.clip(signals.phi(logits, y), -BOUND, BOUND)
     return np.column_stack([log_p, phi, np.eye(logits.shape[1])[y]])

@@ -349,9 +349,9 @@ def against(method: str, metric: str, effects: Effects, spread: float | None = N
     be.
 
     They are compared with the value that theory predicts if there is one, else with retrained models. Retraining itself
-    is compared with its control, which are independently retrained models. The clause is returned for a missing number,
-    for missing retrained models or such that were queried by other attacks or on other samples, and for numbers that do
-    not vary. ``effects``: method → metric → numbers; ``spread``: the known standard deviation over retrained
+    is compared with its control, which are independently retrained models. The clause is returned in three cases: the
+    number is missing; retrained models are missing, or were queried by other attacks or on other samples; the numbers
+    do not vary. ``effects``: method → metric → numbers; ``spread``: the known standard deviation over retrained
     models, used only if there is a single one.
     """
     effect = effects[method].get(metric)

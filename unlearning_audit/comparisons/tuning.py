@@ -105,8 +105,8 @@ def choice(trials: Sequence[Trial]) -> Trial:
 
 
 def flatness(trials: Sequence[Trial]) -> float:
-    """Return the share of settings that cannot be distinguished from the nearest to retraining: within the standard
-    error of their difference.
+    """Return the share of settings that cannot be distinguished from the one nearest to retraining, because their
+    distances differ by at most the standard error of the difference.
 
     ``trials``: the results of the first round, which tries all settings. 1 means that no option matters; a small share
     means that few settings are good. Settings that failed do not count as near; NaN if all failed.

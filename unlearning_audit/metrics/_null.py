@@ -100,11 +100,13 @@ def _halves(u: np.ndarray, r: np.ndarray, options: Options, rng: np.random.Gener
 def _draw(
     keep: list[tuple[np.ndarray, np.ndarray]], models: int, rng: np.random.Generator
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Return the numbers of randomly drawn models, int64: of some unlearned models, and of two halves of the retrained
-    ones, as many in each; once for each pair of masks in ``keep``, which leaves out the models that it does not keep.
+    """Return the numbers of randomly drawn models: some unlearned ones, and two halves of the retrained ones, int64
+    each. All three have as many models.
 
-    ``keep``: pairs of masks, bool [unlearned] and bool [retrained], from `subsets`; ``models``: how many of each are
-    drawn. The draw is repeated until each pair keeps at least two models of every half, because ε needs two.
+    One draw serves all pairs of masks in ``keep``. The result has an entry for each pair, which holds those of the
+    drawn models that the masks keep. The draw is repeated until each pair keeps at least two models of every kind,
+    because ε needs two. ``keep``: pairs of masks, bool [unlearned] and bool [retrained], from `subsets`; ``models``:
+    how many of each kind are drawn.
     """
     while True:
         order_u, order_r = (rng.permutation(len(mask)) for mask in keep[0])

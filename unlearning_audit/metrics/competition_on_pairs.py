@@ -149,8 +149,9 @@ def estimates(splits: list[Split]) -> dict[str, Estimate]:
 
 
 def _means(splits: list[Split]) -> tuple[float, float, float]:
-    """Return F, F₀ and RA · TA of some splits: the ratios of the mean retain and test accuracies to those of retrained
-    models, multiplied; NaN where an accuracy of retrained models is 0 or unknown."""
+    """Return F, F₀ and RA · TA of some splits. RA and TA are the mean accuracies on retained and on test samples, each
+    divided by that of retrained models. Their product is NaN where an accuracy of retrained models is 0 or unknown."""
+    # [audited, retrained] for each of the two roles.
     accuracies = [np.mean([getattr(split, role) for split in splits], axis=0) for role in ("retain", "test")]
     ra_ta = math.prod(audited / retrained if retrained else math.nan for audited, retrained in accuracies)
     f, f0 = (np.concatenate([getattr(split, name) for split in splits]).mean() for name in ("h", "null"))

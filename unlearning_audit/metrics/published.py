@@ -96,8 +96,11 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
 
 def _attacks(published: Published) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray, crossed.PerModel | None]]:
-    """Yield the name of each attack, its scores, which samples with a finite score are forgotten and which held out,
-    [models, samples] each, and the AUC of each model; None in its place if a model has no such sample on a side."""
+    """Yield five things of each attack: its name; its scores; which samples with a finite score are forgotten; which of
+    them are held out, [models, samples] each; and the AUC of each model.
+
+    None takes the place of the AUC if some model has no forgotten or no held-out sample with a finite score.
+    """
     for name, score in zip(published.attacks.tolist(), published.scores, strict=True):
         forget, heldout = (side & np.isfinite(score) for side in (published.forget, published.heldout))
         sided = forget.any(axis=1).all() and heldout.any(axis=1).all()
@@ -192,9 +195,9 @@ def _of_attacks(published: Published, comparable: set[str]) -> dict[str, crossed
 def _of_readings(published: Published, comparable: set[str], mask: np.ndarray) -> dict[str, crossed.PerModel]:
     """Return name of a value → its mean over the samples in ``mask``, bool [models, samples], for each model.
 
-    Only values in [0, 1] are used for which it is known whether they rise (``direction`` 1) or fall (−1) as more is
-    remembered, that all populations have (``comparable``: their names), and that each model has on some sample. A value
-    that falls is replaced by 1 minus it.
+    A value is used under four conditions. It lies in [0, 1]; it is known whether it rises (``direction`` 1) or falls
+    (−1) as more is remembered; all populations have it (``comparable``: names of such values); and each model has it
+    for some sample. A value that falls is replaced by 1 minus it.
     """
     means = {}
     columns = (published.readings.tolist(), published.values, published.direction, published.share)

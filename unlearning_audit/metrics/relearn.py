@@ -76,8 +76,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     steps they need in comparison ("relearn_steps"). Their accuracy after each number of steps follows
     ("relearn_accuracy").
 
-    Language models also have the area in nats per token. Without other retrained models, all but the accuracies have no
-    number, but the reason.
+    Language models also have the area in nats per token. Without other retrained models, all rows but those of
+    accuracies have this reason in place of a number.
     """
     audited = stacked(evaluation.relearned_files)
     member = evaluation.membership[evaluation.target]

@@ -23,6 +23,7 @@ def values(evaluation: Evaluation, files: list[str], models: np.ndarray, rows: n
     labels = evaluation.labels_of(~evaluation.target)[..., rows]
     logp = np.where(unseen, signals.per_model(signals.label_logp, logits, labels), 0.0)  # [shadow models, rows]
     itself = np.flatnonzero(models)[:, None] == shadow  # [models, shadow models], True where both are the same model
+    # [models, rows]: sums over all shadow models, minus what each model adds to them itself if it is one.
     count = unseen.sum(0) - itself @ unseen.astype(np.int64)
     with np.errstate(invalid="ignore"):
         mean: np.ndarray = (logp.sum(0) - itself @ logp) / count

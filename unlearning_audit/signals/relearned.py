@@ -35,7 +35,7 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     from unlearning_audit.training import relearning, rounding
     from unlearning_audit.training.streams import Rows
 
-    stack.seeds = member.unlearning_seeds()
+    stack.seeds = member.unlearning_seeds()  # for all that is drawn below
     half = Rows.where(member.forget).sample(int(member.forget[0].sum()) // 2, stack.seeds, "relearn")
     taught = np.zeros(member.train.shape, bool)
     np.put_along_axis(taught, half.index, True, axis=1)

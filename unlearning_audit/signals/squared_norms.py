@@ -31,6 +31,7 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     of_tensors = [
         gradient.double().square().flatten(1).sum(1).cpu().numpy() for gradient in stack.gradient(forget).values()
     ]
+    # ``sum`` starts with its second argument.
     return Gradients(stack.squared_norms(queried).double().cpu().numpy(), sum(of_tensors[1:], of_tensors[0]))
 
 

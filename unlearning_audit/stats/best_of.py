@@ -15,6 +15,7 @@ def weights(*, draws: int, best_of: int) -> Float[np.ndarray, "draws"]:
     """
     if not 1 <= best_of <= draws:
         raise ValueError(f"the best of {best_of} needs as many draws, and there are {draws}")
+    # ``smaller`` = i − 1: how many draws come before the i-th.
     return np.array([comb(smaller, best_of - 1) / comb(draws, best_of) for smaller in range(draws)])
 
 

@@ -86,7 +86,7 @@ class Reading:
 
     def only(self, numbers: list[int]) -> Reading:
         """Return the estimates of some of the statistics; ``numbers`` are their indices, in the order wanted."""
-        pick = np.ix_(numbers, numbers)
+        pick = np.ix_(numbers, numbers)  # rows and columns of the covariances
         units = self.units and Units(self.units.between[numbers], self.units.shared[numbers], self.units.dof)
         parts = self.value[numbers], self.influence[numbers], self.models[pick], self.raw[pick]
         return Reading(*parts, self.dof_models, units)
@@ -169,6 +169,7 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
         imagined.append(average @ statistic.imagined)
         alone.append(average @ (statistic.influence**2).sum(axis=1))
         deviations.append(statistic.value - value[group] if within else value - value.mean())
+        # The same with influences gives the part of the variance between models that is noise of samples.
         centred = statistic.influence - influence[group] if within else influence
         noise.append((centred**2).sum() / (dof if within else len(count)))
     deviation = np.array(deviations)

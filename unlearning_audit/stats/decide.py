@@ -106,7 +106,7 @@ def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None
     remaining = np.cumsum(share[order][::-1])[::-1]  # the shares of a hypothesis and of all that come after it
     steps = np.minimum(np.maximum.accumulate(remaining * values[order] / share[order]), 1.0)
     adjusted = np.full(p.shape, np.nan)
-    adjusted[finite] = steps[np.argsort(order)]
+    adjusted[finite] = steps[np.argsort(order)]  # in the original order: this argsort inverts the first one
     return adjusted
 
 
@@ -189,9 +189,10 @@ def classify(
     unproven = list(dict.fromkeys(distance.metric for distance in (*decisive, *utility) if not distance.within))
     if not unproven:
         names = ", ".join(deciding[k].metric for k in significant)
-        note = names and f"{TOO}{names}, within the margin"
+        note = names and f"{TOO}{names}, within the margin"  # "" without names
         return Decision(EQUIVALENT, widest, float(p[widest]), note)
     if significant:
+        # Whether each distance says that the method went too far.
         over = [distance.two_sided and distance.estimate.value < 0 for distance in deciding]
         contradicting = ", ".join(deciding[k].metric for k in significant if over[k] != over[clearest])
         verdict = OVER_UNLEARNED if over[clearest] else DISTINGUISHABLE

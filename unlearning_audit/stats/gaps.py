@@ -40,6 +40,7 @@ class Gaps:
     def beyond(self, critical: float) -> Bool[np.ndarray, "2 K"]:
         """Return which differences deviate from 0 by more than ``critical`` standard normal deviations, bool [2, K]:
         upwards and downwards."""
+        # The half-width at which each difference, by its own t distributions, has the tail of ``critical``.
         half = np.sqrt(self.spread.squares(stats.normal_probability(-critical)))
         return np.stack([self.value > half, -self.value > half])
 
@@ -52,7 +53,7 @@ class Gaps:
         """
         if len(self.of.value) > MOST_CORRELATED:
             return self.draw_by_number(rng=rng, draws=draws)
-        rows = np.eye(len(self.of.value))
+        rows = np.eye(len(self.of.value))  # with which row j of a matrix takes number j
         correlation = self.of.of(rows[self.first] - rows[self.second]).correlation
         return Deviations(simultaneous.deviations(correlation=correlation, rng=rng, draws=draws))
 
@@ -61,6 +62,7 @@ class Gaps:
         deviations of all their differences follow."""
         covariances = self.of.influence @ self.of.influence.T, self.of.models.between  # over samples, over models
         roots = [simultaneous.root(covariance) for covariance in covariances]
+        # Of each standard deviation between models, only the share that is not noise of samples counts.
         signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))
         over_samples, over_models = (((root[self.first] - root[self.second]) ** 2).sum(axis=1) for root in roots)
         variance = over_samples + signal**2 * over_models
@@ -129,6 +131,7 @@ def between(distances: Distances) -> Gaps:
     first, second = np.triu_indices(len(distances.value), 1)
     layers = []
     for layer in (distances.models, distances.units):
+        # Of first − second: the variances of both minus twice their covariance.
         variances = [
             (covariance[first, first] - covariance[second, first])
             - (covariance[first, second] - covariance[second, second])

@@ -138,6 +138,7 @@ def of_means(
     groups = len(per_sample) - 1
     value, points = pseudo_values(per_sample=per_sample, combine=combine, per_model=None)
     assert points is not None  # there are two samples
-    points = points - points.mean(axis=1, keepdims=True)
+    points = points - points.mean(axis=1, keepdims=True)  # [1 + groups, samples]
+    # How the pseudo-value of each sample changes with each group, as pseudo-values over groups: [groups, samples].
     change = -(groups - 1) * (points[1:] - points[1:].mean(axis=0))
     return value[0] - (groups - 1) * (value[1:] - value[1:].mean()), (points[0] + change) / per_sample.shape[2]

@@ -80,6 +80,7 @@ def p_value(*, kernel: Kernel, x: Places, y: Places, rng: np.random.Generator, d
     in_first = np.zeros((draws, len(points)))  # 1 for the points of the first group of each draw, else 0
     np.put_along_axis(in_first, orders[:, : len(x)], 1.0, axis=1)
     in_second, diagonal = 1.0 - in_first, np.diag(among)
+    # For the first and for the second group: the sum of the kernel over every two different points, float64 [draws].
     sums = [((side @ among) * side).sum(axis=1) - side @ diagonal for side in (in_first, in_second)]
     between = ((in_first @ among) * in_second).sum(axis=1)
     inside = sum(s / (n * (n - 1)) for s, n in zip(sums, (len(x), len(y)), strict=True))

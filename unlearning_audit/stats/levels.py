@@ -66,7 +66,7 @@ def of(
     one another. ``n`` and ``note`` go into the result. ``units``: the interval also holds for other blocks, such as
     pairs of splits.
     """
-    # One number for each (block, split), because splits of different blocks may have the same number.
+    # ``number`` int64 [models]: one for each (block, split), because splits of different blocks may have equal numbers.
     (block_of_split, _), number = np.unique(np.stack([block, split]), axis=1, return_inverse=True)
     reading = crossed.mean([statistic], split=number.ravel(), unit=block_of_split if units else None)
     return crossed.estimates(reading, n=n, note=note, bounds=bounds)[0]

@@ -56,7 +56,7 @@ def deviations(*, value: Float[np.ndarray, "models"], original: OfModels) -> tup
         return empty(n=originals, note=ALONE), unlearning
     between = float((count * (means - value.mean()) ** 2).sum() / (originals - 1))
     n0 = float((n - (count**2).sum() / n) / (originals - 1))
-    squares = between - within, *_limits(between, within, originals - 1, n - originals)
+    squares = between - within, *_limits(between, within, originals - 1, n - originals)  # n₀·σ² with its limits
     size, low, high = (float(np.sqrt(max(square / n0, 0.0))) for square in squares)
     return Estimate(size, low, high, originals), unlearning
 
@@ -67,7 +67,7 @@ def _limits(between: float, within: float, upper: int, lower: int) -> tuple[floa
     ``upper`` and ``lower`` are the degrees of freedom of the first and of the second. The other names are those of the
     paper: G, H of each mean square alone, G₁₂ and H₁₂ of both.
     """
-    never = 1e12  # degrees of freedom of χ²/dof as a limit of F
+    never = 1e12  # with so many second degrees of freedom, F is χ²/dof of the first
     h1, g1 = (1 / special.fdtri(upper, never, TAILS) - 1) * (1, -1)
     h2, g2 = (1 / special.fdtri(lower, never, TAILS) - 1) * (1, -1)
     f_high, f_low = special.fdtri(upper, lower, TAILS)

@@ -98,7 +98,7 @@ class Spread:
         """
         of_samples = stats.t_quantile(p=tail, dof=self.dof) ** 2
         square: np.ndarray = of_samples * self.sampled
-        for dof, (between, shared, known) in self.layers[: 1 + units]:
+        for dof, (between, shared, known) in self.layers[: 1 + units]:  # models, and units if they count
             if dof:
                 of_layer = stats.t_quantile(p=tail, dof=dof) ** 2 * (between - known)
                 of_layer = of_layer + stats.normal_quantile(tail) ** 2 * known
@@ -222,8 +222,10 @@ class Distances:
         """
         total = self.influence @ self.influence.T
         if self.models.dof:
+            # The outer product of a vector with itself: rows and columns are multiplied by ``signal``.
             total = total + self.models.between * np.outer(*[self.spread.signal] * 2)
         scale = np.sqrt(np.diag(total))
+        # Rows and columns are divided by the standard errors.
         correlation: np.ndarray = total / np.outer(*[np.where(scale > 0, scale, 1.0)] * 2)
         np.fill_diagonal(correlation, 1.0)
         return correlation
@@ -274,8 +276,9 @@ def distances(
     repeats, splits = np.bincount(split_of_model), np.bincount(unit_of_split)  # models of a split, splits of a unit
     average = (split_of_model == np.arange(len(repeats))[:, None]) / repeats[:, None]  # models to splits
     join = (unit_of_split == np.arange(len(splits))[:, None]) / splits[:, None]  # splits to units
-    by_split = value @ average.T, average @ influence  # float64 [K, splits] and [K, splits, samples]
-    by_unit = by_split[0] @ join.T, join @ by_split[1]  # float64 [K, units] and [K, units, samples]
+    # Values and influences: float64 [K, splits] and [K, splits, samples], then [K, units] and [K, units, samples].
+    by_split = value @ average.T, average @ influence
+    by_unit = by_split[0] @ join.T, join @ by_split[1]
     mean_influence = by_unit[1].mean(axis=1)
     share = (1 / (len(splits) * splits))[unit_of_split]  # the weight of each split in the mean
     if imagined is not None:

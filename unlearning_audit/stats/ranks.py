@@ -77,4 +77,5 @@ def _fisher(value: float, n: int, variance: float, level: float) -> Estimate:
 def _mean_ranks(values: np.ndarray) -> np.ndarray:
     """Return the rank of each value, from 1, float64 [n]; equal values get the mean of their ranks."""
     _, group, count = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
+    # The last rank of each group of equal values, minus half of the distance to its first one.
     return (np.cumsum(count) - (count - 1) / 2)[group]

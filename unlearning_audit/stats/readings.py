@@ -55,7 +55,7 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
     estimates, n = {}, _count(test)
     for level in fpr:
         rate = tpr_at(*arrays, fpr=level)
-        if isinstance(rate, str):
+        if isinstance(rate, str):  # the reason why there is none
             estimates[level] = stats.empty(n=n, note=rate)
         else:
             estimates[level] = rate.estimate(_over_models([rate.part], n, unit)[0])
@@ -165,9 +165,9 @@ def tpr_at(score: Matrix, positive: Matrix, negative: Matrix, *, fpr: float) -> 
     # All models are taken as one, whose samples are those of every model.
     as_one = {name: side.reshape(1, -1) for name, side in sides.items()}
     pooled, (optimism,) = separation.tpr_at_fpr(**as_one, fpr=fpr)
-    influence = models * pooled.influence.reshape(score.shape)
+    influence = models * pooled.influence.reshape(score.shape)  # their mean over models is that of the pooled TPR
     imagined = np.repeat(np.sqrt(models) * pooled.imagined, models, axis=0)  # a mean over models is to keep its size
-    shift = influence.sum(axis=1)
+    shift = influence.sum(axis=1)  # how far each model's own samples move its number from the pooled one
     part = crossed.PerModel(pooled.value + shift - shift.mean(), influence, imagined)
     note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
     return Tpr(part, float(optimism), "; ".join(filter(None, (note, _high(optimism, total)))))

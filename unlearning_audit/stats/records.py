@@ -53,6 +53,7 @@ def discoveries(*, p: Float[np.ndarray, "records"], rate: float = 0.1) -> Bool[n
     """
     p = np.asarray(p, dtype=np.float64)
     sorted_p = np.sort(p)
+    # The list ends with the last p-value that is at most its rank times rate/n.
     below = np.flatnonzero(sorted_p <= rate * (1 + np.arange(len(p))) / max(len(p), 1))
     return p <= sorted_p[below[-1]] if len(below) else np.zeros(len(p), dtype=bool)
 

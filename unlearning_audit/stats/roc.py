@@ -107,6 +107,7 @@ def cut_at_fpr(*, negative_score: Vector, fpr: float, weight: Vector | None = No
     weight = np.ones(len(negative_score)) if weight is None else weight
     order = np.argsort(negative_score)[::-1]
     accepted = np.cumsum(weight[order])  # weight of this negative and of all with larger scores
+    # The factor allows for rounding, where this weight equals the limit.
     too_many = np.searchsorted(accepted, fpr * accepted[-1] * (1 + 1e-9), "right")
     return float(negative_score[order[too_many]])  # the first that must not be accepted
 
@@ -147,11 +148,13 @@ def best_threshold(*, value: Vector, positive: Flags, weight: Vector | None = No
     """
     value, positive, weight = _two_sides(value, positive, weight)
     distinct, first, group = np.unique(value, return_index=True, return_inverse=True)
+    # For each distinct value, the weight of positives, and of negatives, with at least this value.
     hits = np.bincount(group, weight * positive)[::-1].cumsum()[::-1]
     alarms = np.bincount(group, weight * ~positive)[::-1].cumsum()[::-1]
     # TPR − FPR over a common denominator: whole numbers without weights, so that ties are ties
     gain = hits * alarms[0] - alarms * hits[0]
     best = np.flatnonzero(gain == gain.max())
+    # ``first``: where each distinct value stands first in ``value``.
     return float(distinct[best[np.argmin(first[best])]])
 
 

@@ -85,6 +85,7 @@ def tpr_at_fpr(
         optimism[m] = slope[m] * ((np.floor(n * fpr + 1e-9) + 1) / (n + 1) - fpr)
         accepted[m] = score[m] > cut[fpr]
     hits, alarms = (crossed.per_model(value=accepted, weight=weight) for weight in (positive, negative))
+    # The influences are those of TPR − slope·FPR; the value is the TPR itself.
     return replace(crossed.difference(hits, alarms, slope), value=hits.value), optimism
 
 

@@ -51,7 +51,7 @@ def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) 
     float64 [K]
     """
     deviation = -stats.normal_quantile(np.asarray(p, dtype=np.float64) / 2)
-    beyond = len(largest) - np.searchsorted(np.sort(largest), deviation, "left")
+    beyond = len(largest) - np.searchsorted(np.sort(largest), deviation, "left")  # draws at least as large, int64 [K]
     p_adjusted: np.ndarray = np.minimum(np.minimum((beyond + 1) / (len(largest) + 1), len(p) * p), 1.0)
     return p_adjusted
 
@@ -103,6 +103,6 @@ def together(
         if chance:
             largest = np.abs(deviations(correlation=chance.correlation, rng=rng, draws=draws)).max(axis=1)
             level_of_null = level_of_each(largest=largest, count=count, level=level)
-        p = np.maximum(adjusted(p=p, largest=largest), p)
+        p = np.maximum(adjusted(p=p, largest=largest), p)  # draws never make a p-value smaller
     half, alone = distances.half_widths(level=level_of_own), null.half_widths(level=level_of_null, units=False)
     return Together(half, alone, p, distances.half_widths(level=2 * level - 1))

@@ -52,7 +52,8 @@ def advantage(*, score: Matrix, forget: Matrix, heldout: Matrix, share: float = 
         count = int(unseen.sum())
         weight = weight / weight.sum()
         higher_equal = _higher_and_equal(values, np.sort(values[unseen]))
-        # The probability that a score lies above the threshold, in which ties and a rank between two are drawn.
+        # The probability that each score lies above the threshold. Ties, and a rank between two ranks, are decided by
+        # chance.
         above = _above(*higher_equal, share * (count + 1), more=1)
         value[model] = weight @ above - share
         spread = np.sqrt(share * (1 - share) / count)

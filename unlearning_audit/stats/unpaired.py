@@ -81,7 +81,7 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     )
     mean_influence = np.einsum("p,kps->ks", share, influence)
     # ``alone``: what Σ influence² would be if no two models had a sample in common; averaging reduces it.
-    alone = sum((share**2 / side.count**2) @ side.alone.T for side in sides)
+    alone = sum((share**2 / side.count**2) @ side.alone.T for side in sides)  # float64 [K]
     imaginary = crossed.averaged(share[:, None] * imagined, mean_influence, alone=alone)
     mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(mean_influence), -1)], axis=1)
     sampled = mean_influence @ mean_influence.T
@@ -155,6 +155,7 @@ def _layers(
     (reference_covariance, reference_noise, reference_dof) = reference if reference[2] else audited
     between = audited_covariance * scale[0], reference_covariance * scale[1]
     noise, dof = audited_noise * scale[0] + reference_noise * scale[1], min(audited_dof, reference_dof)
+    # If audited models show their own variance, that of the retrained one is still known, not estimated.
     known = between[1] if dof < reference_dof == KNOWN else None
     of_both = Layer(between[0] + between[1], sampled - noise, dof, known)
     return of_both, Layer(reference_covariance * sum(scale), np.zeros_like(sampled), reference_dof)
