@@ -42,6 +42,7 @@ def script(function: Callable[..., Any]) -> Callable[..., Any]:
     logging.basicConfig(level=logging.INFO, stream=log, format="%(asctime)s %(message)s", force=True)
     params, outputs = dict(job.params.items()), dict(job.output.items())
     place = params.get("place", {})
+    # Snakemake does not know inputs that another node's job makes besides its own. Then the plan lists all inputs.
     inputs = place.get("inputs") or dict(job.input.items())
     try:
         if "spec" in outputs:

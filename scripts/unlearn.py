@@ -54,7 +54,7 @@ def forgotten(
     data, membership, trained, settings, place, base = context
     for part, member, stack in opened(data, membership, settings, place, base, trained):
         stack.checkpoints = checkpoints.Checkpoints(folder, part) if folder else None
-        for path in like:
+        for path in like:  # at most one
             stack.alike = stack.copy()
             stack.alike.load(path, models=part)
         seconds = run_method(stack, *task_of(stack, member, settings, place), file_of(settings, place))

@@ -62,10 +62,12 @@ def unlearn(stack: ModelStack, forget: Rows, retain: Rows, options: Options) -> 
     def contrast(batch: Batch) -> Tensor:
         """Return −mean log softmax(z_f·z_rᵀ/temperature) over the retain batch, for each forget sample: [n, b]."""
         assert batch.first is not None  # the batch of forget
+        # z_f·z_rᵀ, as a linear layer whose weights are the retain logits, because it gives the same bits for a model at
+        # every position in the stack. The retain logits get no gradient.
         products: Tensor = StackedChain.apply(batch.first.logits, ("linear",), batch.logits.detach(), None)
         return -(products / options.temperature).log_softmax(-1).mean(-1)
 
-    contrast.whole = True  # type: ignore[attr-defined]
+    contrast.whole = True  # type: ignore[attr-defined]  # a batch may not be divided: its softmax is over all of it
     stack.fit(Stream(forget, loss=towards_uniform), optimiser=options.flatten, epochs=1, purpose="unlearn/flatten")
     forget_round = Stream(forget, loss=None), Stream(retain, loss=contrast, batch_size=options.contrast_batch_size)
     optimisers = options.contrast, options.repair

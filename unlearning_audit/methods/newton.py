@@ -113,6 +113,7 @@ def read(stack: ModelStack, model: int, kind: dtype) -> Tensor:
 def write(stack: ModelStack, model: int, w: Tensor) -> None:
     """Copy ``w`` [classes, width] into the last layer's weights and bias of one model."""
     width = stack.parameters[stack.head[0]].shape[2]
+    # Not strict: without a bias, the second part of w is empty and has no name.
     for name, part in zip(stack.head, w.tensor_split([width], 1), strict=False):
         value = stack.parameters[name][model]
         value.copy_(part.reshape(value.shape))

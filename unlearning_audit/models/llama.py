@@ -27,6 +27,7 @@ def build(options: Options, shape: tuple[int, ...], classes: int) -> Module:
 
     from unlearning_audit.models._passage import causal
 
+    # Gated layers have 8/3 of the width, rounded up: three matrices of this size weigh as much as two of 4 × the width.
     config = LlamaConfig(
         vocab_size=options.vocabulary, max_position_embeddings=shape[0], hidden_size=options.width,
         num_hidden_layers=options.layers, num_attention_heads=options.heads, num_key_value_heads=options.heads,

@@ -72,6 +72,7 @@ def show(plan: Plan, file: str) -> Path:
             figures.figures(union, **parameters.shown((), [name], folder), settings=parameters.figure(plan, name))
         meta.meta(union, **shown_by["meta"], settings=parameters.meta(plan))
     html, summary = f"{folder}/report.html", f"{folder}/summary.json"
+    # Files whose names begin with a point, such as seals of an earlier call, are no results.
     report.report(
         union, ledger, lists, plan.specs(), html, summary, parameters.report(plan, [file]),
         *(sorted(map(str, Path(folder).glob(f"{kind}/[!.]*"))) for kind in ("tables", "figures")),

@@ -79,6 +79,7 @@ def _scored(
     """
     roles = ("data", "splits", "originals", "unlearned")
     attackable: dict[str, Any] = {role: files[role] for role in roles if role in files}
+    # Where metrics get their readings, attacks get their own signals.
     attackable |= {f"{state}_readings": files.get(f"{state}_signals", []) for state in ("original", "unlearned")}
     if "attacked" in files:
         settings, attackable = {**settings, "populations": settings["attacked"]}, {"populations": files["attacked"]}
@@ -118,6 +119,7 @@ def _known(folder: Path, keys: dict[str, str]) -> dict[str, Numbers]:
     known: dict[str, Numbers] = {}
     # Several metrics may be in the files of one job: each file is read once.
     read_rows, read_effects, read_records = cache(rows.read), cache(effect_files.read), cache(record_lists.read)
+    # A part says which lines of the files are its rows and records, (first, end), and names its effects.
     for name, (place, part) in parts.beside(folder, keys).items():
         with suppress(ArtifactError):
             known[name] = Numbers(

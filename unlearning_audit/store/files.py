@@ -253,6 +253,7 @@ def record_of(path: str | Path) -> dict[str, Any]:
     text = reading_errors(path, lambda: path.read_text(encoding="utf-8"))
     value: dict[str, Any] = reading_errors(path, lambda: json.loads(text))
     unsigned = {key: item for key, item in value.items() if key != "checksum"} if isinstance(value, dict) else {}
+    # Without a checksum, ``unsigned`` is all of it.
     if unsigned == value or text != _as_json({**unsigned, "checksum": _checksum_of(_as_json(unsigned))}):
         raise ArtifactError(f"{path}: this file is not as it was made; put it back, or delete it and run again")
     same_node(path, value.get("node"))
@@ -361,6 +362,7 @@ class Arrays:
         for field in fields(cls):
             first, *rest = (getattr(part, field.name) for part in parts)
             shared = first is None or field.name in cls.SHARED
+            # Shared fields must be equal, and others must be there in all batches.
             if any(not np.array_equal(value, first) if shared else value is None for value in rest):
                 raise ValueError(f"batches of one population disagree on {field.name}; draw them by the same protocol")
             stacked[field.name] = first if shared else np.concatenate([first, *rest])

@@ -90,6 +90,7 @@ def read_scores(path: str | Path) -> dict[tuple[str, str], dict[str, np.ndarray]
     values = {"model": columns["model"], "index": columns["index"], "role": role}
     values |= {"score": columns["score"], "decision": columns["decision"]}
     # One number for each pair of attack and form; divmod takes it apart again.
+    # One code for each pair of attack and form.
     group = columns["attack"].astype(np.int64) * len(labels["form"]) + columns["form"]
     tables = {}
     for code in np.unique(group):

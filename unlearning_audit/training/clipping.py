@@ -52,6 +52,7 @@ def of_chain(engine: Stacked, parameters: State, x: Tensor, labels: Tensor, limi
         logits = values[-1].detach().requires_grad_()
         (gradient,) = torch.autograd.grad(_loss(logits.flatten(0, 1), labels.flatten()), logits)
     layers = [*chain_backward(steps, values, matrices, gradient)]  # number, input and gradient at the output
+    # ‖g‖²‖x‖² of the weight and, where there is a bias (True counts as 1), ‖g‖² of the bias.
     squares = [_squared(g) * (_squared(x) + (weights[2 * layer + 1] is not None)) for layer, x, g in layers]
     scale, sums = scales(torch.stack(squares).sum(0), limit).unsqueeze(-1), {}
     for layer, x, gradient in layers:
@@ -88,6 +89,7 @@ def of_model(model: nn.Module, x: Tensor, labels: Tensor, limit: float) -> tuple
     parts = []
     with torch.no_grad():
         for (name, layer), uses in calls.items():
+            # Not strict: the iterator goes on with the gradients of the next layer's calls.
             pairs = [(inputs, gradient) for (inputs, _), gradient in zip(uses, gradients, strict=False)]
             used = [(inputs, gradient) for inputs, gradient in pairs if gradient is not None]
             if used:
@@ -129,7 +131,7 @@ def _part(prefix: str, layer: nn.Module, uses: list[tuple[tuple[Tensor, ...], Te
     """
     (inputs, gradient), once = uses[0], len(uses) == 1
     if once and type(layer) is nn.Linear:
-        if gradient.ndim == 2:
+        if gradient.ndim == 2:  # one place for each sample
             return _product(prefix, layer, inputs[0].unsqueeze(-1), gradient.unsqueeze(-1))
         return _product(prefix, layer, inputs[0].flatten(1, -2).mT, gradient.flatten(1, -2).mT)
     if once and type(layer) is nn.Conv2d and layer.padding_mode == "zeros" and not isinstance(layer.padding, str):

@@ -90,7 +90,7 @@ def squared_norms(model: nn.Module, parameters: State, buffers: State, x: Tensor
     for inputs, values, logits, label in _graphs(model, parameters, buffers, x, y):
         gradients = _gradients(functional.cross_entropy(logits, label, reduction="sum"), values)
         squares = {name: g.flatten(1).square().sum(1) for name, g in gradients.items()}
-        for name in inputs:
+        for name in inputs:  # of a chain: there, ``squares`` are ‖g‖² at the outputs of layers
             squares[name] *= (inputs[name] ** 2).sum(1) + (f"{name}.bias" in parameters)
         norms.append(reduce(torch.add, squares.values()))
     return torch.cat(norms)

@@ -112,6 +112,6 @@ def _claims(folder: Path, name: str) -> int:
             try:
                 fcntl.flock(claim, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 path.unlink()
-            except BlockingIOError:
+            except BlockingIOError:  # a living process holds the lock of its claim
                 living += 1
     return living

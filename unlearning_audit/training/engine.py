@@ -32,6 +32,7 @@ def linear_layers(model: nn.Module) -> list[tuple[str, nn.Module]] | None:
     first_layer = layers[0][1] if layers else None
     if isinstance(first_layer, nn.Flatten) and (first_layer.start_dim, first_layer.end_dim) != (1, -1):
         return None
+    # The slice begins at True, which is 1, after a Flatten, and else at False, which is 0.
     if any(type(layer) not in (nn.Linear, nn.ReLU, nn.Tanh) for _, layer in layers[type(first_layer) is nn.Flatten :]):
         return None
     if any(_changed(module) for module in model.modules()):
@@ -77,7 +78,7 @@ def _room(like: Tensor, *shape: int) -> Tensor:
     in which each model starts at a multiple of `LINE` bytes."""
     models, rows, columns = shape
     per_line = LINE // like.element_size()
-    stride = -(-rows * columns // per_line) * per_line
+    stride = -(-rows * columns // per_line) * per_line  # the numbers of one model, rounded up to whole lines
     return like.new_empty(models * stride).as_strided(shape, (stride, columns, 1))
 
 
@@ -124,7 +125,7 @@ def chain_forward(
     """
     values, matrices = [_aligned(x)], [_aligned(weight) for weight in weights[::2] if weight is not None]
     linear = zip(matrices, weights[1::2], strict=True)  # weight and bias of each linear layer
-    for step, previous_step in zip(steps, (None, *steps), strict=False):
+    for step, previous_step in zip(steps, (None, *steps), strict=False):  # the last step precedes none
         x = values[-1]
         if step == "linear":
             matrix, bias = next(linear)

@@ -89,6 +89,7 @@ def at_quantiles(uniform: Tensor) -> Choice:
     def choice(logits: Tensor, place: int) -> Tensor:
         """Return the token of each text at a ``place``, int64 [n], from ``logits`` [n, vocabulary]."""
         cumulative = torch.softmax(logits.double(), -1).cumsum(-1)  # its last value may differ from 1 by rounding
+        # All tokens before the one that passes the number are below it, so that their count is the token's number.
         return (cumulative <= uniform[:, place, None] * cumulative[:, -1:]).sum(-1).clamp(max=logits.shape[-1] - 1)
 
     return choice
@@ -103,11 +104,12 @@ def continued(stack: Models, weights: tuple[State, State], x: Tensor, choice: Ch
     """
     first, last = bounds(x)
     place = torch.arange(x.shape[1], device=x.device)
-    # A token that is not scored is stored as ~token.
+    # A token that is not scored is stored as ~token. From the first scored one on, tokens are hidden by 0.
     text = torch.where(x < 0, ~x, x).masked_fill(place >= first[:, None], 0)
     for t in range(int(first.min()), int(last.max())):  # of all texts; outside of its bounds a text stays as it is
         token = choice(stack.answers(weights, text[:, :t], "next"), t).to(text.dtype)
         text[:, t] = torch.where((first <= t) & (t < last), token, text[:, t])
+    # The places from each prompt's end on, from which the answer is taken.
     from_first = first[:, None] + place[:-1]
     answer = text.gather(1, from_first.clamp(max=x.shape[1] - 1))
     return answer.masked_fill(from_first >= last[:, None], -1)
@@ -117,4 +119,5 @@ def bounds(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return the place of the first scored token in each row of ``x`` [n, length], and the place after the last one:
     int64 [n]."""
     scored = (x[:, 1:] >= 0).to(torch.int64)
+    # argmax finds the first 1, and in the flipped row the last.
     return 1 + scored.argmax(1), x.shape[1] - scored.flip(1).argmax(1)

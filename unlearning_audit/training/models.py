@@ -61,7 +61,7 @@ class Models:
         self.dtype = next(iter(parameters.values())).dtype
         self.model.to(self.dtype)
         self.engine = choose(self.model, backend, device)
-        self._places: dict[tuple[int, ...], Tensor] = {}
+        self._places: dict[tuple[int, ...], Tensor] = {}  # numbers of models → the same numbers on the device (`_at`)
         self.x = torch.from_numpy(np.ascontiguousarray(x)).to(device)
         self.labels = torch.from_numpy(np.ascontiguousarray(labels)).to(device)
         self.updates: State | None = None
@@ -262,6 +262,7 @@ class Models:
         state = dict(weights.state_dict() if isinstance(weights, nn.Module) else weights)
         for name, first in aliases(self.model).items():  # a tied tensor is stored under the first of its names
             value = state.pop(name, None)
+            # NaN, which differs from itself, is replaced, so that equal tensors of a diverged model count as equal.
             if value is not None and not torch.equal(value.nan_to_num(), state.setdefault(first, value).nan_to_num()):
                 raise ValueError(f"tensors {first!r} and {name!r} are one tensor of the model, and differ now")
         places = {name: value[model] for name, value in (self.parameters | self.buffers).items()}

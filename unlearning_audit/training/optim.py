@@ -37,6 +37,7 @@ class Optimiser(Settings):
         milestones = self.milestones
         if (self.schedule == "multistep") != bool(milestones):
             raise ValueError("milestones and the schedule multistep belong together; set both or none of the two")
+        # Each milestone beside the one before it, the first beside 0.
         if any(b <= a for a, b in zip((0, *milestones), milestones, strict=False)):
             raise ValueError(f"milestones must be epochs in rising order, from 1 on, found {list(milestones)}")
         return self

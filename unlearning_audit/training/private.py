@@ -187,7 +187,7 @@ class PrivateFit(Fit):
     def orders(self, group: list[int], first_epoch: int = 0) -> list[Any]:
         """Return the order of the batches of the only stream of the only pass, [pass][stream], for the models of a
         ``group``, from the 0-based ``first_epoch`` on."""
-        size = -(-self.size // self.pieces) if self.filled else 1
+        size = -(-self.size // self.pieces) if self.filled else 1  # the multiple to which batches are filled up
         return [[Poisson(self.stack, group, self.passes[0][0].rows, size, first_epoch)]]
 
     def advance(self, number: int, state: GroupState, inputs: Inputs, recorder: Recorder | None) -> None:
@@ -282,6 +282,7 @@ class Poisson:
                 if shifts is not None:
                     jitter[slot, : len(rows)] = shifts
             device = self.stack.device
+            # ``shifts`` is that of the last model: images of all models are shifted, or of none.
             yield torch.from_numpy(index).to(device), None if shifts is None else torch.from_numpy(jitter).to(device)
 
     def _of_one(self, model: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
@@ -293,4 +294,5 @@ class Poisson:
         while True:
             sampled = rows[(torch.rand(len(rows), generator=sampling) < 1 / self.steps).numpy()]
             augmented = self.stack.recipe.augment == "crop_flip"
+            # For `crop_and_flip`: two shifts of 0 to 8 pixels, and 0 or 1 to mirror.
             yield sampled, shifts.integers(0, [9, 9, 2], (len(sampled), 3), dtype=np.uint8) if augmented else None

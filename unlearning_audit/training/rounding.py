@@ -19,7 +19,8 @@ def rounded(weight: Tensor, bits: int) -> Tensor:
     """
     if bits < 2:
         raise ValueError(f"weights take two bits at least, not {bits}")
-    most = 2 ** (bits - 1) - 1
+    most = 2 ** (bits - 1) - 1  # levels on either side of 0
+    # The distance between levels: the largest weight of each output over ``most``, [models, outputs, 1, …].
     step = weight.abs().flatten(2).amax(dim=2).reshape(*weight.shape[:2], *[1] * (weight.ndim - 2)) / most
     return torch.where(step > 0, torch.round(weight / torch.where(step > 0, step, 1.0)) * step, weight)
 
@@ -63,7 +64,7 @@ def _coarse(bits: int, turned: set[str], name: str, value: Tensor) -> Tensor:
 
     ``turned``: the names of parameters that are stored as [models, inputs, outputs].
     """
-    if value.ndim < 3:
+    if value.ndim < 3:  # a bias or the weights of a norm
         return value
     return rounded(value.mT, bits).mT.contiguous() if name in turned else rounded(value, bits)
 

@@ -55,12 +55,12 @@ class ModelStack(Models):
         parameters: dict[str, Tensor] = {}
         buffers: dict[str, Tensor] = {}
         for number, seed in enumerate(seeds):  # one at a time, so that only one of large models is in memory twice
-            if not number or not alike:
+            if not number or not alike:  # all alike: the first model serves for each
                 fresh = initialised(build, seed, dtype)
             weights = {name: value.detach() for name, value in fresh.named_parameters()}
             further_names = aliases(fresh)
             for name, value in (weights | fresh.state_dict()).items():
-                if name in further_names:
+                if name in further_names:  # of a tied tensor, only the first name is stored
                     continue
                 stacked = parameters if name in weights else buffers
                 if not number:

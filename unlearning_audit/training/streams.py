@@ -170,6 +170,7 @@ class Order:
             index = torch.from_numpy(np.take_along_axis(self.rows.index, order, 1)).to(self.device)
             shifts = None
             if self.jitter:
+                # Two shifts of 0 to 8 pixels, and 0 or 1 to mirror.
                 offsets = np.stack([rng.integers(0, [9, 9, 2], (k, 3), dtype=np.uint8) for rng in draws])
                 shifts = torch.from_numpy(offsets).to(self.device)
             self.passes += 1
