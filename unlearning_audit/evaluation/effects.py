@@ -18,9 +18,9 @@ SCALES = ("difference", "ratio", "log")
 #: The value in files that means "no limit".
 NO_END = 1e300
 
-#: What a number would vary by if the method were retraining: by which samples were drawn as forgotten and held out,
-#: whatever the models are; as two groups of retrained models do; or as it does itself, beside the models that it is
-#: compared with.
+#: How much a number would vary if the method were retraining. "samples": only by the draw of forgotten and held-out
+#: samples, whatever the models are. "retrained": as much as two groups of retrained models differ. "itself": as much as
+#: the number itself does, and that of the models with which it is compared.
 OF_SAMPLES, OF_RETRAINED, OF_ITSELF = CHANCES = ("samples", "retrained", "itself")
 
 
@@ -85,15 +85,32 @@ class DecisionRule:
 class Effect:
     """K numbers of one metric on the same models and samples, as `unlearning_audit.stats.paired` reads them.
 
-    ``names`` [K]: the attack of each number, "" without one; ``value`` float64 [K, models]; ``influence`` float [K,
-    models, rows]: the influence of each sample on it (0 where a model has no value for the sample); ``imagined``
-    float64 [K, models, k]: the influence of imaginary samples, with which an interval has a width even if all samples
-    are alike; ``unit`` int64 [models]: models of different units share nothing but samples; ``split`` int64 [models]:
-    models of one unit and one split are repetitions; ``index`` int64 [rows]: the samples; ``rule``: how the numbers are
-    compared with retraining; ``p`` float64 [K]: p-values of an exact test of ``rule.ideal``, valid for the largest of
-    all K, or None; ``latent`` float64 [models]: for a bounded number, the quality of each model on an unbounded scale,
-    or None; ``partners``: whether repetitions, taken in order, come from the same originals as those of other methods,
-    so that differences are computed in pairs.
+    Parameters
+    ----------
+    names
+        str [K]: the attack of each number, "" without one.
+    value
+        float64 [K, models]: each number of each model.
+    influence
+        float [K, models, rows]: the influence of each sample on a value; 0 where a model has no value for the sample.
+    imagined
+        float64 [K, models, k]: the influence of imaginary samples on a value. They give an interval a width even if all
+        samples are alike.
+    unit
+        int64 [models]: the unit of each model. Models of different units share nothing but samples.
+    split
+        int64 [models]: the split of each model. Models of one unit and one split are repetitions.
+    index
+        int64 [rows]: the samples.
+    rule
+        How the numbers are compared with retraining.
+    p
+        float64 [K]: p-values of an exact test of ``rule.ideal``, valid for the largest of all K; None: no such test.
+    latent
+        float64 [models]: for a bounded number, the quality of each model on an unbounded scale, or None.
+    partners
+        Whether repetitions, taken in order, come from the same originals as those of other methods, so that differences
+        are computed in pairs.
     """
 
     names: tuple[str, ...]

@@ -124,9 +124,9 @@ def scored(
     form, model, index, role, score and decision.
 
     ``name``: the attack's name in the study, ``module`` its file and ``settings`` its options. ``evaluation.missing``
-    receives why an attack could not be evaluated in a form. An attack that needs ``same_samples`` cannot, if the shadow
-    models are imported ones of other samples. Raises PluginError if the attack fails for another reason than missing
-    shadow models, or returns a value that is not finite for a row that it has to score.
+    receives why an attack could not be evaluated in a form. An attack that needs ``same_samples`` cannot
+    be evaluated by imported shadow models of other samples. Raises PluginError if the attack fails for another reason
+    than missing shadow models, or returns a value that is not finite for a row that it has to score.
     """
     declared = getattr(module, "NEEDS", None) or ()
     by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)

@@ -28,10 +28,11 @@ __all__ = ["Data", "Membership", "Protocol", "Selection", "Settings", "generator
 def members(
     block: int, seeds: Iterable[int], train: np.ndarray, forget: np.ndarray, **more: np.ndarray | None
 ) -> Membership:
-    """Return the memberships of the models of a block, bool [models, samples]: what they were trained on, and forget.
+    """Return the memberships of the models of a block.
 
-    ``block``: its number; ``seeds``: one for each model; ``more``: other fields of `Membership`. By default nothing is
-    held out, and all models are audited ones of one split.
+    ``block``: its number; ``seeds``: one for each model; ``train`` and ``forget`` bool [models, samples]: what each
+    model is trained on, and what it has to forget; ``more``: other fields of `Membership`. By default nothing is held
+    out, and all models are audited ones of one split.
     """
     zero = np.zeros(len(train), np.int64)
     fields: dict[str, Any] = {

@@ -11,8 +11,8 @@ COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario",
 
 
 def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
-    """Return the rows of ``roles.csv``, which shows a user the role that each file or entry of a file was given, and
-    why, in the `COLUMNS`.
+    """Return the rows of ``roles.csv``, with the columns `COLUMNS`. It shows a user which role each file, or each entry
+    of a file, was given, and why.
 
     "models" counts the models that one row stands for: those of one file and entry, with the same role, method,
     replicate and scenario (the group's name). ``out``: the files that were left out, each of which has a row.

@@ -120,10 +120,10 @@ def _of_one(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_se
 def _of_archive(path: Path) -> list[Model]:
     """Read the models of an archive: one for each epoch and each of the first `MODELS` models.
 
-    The method is named by the file, without the number of a shard; the forget set by the innermost folder that names
-    one, or else `joined` finds it. Names of samples begin with the forget set, so that `joined` sets them, too, and the
-    scores: until then ``raw`` holds the "epoch" from 0, and by part of the data the margins ("values") and their
-    number ("counts").
+    The file names the method, without the number of a shard. The innermost folder that names a forget set says which
+    one it is; if none does, `joined` finds it. Names of samples begin with the forget set, so `joined` also sets these
+    names, and the scores. Until then ``raw`` holds the "epoch", counted from 0; "values", part of the data → margins;
+    and "counts", part of the data → number of margins.
     """
     arrays = _margins.archive(path)
     hints = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))

@@ -209,8 +209,9 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
 def _name_samples(fields: list[_Field]) -> dict[str, Any]:
     """Set the names of the samples of one log, from their texts, or else from group and position.
 
-    A group are the metrics whose names begin with one word, such as forget. If its metrics have different texts under
-    one index, they use different data sets: samples of its metrics without texts are then named by position. Return
+    Metrics whose names begin with the same word, such as forget, are a group. If metrics of a group have different
+    texts under one index, they use different data sets. Samples of its metrics without texts are then named by
+    position. Return
     what `joined` needs: ``texts``, the groups of metrics with texts, and ``positions``, the name by group and position
     → the name by text, for groups in which all samples have texts.
     """

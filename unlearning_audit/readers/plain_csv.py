@@ -202,10 +202,10 @@ def _directions(values: dict[str, int]) -> list[str]:
 def _method(columns: dict[str, str], cells: dict[str, str]) -> str:
     """Return the name of the method of a model from its ``cells``, meaning of a column → text; "" if none gives one.
 
-    It is the cell of the method; else of the model, the kind, or, without a kind, of "seed" (the run), if its words say
-    more than a role. A number of a run, such as 3 or seed_3, does not name a method. A kind which says that a model saw
-    none of the samples (`_words.foreign`) comes before all but the cell of the method. ``columns``: meaning → name in
-    the table.
+    It is the cell of the method, if that has text. Otherwise it is the first of these cells whose words say more than a
+    role: model, kind and, if there is no kind, "seed", which names a run. A number of a run, such as 3 or seed_3, does
+    not name a method. A kind which says that a model saw none of the samples (`_words.foreign`) comes before all but
+    the cell of the method. ``columns``: meaning → name in the table.
     """
     kind = cells.get("kind", "")
     if _words.foreign(kind) and not cells.get("method"):

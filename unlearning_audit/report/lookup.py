@@ -148,7 +148,7 @@ class Numbers:
         ``naming.attacks``, else of the attack in the first row. Rows of a metric differ by fields of `Row`; ``where``
         or keywords (``role="test"``) select one. Without them, the row without such fields is taken, or the only row.
         """
-        where = where or Row(metric, **place).place
+        where = where or Row(metric, **place).place  # keywords as pairs, in the order in which rows have them
         if failure := self.failure(case):
             return missing(failure, self.lost(case))
         rows = self.of_metric(case, metric)

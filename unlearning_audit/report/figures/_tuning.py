@@ -20,7 +20,7 @@ def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
         # In two calls, because there may be thousands; the chosen setting is drawn last.
         rows = sorted((row for row in last.values() if not math.isnan(row["distance"])), key=lambda row: row["chosen"])
         seconds = [max(row["seconds"] / row["pairs"], 1e-3) for row in rows]
-        colours = [style.PALETTE[bool(row["chosen"])] for row in rows]
+        colours = [style.PALETTE[bool(row["chosen"])] for row in rows]  # the second colour if chosen
         faces = [colour if row["lost"] <= 1 else "none" for row, colour in zip(rows, colours, strict=True)]
         low, high = ([row[end] for row in rows] for end in ("ci_low", "ci_high"))
         axis.vlines(seconds, low, high, color=colours, linewidth=0.6, alpha=0.6)

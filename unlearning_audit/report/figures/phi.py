@@ -23,6 +23,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     for panels, where in zip(blocks, places, strict=True):
         found = numbers.by_method(where)
         pairs, counterpart = _against([numbers.answered(case, values) for case in found.values()], methods)
+        # Without any value, the axis goes from −1 to 1.
         pooled = np.concatenate([x for pair in pairs if pair for x in pair] or [np.array([-1.0, 1.0])])
         low, high = np.quantile(pooled, [0.005, 0.995])
         bins = np.linspace(low, high, 41) if high > low else np.linspace(low - 1, high + 1, 41)
@@ -38,7 +39,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 scores, positive = np.concatenate(pair), np.arange(sum(map(len, pair))) < len(pair[0])
                 areas[lookup.named(where, name, places)] = stats.auc(score=scores, positive=positive).value
         for axis in panels:
-            axis.set_ylim(0, 1.3 * max(*heights, 0.0) or 1.0)
+            axis.set_ylim(0, 1.3 * max(*heights, 0.0) or 1.0)  # 1 if no panel has a histogram
         if len(places) > 1:
             style.note(panels[0], lookup.label(where), (0, 1), (0, 22), style.INK, size=8, weight="bold")
         for i, (text, colour) in enumerate((("forgotten", style.FORGET), (counterpart, style.HELDOUT))):
@@ -78,7 +79,7 @@ def _against(values: list[Any], methods: list[str]) -> tuple[list[Any], str]:
     """
     by_method = dict(zip(methods, values, strict=True))
     best = next((by_method[name] for name in ("retrain_control", "retrain") if by_method.get(name)), None)
-    if best is None or any(len(heldout) for pair in values if pair for heldout in pair[1:]):
+    if best is None or any(len(pair[1]) for pair in values if pair):
         return values, "held out"
     return [pair and (pair[0], best[0]) for pair in values], "forgotten, retrained"
 

@@ -45,7 +45,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
             for axis in axes:
                 axis.set(**{limits: (min(values) / 1.4, max(values) * 1.4)})
     if len(middles) > 2:
-        tau = stats.kendall(**dict(zip("xy", np.array(middles).T, strict=True))).value
+        efficacies, probabilities = np.array(middles).T
+        tau = stats.kendall(x=efficacies, y=probabilities).value
         verb = "rise together" if tau >= words.HOLDS else "do not rise together"
         figure.set_label(f"Efficacy and the attack's success {verb} (τ {words.plain(tau, 2)}, {len(middles)} medians)")
     figure.supylabel("mean probability of membership", fontsize=7.5)

@@ -119,6 +119,7 @@ def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
     pairs = [((score[m][f], weight[f]), (score[m][h], weight[h])) for m, f, h in models]
     if not models or any(np.isnan(side).any() for pair in pairs for side, _ in pair):
         return None
+    # Σ w² / (Σ w)² is 1 / n for n held-out samples of equal weight.
     resolution = max(float((weight[h] ** 2).sum() / weight[h].sum() ** 2) for _, _, h in models)
     fpr = np.geomspace(resolution, 1.0, POINTS)
     return Curve(attack, fpr, np.mean([rates(*pair, fpr) for pair in pairs], axis=0))
@@ -136,6 +137,7 @@ def rates(of_positive: Weighted, of_negative: Weighted, fpr: np.ndarray) -> np.n
     first = np.searchsorted(accepted, fpr * (1 + 1e-9), "right")
     cuts = np.append(negative[order], -np.inf)[first]
     ranked = np.argsort(positive)
+    # The share of positives from each one on, by increasing score; 0 above all of them.
     above = np.append(np.cumsum(positive_weight[ranked][::-1])[::-1], 0.0) / positive_weight.sum()
     return np.asarray(above[np.searchsorted(positive[ranked], cuts, "right")])
 

@@ -72,7 +72,7 @@ def _chart(answer: Answer) -> dict[str, Any] | None:
     at = [SIDE + GAP * i for i in range(len(judges))]
     worst = max(spreads, key=spreads.__getitem__)
     lines: list[dict[str, Any]] = []
-    for name in sorted(spreads, key=worst.__eq__):
+    for name in sorted(spreads, key=worst.__eq__):  # the worst comes last, as False is sorted before True
         heights = [TOP + STEP * (judge.ranks[name] - 0.5) for judge in judges]
         dots = list(zip(at, heights, strict=True))
         ranks = ", ".join(f"{judge.name} {words.ordinal(judge.ranks[name])}" for judge in judges)

@@ -45,9 +45,9 @@ def sheet(places: list[dict[str, Any]]) -> Sheet | None:
     for place in places:
         if place["groups"]:
             cells = [Entry(f"{place[name]:,}") for name in ("groups", "pairs")]
-            for *_, part, whole in COLUMNS:
-                count, of = place.get(part, 0), place.get(whole, 0)
-                cells.append(Entry(f"{count:,} of {of:,}", tone="bad" if count else "good"))
+            for *_, counted, total in COLUMNS:
+                copied, samples = place.get(counted, 0), place.get(total, 0)
+                cells.append(Entry(f"{copied:,} of {samples:,}", tone="bad" if copied else "good"))
             lines.append(Line(lookup.label(lookup.place(place)), cells))
     heads = [Head("groups", "equal samples"), Head("training–test pairs", "equal samples")]
     heads += [Head(where, group) for group, where, *_ in COLUMNS]

@@ -75,6 +75,7 @@ class Square(Line):
 
         References come last.
         """
+        # A distance is at most 9, so that a better state, 10 apart from the next, always comes first.
         distance = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
         place = len(ORDER) if self.verdict == decide.FAILED else ORDER.index(self.state)
         return round(100 * self.reference + 10 * place + distance, 4)
@@ -105,7 +106,7 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     the verdict in each square. Scenarios in which nothing is compared are left out."""
     columns: list[Column] = []
     squares: dict[tuple[str, str], Square] = {}
-    for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):
+    for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):  # places that have verdicts
         cases = [case for case in numbers.cases if lookup.place(case) == place]
         key, scenario, system = "|".join(place), place[0].replace("_", " "), cases[0]["protocol"].replace("_", " ")
         # A comparison that could not judge methods records why as their verdict.

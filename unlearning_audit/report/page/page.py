@@ -228,7 +228,7 @@ def orders(sheet: Sheet) -> list[dict[str, float | str]]:
         numbers = {line.cells[i].text: leading(line.cells[i].text) for line in sheet.lines}
         bare = dict.fromkeys((text for text, number in numbers.items() if math.isnan(number)), "")
         sortable = len(bare) < len(numbers) and bare.keys() <= set(ABSENT)
-        most = sys.float_info.max
+        most = sys.float_info.max  # in place of ∞, so that the page has a number to sort by
         columns.append({text: min(max(n, -most), most) for text, n in numbers.items()} | bare if sortable else {})
     return columns
 

@@ -99,6 +99,7 @@ def card(line: dict[str, Any], beside: Card | None = None) -> Card:
     picture or list of tokens is left out; long text is cut.
     """
     parts = [f"sample {line['sample']:.0f}"]
+    # A label, person or p that is unknown is NaN, which differs from itself.
     parts += [f"{name} {line[name]:.0f}" for name in ("label", "person") if line[name] == line[name]]
     parts.append(f"score {line['score']:.3g}".replace("-", "−"))
     if line["p"] == line["p"]:

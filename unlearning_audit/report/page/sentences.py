@@ -41,12 +41,13 @@ def wrong(numbers: Numbers, case: dict[str, Any]) -> list[str]:
     if failure := numbers.failure(case):
         return [f"{name} failed: {failure}"]
     said = [*map(lookup.failed, numbers.failures(case)), *numbers.noted(case, "doubt")]
+    # A list times False is empty.
     unchanged = [f"{name} returned exactly the models it was given"] * numbers.unchanged(case)
     return [*(f"{name}: {sentence}" for sentence in said), *unchanged]
 
 
 def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
-    """Return the retrained models to whose number those of methods are shown in comparison, as ("retrain_control" or
+    """Return the retrained models beside whose number the numbers of methods are shown, as ("retrain_control" or
     "retrain", number).
 
     They are the control, because it is independent of the models that metrics compare with. If its interval is more

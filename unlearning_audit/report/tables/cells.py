@@ -40,6 +40,7 @@ def columns_of(numbers: Numbers, wish: dict[str, Any]) -> list[Column]:
     columns: list[Column] = []
     for where in lookup.places(numbers.cases):
         cases = [case for case in numbers.cases if lookup.place(case) == where]
+        # A cell names its metric only if there is a row for it.
         answerable = [ask for ask in asks if any(numbers.cell(case, *ask).metric for case in cases)]
         columns += [(where, ask) for ask in answerable or asks[:1]]
     return columns

@@ -33,9 +33,10 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     wish = order["table"]
     columns, methods = parts.columns_of(numbers, wish), lookup.methods(numbers.cases)
     measured = {}
-    for (where, ask), (name, case) in ((c, found) for c in columns for found in numbers.by_method(c[0]).items()):
-        cell = numbers.cell(case, *ask) if case else missing("the scenario does not ask for this method")
-        measured[(where, ask), name] = parts.Measured(case, cell, printed)
+    for where, ask in columns:
+        for name, case in numbers.by_method(where).items():
+            cell = numbers.cell(case, *ask) if case else missing("the scenario does not ask for this method")
+            measured[(where, ask), name] = parts.Measured(case, cell, printed)
     besides = {column for (column, _), one in measured.items() if not one.paper.empty}
     digits = {
         metric: parts.digits_of([one for ((_, ask), _), one in measured.items() if ask.metric == metric])
@@ -46,6 +47,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
         entries: list[Entry] = []
         for column in columns:
             (where, ask), one = column, measured[column, name]
+            # Our number alone, or with the paper's number and the difference where the paper prints this column.
             entries += one.entries(*digits[ask.metric])[: 3 if column in besides else 1]
             records.append({**parts.method_fields(name, where), **one.record(ask, digits[ask.metric][0])})
         lines.append(Line(naming.method(name), entries))
@@ -107,7 +109,7 @@ def _footer(
         entries: list[Entry] = []
         for i, (where, ask) in enumerate(columns):
             one, room = cells[where], 3 if (where, ask) in besides else 1
-            if i and columns[i - 1][0] == where:
+            if i and columns[i - 1][0] == where:  # the number stands in the first column of its scenario and setting
                 entries += [Entry("")] * room
                 continue
             shown = one.entries(*digits, bare=True)

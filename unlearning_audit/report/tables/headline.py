@@ -40,6 +40,7 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
     present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
     metrics = {metric for metric, _ in present}
     paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
+    # (metric, declared column) → a cell for each case. A column of a role is only there if a row has this role.
     columns = {
         (metric, column): [numbers.cell(case, metric, where=_about(column)) for case in cases]
         for metric, column in naming.columns()

@@ -24,11 +24,12 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 def metrics(rows: list[dict[str, Any]]) -> list[str]:
     """Return the names of all metrics; those that are evaluated on other models than the rest come last."""
     names, apart = dict.fromkeys(row["metric"] for row in rows), elsewhere(rows)
-    return sorted(names, key=apart.__contains__)
+    return sorted(names, key=apart.__contains__)  # True is sorted after False
 
 
 def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the names of metrics none of whose properties comes from the scenario from which most metrics have it."""
+    """Return the names of metrics of which no property comes from its usual scenario, the one from which most metrics
+    have this property."""
     spoken = overview(rows)
     usual = {label: common(rows, label) for _, label in spoken}
     near = {metric for (metric, label), row in spoken.items() if row["scenario"] == usual[label]}

@@ -128,6 +128,7 @@ def _fields(case: dict[str, Any], cell: Cell) -> dict[str, object]:
 
     ``target``: which of the forgotten samples are attacked; ``shadows``: the total number of shadow models.
     """
+    # The model is that of the facts, even if an axis has this name.
     facts = case["facts"] | case["axes"] | {"model": case["facts"]["model"]}
     facts |= {"attack": cell.attack} if cell.attack else {}
     facts |= _settings(naming.meaning(cell.metric).setting)

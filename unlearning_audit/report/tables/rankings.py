@@ -79,7 +79,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     for i, (left, name) in enumerate(zip(ranked, names, strict=True)):
         line = []
         for j, right in enumerate(ranked):
-            cell = agreements.get((max(i, j), min(i, j)))
+            cell = agreements.get((max(i, j), min(i, j)))  # τ is symmetric; there is none of a ranking with itself
             line.append(Entry("") if cell is None else entry(cell, digits, bare=True))
             if cell is not None and j < i:
                 beside = {"other_scenario": right.place[0], "other_setting": right.place[1]}

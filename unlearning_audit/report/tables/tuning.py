@@ -33,6 +33,7 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
             side["lost_high"] = max(side["lost_high"], high)
             if value > side["lost"]:
                 side.update({"lost": value, "lost_low": low})
+        # "Not at most" instead of "larger" is also true of NaN.
         elif row["metric"] in margins and not abs(value) <= side.get("distance", -1.0):
             near, far = (low, high) if value > 0 else (-high, -low)
             side.update({"distance": abs(value), "low": max(near, 0.0), "high": far})
@@ -53,8 +54,9 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
             math.nan if chosen[name] is None else chosen[name] for name in ("distance", "error", "flatness")
         )
         closer = published["distance"] - tuned["distance"]
-        study = json.loads(next(row["options"] for row in campaign["trials"] if row["trial"] == 0))
-        changed = {name: value for name, value in chosen["options"].items() if study.get(name) != value}
+        # Trial 0 is the study's own setting. If it was chosen, both distances are those of one setting.
+        own_options = json.loads(next(row["options"] for row in campaign["trials"] if row["trial"] == 0))
+        changed = {name: value for name, value in chosen["options"].items() if own_options.get(name) != value}
         half = math.hypot(*((side["high"] - side["low"]) / 2 for side in (tuned, published))) if changed else 0.0
         rows.append({
             "scenario": campaign["scenario"], "setting": campaign["setting"], "method": method,

@@ -116,6 +116,7 @@ class Sheet:
                 shown = [numbers[0] for numbers in columns]
                 ends = sorted(columns[varying[0]], key=float)
                 shown[varying[0]] = f"{ends[0]} to {ends[-1]}"
+                # The texts between numbers and the numbers in turn; the last text has none after it.
                 text = "".join(part for pair in zip(texts, [*shown, ""], strict=True) for part in pair)
             sentences |= {note: text or note for note in group}
         return sentences
@@ -162,6 +163,7 @@ def decimals(cells: Iterable[Cell], least: int = 2) -> int:
     widths = sorted(c.high - c.low for c in cells if c.bounded and math.isfinite(c.high - c.low) and c.high > c.low)
     if not widths:
         return floor
+    # By the median width.
     return min(max(math.ceil(-math.log10(widths[len(widths) // 2])), floor), 4)
 
 
@@ -175,6 +177,7 @@ def number(value: float, places: int) -> str:
     if abs(value) >= 1e5 or (places == SIGNIFICANT and 0 < abs(value) < 1e-4):
         return f"{value:.{1 if places == SIGNIFICANT else 2}e}".replace("-", "−")
     if places == SIGNIFICANT:
+        # Two digits, counted after rounding to two, because 0.0996 becomes 0.10.
         places = max(1 - math.floor(math.log10(abs(float(f"{value:.1e}")))), 0) if value else 0
     text = f"{value:.{places}f}"
     return text.replace("-", "" if float(text) == 0 else "−")
@@ -196,6 +199,7 @@ def interval(cell: Cell, places: int) -> str:
 def leading(text: str) -> float:
     """Return the number with which a cell's text begins, by which the page sorts; NaN if there is none. A number with a
     unit is converted to the smallest one, as 2 min to 120."""
+    # 10⁻⁴ stands in "< 10⁻⁴", the only power of ten with raised digits.
     match = LEADING.match(text.replace("10⁻⁴", "1e−4"))
     if match is None:
         return math.nan

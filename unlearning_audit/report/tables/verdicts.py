@@ -81,6 +81,7 @@ def besides(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
 def _labelled(judgements: Decisions, where: Place, note: str) -> str:
     """Replace the names of metrics in a ``note`` of a verdict by the labels that tables use."""
     metrics = sorted({item["metric"] for item in judgements.distances.get(where, [])}, key=len, reverse=True)
+    # Whole names only: none that is a part of a longer word or of a dotted name.
     whole = rf"(?<![\w.-])(?:{'|'.join(map(re.escape, metrics))})(?![\w-]|[.]\w)"
     return re.sub(whole, lambda match: decisions.label(match[0]), note) if metrics else note
 
