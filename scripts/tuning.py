@@ -43,14 +43,14 @@ def tuning(settings: dict[str, Any], **shown: str) -> None:
     ``shown``: the files to write, by the names of `workflow.parameters.shown`.
     """
     campaigns = []
-    for place in settings["campaigns"]:
-        trials = read(place["trials"])
+    for files in settings["campaigns"]:
+        trials = read(files["trials"])
         # A trial names its deciding metric with the attack behind it, such as "auc (kde)".
         margins = {row["metric"].partition(" ")[0]: row["margin"] for row in trials if row["metric"]}
-        audited = tuning_table.distances(verdicts.read(place["distances"], verdicts.DISTANCES), margins)
-        seconds = read_json(place["spec"])["seconds"]["process"]
-        setting = read_json(place["chosen"])
-        campaigns.append({**place, "chosen": setting, "trials": trials, "seconds": seconds, "distances": audited})
+        audited = tuning_table.distances(verdicts.read(files["distances"], verdicts.DISTANCES), margins)
+        seconds = read_json(files["spec"])["seconds"]["process"]
+        setting = read_json(files["chosen"])
+        campaigns.append({**files, "chosen": setting, "trials": trials, "seconds": seconds, "distances": audited})
     rows = tuning_table.lines(campaigns)
     csv, md, tex, svg, png = (shown[ending] for ending in ("csv", "md", "tex", "svg", "png"))
     formats.write([tuning_table.sheet(rows, settings["study"])], csv=csv, md=md, tex=tex)

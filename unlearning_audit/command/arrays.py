@@ -448,6 +448,7 @@ def _sentences(place: Path, method: str) -> Iterator[list[str]]:
     models, and the remarks, each line once. The audited models are called target in them."""
     numbers = rows.read_union(place / "results" / STUDY / "metrics.csv")
     intact = [line.row for line in numbers if isinstance(line.row, rows.Row)]
+    # The keys are the notes of either kind, each once and in order.
     notes = [dict.fromkeys(row.note for row in intact if row.metric == kind) for kind in ("doubt", "remark")]
     for lines in (failures.lines(numbers), *notes):
         yield [line.replace(f"{method}/target", "target") for line in lines]

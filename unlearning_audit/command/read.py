@@ -187,6 +187,7 @@ def _summary(imported: Any, path: Path) -> list[str]:
     lines = [f"Read {sum(formats.values())} files: {', '.join(f'{n} {name}' for name, n in formats.items())}."]
     for group in imported.groups:
         parts = {"none": group.none, "retrain": group.retrain, "retrain_control": group.control, **group.methods}
+        # The methods of the scenario, each with the number of its models if there are several.
         sizes = ", ".join(name + (f" ({len(models)} models)" if len(models) > 1 else "")
                           for name, models in parts.items() if models)  # fmt: skip
         lines.append(f"  {group.name}: {sizes}; {len(group.samples)} samples to forget")

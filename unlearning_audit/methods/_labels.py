@@ -12,7 +12,8 @@ class RandomLabels:
     """A loss: the cross-entropy with random labels, drawn uniformly in every epoch or, without ``redraw``, once.
 
     ``relabel``: "any" draws from all classes, the true one included; "other" from all but the true one. The draws are
-    keyed by the model's seed, the sample and the epoch.
+    keyed by the model's seed, the sample and the epoch. They are kept in the ``loss_state`` of a group of models, with
+    the number of ``classes``, the present ``epoch``, and the epoch that they were ``drawn_for``.
     """
 
     def __init__(self, stack: ModelStack, relabel: Literal["any", "other"], redraw: bool = True) -> None:

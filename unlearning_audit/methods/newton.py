@@ -107,6 +107,7 @@ def read(stack: ModelStack, model: int, kind: dtype) -> Tensor:
     """Return the last layer's weights and bias of one model side by side, [classes, width], as numbers of the dtype
     ``kind``."""
     parts = [stack.parameters[name][model] for name in stack.head]
+    # The bias, [classes], becomes the last column.
     return torch.cat([part if part.ndim == 2 else part[:, None] for part in parts], 1).to(kind)
 
 

@@ -179,6 +179,8 @@ def quantities(name: str, file: str | None = None, key: str = "") -> tuple[Quant
 
 @functools.cache
 def _renamed(quantities: tuple[Quantity, ...], key: str, stem: str) -> tuple[Quantity, ...]:
+    """Return the quantities under their names in a study, for a metric in the file ``stem`` that the study calls
+    ``key``."""
     return tuple(renamed(quantity, key, stem) for quantity in quantities)
 
 

@@ -139,6 +139,7 @@ def digest(*files: Path) -> str:
     its name below that file's folder, because it may not be moved.
     """
     users = {path: imports.import_root(path) for path in (file.resolve() for file in files) if not _ours(path)}
+    # Only a module that a user's file imports counts with its name.
     digests = [
         code if path in users or _ours(path) else f"{_name_below(path, [*users.values()])}\0{code}"
         for path, code in modules(*files).items()

@@ -36,12 +36,12 @@ def gathered(cases: list[dict[str, Any]]) -> list[Record]:
     The row "unchanged" of the method none is left out, because none is meant to change nothing. If models diverged, the
     row names the user's file that made them.
     """
-    found = []
+    records = []
     for case in cases:
         for row in rows.read(case["metrics"]):
             if isinstance(row, Failure) and row.kind == "diverged" and (file := case.get("file")):
                 sentence = f"{file}: its models answer NaN or infinite logits; {row.sentence}"
                 row = replace(row, sentence=sentence, file=file)
             if not (isinstance(row, Row) and row.metric == "unchanged" and case["plugin"] == "none"):
-                found.append(Record(case["scenario"], case["protocol"], case["method"], case["axes"], row))
-    return found
+                records.append(Record(case["scenario"], case["protocol"], case["method"], case["axes"], row))
+    return records

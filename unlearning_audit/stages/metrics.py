@@ -103,6 +103,7 @@ def _scored(
         tables.write_scores(path, tables.no_scores())
         return {}, {}
     tables.write_scores(path, made.columns, made.failed)
+    # Attack → "attack/form" → why this form could not run. Attacks that failed as a whole are tried again.
     missing = {
         name: {key: why for key, why in evaluation.missing.items() if key.partition("/")[0] == name}
         for name in settings["attacks"] if name not in made.failed

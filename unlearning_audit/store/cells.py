@@ -51,6 +51,7 @@ def table(
         names = tuple(map(plain, header))
         if columns not in (None, names):
             raise ValueError(f"the columns are not {', '.join(columns or ())}")
+        # Of each column, the function that reads its cells.
         converts = [plain if text is None or name in text else int if name in whole else real for name in names]
         by_column = zip(*lines, strict=True)  # nothing if there are no rows
         values = [list(map(convert, cells)) for convert, cells in zip(converts, by_column, strict=bool(lines))]

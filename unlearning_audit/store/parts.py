@@ -17,9 +17,9 @@ def beside(folder: Path, keys: Mapping[str, str]) -> dict[str, tuple[Path, dict[
     ``keys``: name of each attack or metric → the key of its results. Names without results are left out.
     """
     names = {key: name for name, key in keys.items()}
-    found: dict[str, tuple[Path, dict[str, Any]]] = {}
+    results: dict[str, tuple[Path, dict[str, Any]]] = {}
     for spec in sorted(folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*/spec.json")):
         with suppress(ArtifactError):
             parts = record_of(spec).get("parts", {})
-            found |= {names[key]: (spec.parent, part) for key, part in parts.items() if key in names}
-    return found
+            results |= {names[key]: (spec.parent, part) for key, part in parts.items() if key in names}
+    return results

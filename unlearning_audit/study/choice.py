@@ -24,6 +24,7 @@ class Range(Settings):
 
     @model_validator(mode="after")
     def _ordered(self) -> "Range":
+        """Return the range. Raise ValueError if its ends are in the wrong order, or have no logarithm for ``log``."""
         if not self.low <= self.high or (self.log and self.low <= 0):
             raise ValueError("low must be at most high, and above 0 for log")
         return self

@@ -195,11 +195,13 @@ class StudyFields(Settings):
     @field_validator("retrain_spread", mode="before")
     @classmethod
     def _of_every_metric(cls, value: Any) -> Any:
+        """Return a single number as the spread of every metric, and a mapping unchanged."""
         return {EVERY: value} if isinstance(value, (int, float)) else value
 
     @field_validator("study")
     @classmethod
     def _own_folder(cls, value: str) -> str:
+        """Return the study's name. Raise ValueError for that of a stage, whose folder of results it would share."""
         if value in STAGES:
             raise ValueError(f"must not be one of {', '.join(STAGES)}, whose folders hold what studies share")
         return value

@@ -168,6 +168,7 @@ class Fit:
         ``recorded``: whether steps are recorded, so that the learning rate must be a tensor.
         """
         trained, shared = [v for v in leaves.values() if v.requires_grad], isinstance(self.optimiser, Optimiser)
+        # One object for all passes, or one for each.
         steppers = [
             settings.build(trained, settings.recorded_rate(self.stack.device) if recorded else None)
             for settings in (self.optimisers[:1] if shared else self.optimisers)

@@ -128,6 +128,7 @@ def confirm(stack: Models, rows: np.ndarray) -> None:
             return
         single = [loss(model(row), label) for row, label in zip(x.split(1), labels.split(1), strict=True)]
         true = [torch.autograd.grad(value, parameters, allow_unused=True) for value in single]
+        # The squared norm of each sample's gradient, over all parameters.
         squares = [torch.stack([g.square().sum() for g in sample if g is not None]).sum() for sample in true]
         norms, problem = torch.stack(squares).sqrt().tolist(), ""
         try:
@@ -165,6 +166,7 @@ class PrivateFit(Fit):
         chained = isinstance(stack.engine, Stacked) and stack.engine.layers is not None
         on_card = torch.device(stack.device).type == "cuda"
         self.filled = chained or on_card
+        # A quarter of a batch, rounded up, if parts are filled. Else `IMAGES` images, or a whole batch of other data.
         self.size = -(-recipe.batch_size // 4) if self.filled else IMAGES if stack.x.ndim == 4 else recipe.batch_size
 
     def prepare(self, group: list[int], states: dict[str, State]) -> None:

@@ -9,6 +9,7 @@ from unlearning_audit.training.streams import Rows, Stream
 
 def points(last: int) -> np.ndarray:
     """Return the numbers of steps after which predictions are recorded: 0, 1, 2, 4, … and ``last``, int64 [points]."""
+    # Powers of 2 up to ``last``; none if that is 0.
     doubled = 2 ** np.arange(int(np.log2(last)) + 1 if last else 0)
     return np.unique(np.r_[0, doubled, last])
 

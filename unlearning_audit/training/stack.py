@@ -400,6 +400,7 @@ class Teacher:
         """Return the outputs of the frozen models for ``batch.x``: logits [n, b, classes], or the batch's ``reading``.
         The weights of the batch's models are taken once and kept in ``loss_state``."""
         if self not in batch.loss_state:
+            # The parameters, then the buffers, of the batch's models: name → [n, …].
             batch.loss_state[self] = [
                 {k: v[batch.models] for k, v in s.items()} for s in (self.parameters, self.buffers)
             ]

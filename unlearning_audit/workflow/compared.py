@@ -73,6 +73,7 @@ def recorded(folder: Path) -> Origins:
         """Return the spec files of the jobs whose files the job of this spec read."""
         return [*dict.fromkeys(folder.parents[2] / spec(name) for name in read_json(path)["inputs"])]
 
-    # The first parent is the job of one method's metrics. As in `origins`, its parents suffice.
+    # The first parent is the job of one method's metrics. As in `origins`, its parents suffice. A spec's path ends in
+    # the stage, the node and spec.json.
     specs = parents(next(iter(parents(folder / "spec.json"))))
     return {stage: [read_json(path)["settings"] for path in specs if path.parts[-3] == stage] for stage in MAKERS}

@@ -20,6 +20,7 @@ def tell(specs: list[str], done: dict[str, float]) -> bool:
     days in another. Otherwise any job suffices.
     """
     heavy = {path for path in specs if _work(path) in HEAVY}
+    # If all jobs with models are done, any job will do. Otherwise one of those with models must be done.
     return bool(done if heavy <= done.keys() else heavy & done.keys())
 
 
@@ -33,6 +34,7 @@ def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
     took: defaultdict[str, list[float]] = defaultdict(list)
     for path, seconds in done.items():
         took[_work(path)].append(seconds)
+    # Of each stage with models: the seconds that its finished jobs took, and those that its rate predicts for them.
     heavy = [(sum(took[work]), len(took[work]) * RATES[work]) for work in HEAVY if took[work]]
     scale = sum(spent for spent, _ in heavy) / sum(predicted for _, predicted in heavy) if heavy else 1.0
     costs = dict(done)

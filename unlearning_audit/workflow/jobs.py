@@ -46,8 +46,8 @@ def made(
 
     ``inputs`` and ``outputs``: role → files; the function gets them by name, with ``settings`` and ``place`` (facts
     that do not change results, such as paths, and hashes of the user's files, which must not have changed). What it
-    returns is added to the record. Peak memory is in MiB, of this process or of a child, for a fork with all that it
-    shares. ``used``: processor seconds of this process before the job.
+    returns is added to the record. Its peak memory, in MiB, is the larger of those of this process and of its children;
+    that of a fork includes what it shares. ``used``: processor seconds of this process before the job.
     """
     folders.unchanged(place.get("contents", {}))
     started = time.perf_counter()
@@ -56,7 +56,7 @@ def made(
     logging.info("%s took %.3f s, %.3f s of a processor", stage, seconds, spent)
     artifacts = {Path(path).name: path for role, path in outputs.items() if role != "spec"}
     paths = [path for group in inputs.values() for path in ([group] if isinstance(group, str) else group)]
-    usage = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {
         "stage": stage,
         "settings": json.loads(json.dumps(settings)),
@@ -67,7 +67,7 @@ def made(
         "python": platform.python_version(),
         "machine": {"cpus": os.cpu_count(), "processor": processor(), "device": facts.pop("device", "cpu")},
         "seconds": {"function": round(seconds, 3), "process": round(spent, 3)},
-        "peak_memory_mib": max(part.ru_maxrss for part in usage) // 1024,
+        "peak_memory_mib": max(usage.ru_maxrss for usage in usages) // 1024,  # the system counts KiB
         **facts,
     }
 

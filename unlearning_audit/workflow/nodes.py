@@ -122,6 +122,7 @@ class Plan:
         if (script, plugins) not in self._codes:
             files = (registry.source_file(*plugin[:3]) for plugin in plugins)
             code = source.digest(source.SCRIPTS / f"{script}.py", *files)
+            # Of each plug-in: the digests of the files on which it depends, and its time limit.
             terms = [([source.fingerprint(Path(path)) for path in depends], limit) for *_, depends, limit in plugins]
             # What counts beside the code. Without any of it, the digest is that of the code alone.
             conditions: list[Any] = [term for term in terms if any(term)]
@@ -232,6 +233,7 @@ def terms(*plugins: Plugin) -> dict[str, Any]:
 
 def key(code: str, settings: dict[str, Any], parents: dict[str, list[str]]) -> str:
     """Return ten hexadecimal digits that identify the code digest, settings and parents (role → names, in order)."""
+    # The key of a parent ends its name, after the last hyphen.
     keys = {role: [name.rsplit("-", 1)[1] for name in names] for role, names in parents.items() if names}
     text = json.dumps([code, settings, keys], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]

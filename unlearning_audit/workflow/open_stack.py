@@ -70,6 +70,7 @@ def portions(
     if card.use() == "cpu" or count < 2:
         return [np.arange(count)]
     single = open_stack(data, membership[:1], settings, place, base)
+    # Recorded updates, which training adds, are as large as the weights.
     weights = sum(value.nbytes for value in single.stored().values()) * (2 if single.recipe.record_updates else 1)
     free = torch.cuda.mem_get_info()[0]
     most = max(int(SHARE * free / (COPIES * weights)), 1)

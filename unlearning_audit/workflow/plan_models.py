@@ -73,6 +73,9 @@ class Models:
     """The planner of one scenario's models: it adds the jobs that read data, draw memberships, train and unlearn to
     ``plan``.
 
+    A population, such as "target", consists of numbered blocks: groups of models, such as pairs, whose memberships are
+    drawn together. One job trains a batch of blocks.
+
     ``seed`` is the seed of memberships, and ``prefix`` begins the names of blocks. Tuning replaces both, because its
     models must differ from the evaluated ones.
     """

@@ -157,6 +157,7 @@ class Judged(Models):
         settings = {
             "methods": names, "margins": self.study.margins.model_dump(mode="json"),
             "draws": self.study.bootstrap, "seed": self.study.seed,
+            # Settings at their defaults are left out, so that they do not enter the key.
             **({"alpha": alpha} if alpha != looks.ALPHA else {}),
             **({"spreads": self.study.retrain_spread} if self.study.retrain_spread else {}),
             **({"shams": self.shams} if self.shams else {}),

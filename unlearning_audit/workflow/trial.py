@@ -291,6 +291,7 @@ def _method(plugin: Plugin, file: str, setting: Setting | None) -> list[str]:
         *setting.notes,
         f"  {'accuracy, mean loss':<20}{'before':>13}{'after':>13}{'retrained':>13}",
         *(f"  {side:<20}" + "".join(numbers(*reading[side]) for reading in readings) for side in sides),
+        # A list times False has no lines.
         *(["  It changed nothing: the logits are identical."] * bool(np.array_equal(logits, stack.logits()))),
         *([f"  {exchanged[0].upper()}{exchanged[1:]}"] if exchanged else []),
         f"  {seconds:.2f} s for both models; {training:.2f} s to train them.",
