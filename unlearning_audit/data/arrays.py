@@ -88,4 +88,5 @@ def _outline(archive: np.lib.npyio.NpzFile) -> np.ndarray:
     if dtype.hasobject:
         return archive["x"]  # NumPy raises an error
     fits = len(shape) in LAYOUTS.get(dtype.name, ())
+    # As many rows and axes, but of length 0, so that it takes no memory.
     return np.empty((shape[0], *[0] * (len(shape) - 1)) if fits else shape, dtype)

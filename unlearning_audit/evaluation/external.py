@@ -50,10 +50,10 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
     """Read the files of one population of models; return its data, its memberships and its logits.
 
     ``files``: ``logits``, ``labels``, ``train`` and so on (see the module's docstring) → path; ``population``: its
-    name, such as "target" or "retrain". With ``published``, the scores and readings of a result file, that file is all
-    that is read, and `Published` takes the place of logits. The
-    data's ``x`` is float32 [samples, 0]: samples are known by number only. Raises ValueError that names the file, what
-    is wrong and what to do.
+    name, such as "target" or "retrain". If ``files`` has ``published``, a file of scores and readings of other people's
+    results, only this file is read, and `Published` takes the place of logits. The data's ``x`` is float32
+    [samples, 0], because samples are known by number only. Raises ValueError that names the file, what is wrong and
+    what to do.
     """
     if "published" in files:
         published = Published.read(files["published"])

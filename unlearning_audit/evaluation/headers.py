@@ -79,7 +79,7 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], siz
     the numbers of models and samples. A mask that a population without one of its own takes from another population's
     folder may have another number of models; `external.read` checks that its rows are all equal.
     """
-    by_sample, by_model = size[1:], size[:1]
+    by_sample, by_model = size[1:], size[:1]  # the shapes (samples,) and (models,)
     shapes: dict[str, list[tuple[int, ...]]] = {"labels": [by_sample, size], "split": [by_model], "block": [by_model]}
     shapes |= {mask: [size, by_sample] for mask in ("train", "forget", "heldout")}
     expected = shapes.get(name, [by_sample])

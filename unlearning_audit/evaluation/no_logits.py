@@ -38,8 +38,8 @@ def problem(logits: np.ndarray) -> str:
     total = logits.sum(axis=-1)
     if (logits >= 0).all() and (np.abs(total - 1).max() < EXACT or np.abs(total - 100).max() < 100 * EXACT):
         return f"holds probabilities that sum to {total.mean():.0f}; {SOFTMAX}"
-    found = {number: _instead(model) for number, model in enumerate(models) if (model != model[:1]).any()}
-    wrong = {number: sentence for number, sentence in found.items() if sentence}
+    instead = {number: _instead(model) for number, model in enumerate(models) if (model != model[:1]).any()}
+    wrong = {number: sentence for number, sentence in instead.items() if sentence}
     if not wrong:
         return ""
     example = next(iter(wrong))

@@ -67,6 +67,7 @@ def spread(x: np.ndarray, mask: np.ndarray, *, kind: str, leave_out: bool = Fals
     if kind == "global":
         deviation = np.where(mask, x - x[mask].mean(), 0.0)
         sums = [mask.sum(axis=1), deviation.sum(axis=1), (deviation**2).sum(axis=1)]  # of each model
+        # Of all models together, or with ``leave_out`` of all but one, for each model: [1] or [models].
         n, total, squared = (s.sum() - s if leave_out else s.sum(keepdims=True) for s in sums)
         return np.asarray(np.sqrt(np.maximum(squared / n - (total / n) ** 2, 0.0))[:, None])
     total, count = squares(x, mask, leave_out=leave_out)

@@ -49,6 +49,7 @@ def judged(evaluation: Evaluation) -> tuple[str, list[str]]:
     for name, group in groups.items():
         doubts += _doubts(title(evaluation, name), group, known=not wrong[name])
     identical, nearly = _shared(evaluation, groups)
+    # The sentence of `_wrong_columns` leaves a place for the names.
     refused = next(filter(None, (*identical, sentence.format(names=names), mixed)), "")
     return refused, list(filter(None, doubts + nearly))
 

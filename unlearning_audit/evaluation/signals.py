@@ -100,6 +100,7 @@ def statistics(statistic: Statistic, shadow: Shadow, *, classes: int) -> KnownRo
     no non-members.
     """
     y, rows = _labels_and_rows(shadow, classes)
+    # One model after the other, without those that have no such row.
     value = [statistic(shadow.logits[m][rows[m]], y[m][rows[m]]) for m in range(len(y)) if rows[m].any()]
     return KnownRows(value=np.concatenate(value), label=y[rows], member=shadow.member[rows])
 

@@ -147,6 +147,7 @@ def _population(models: Sequence[Values], names: Sequence[str]) -> np.ndarray | 
     stacked = np.stack([[values[name] for values in models] for name in names])
     chosen = np.random.default_rng(len(models)).integers(len(models), size=(len(models), DRAWS))
     chosen = np.concatenate([np.arange(len(models))[:, None], chosen], axis=1)
+    # In each draw, the values of the chosen models under the same draw of samples (the last axis of ``stacked``).
     return np.take_along_axis(stacked, np.broadcast_to(chosen, stacked.shape), axis=1)
 
 

@@ -143,6 +143,7 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
         best: dict[str, Agreement] = {}
         compare, group = across.get(model), group_of.get(model)
         if compare and group and group.retrain and model not in group.retrain:
+            # Its own group's first, then those of all groups; duplicates are dropped below.
             retrained = [*group.retrain, *(run for other in groups for run in (*other.retrain, *other.control))]
             alike = [run for run in retrained if run is not model and _groups.subject(run) == _groups.subject(model)]
             for agreement in (agreement for run in dict.fromkeys(alike) for agreement in compare(model, run)):

@@ -242,7 +242,8 @@ def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list
 
 
 def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model, str]) -> None:
-    """Add models before unlearning to groups. Those that fit none are added to ``unplaced``, model → sentence.
+    """Add models before unlearning to groups. Of those that fit none, the ones with samples outside of every forget set
+    are added to ``unplaced``, model → sentence. The others, which differ from all groups in words only, are dropped.
 
     A model is added for each forget set: to the group that fits it best among the groups with this forget set. One
     model may have a log for each forget set, and then several entries in ``models`` with equal words and recipe. A
@@ -334,11 +335,11 @@ def _by_setting(recipes: dict[Model, tuple[str, ...]]) -> dict[str, list[Model]]
     The label has the words of the recipe that not all recipes have; "no setting" if there are none. ``recipes``: model
     → words.
     """
-    kinds = sorted(set(recipes.values()), key=lambda recipe: _natural(" ".join(recipe)))
+    distinct = sorted(set(recipes.values()), key=lambda recipe: _natural(" ".join(recipe)))
     by_label: dict[str, list[Model]] = {}
-    for kind in kinds:
-        label = " ".join(word for word in kind if not all(word in other for other in kinds)) or "no setting"
-        by_label.setdefault(label, []).extend(model for model, recipe in recipes.items() if recipe == kind)
+    for recipe in distinct:
+        label = " ".join(word for word in recipe if not all(word in other for other in distinct)) or "no setting"
+        by_label.setdefault(label, []).extend(model for model, own in recipes.items() if own == recipe)
     return by_label
 
 

@@ -71,7 +71,7 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
             alike = group.methods.setdefault(method or "unlearned", [])
         else:
             alike = group.none if row["role"] == NONE else group.control if method == "control" else group.retrain
-        alike += meant
+        alike += meant  # adds to the group's own list
         for model in meant:
             model.role, model.method, model.replicate = row["role"], method, row.get("replicate") or ""
             model.decided = path.name

@@ -41,6 +41,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
         place = folder / group.name
         of_all, values = _numbers_of_all(group, columns), _aggregates.of(group)
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
+        # Path → (name of the population or method, its models).
         files = {place / part / FILE: (part, members) for part, members in populations.items() if members}
         files |= {place / method / "target" / FILE: (method, members) for method, members in group.methods.items()}
         for path, (part, models) in files.items():

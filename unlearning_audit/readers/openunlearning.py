@@ -81,6 +81,7 @@ def _inside(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
     entries = {name: entry for name, entry in content.items() if isinstance(entry, dict)}
     if any(VALUES in entry or VALUES in (entry.get(FORGET) or ()) for entry in entries.values()):
         return {(): content}
+    # Logs inside each entry, at any depth, with the entry's name before their keys.
     logs = {(name, *more): log for name, entry in entries.items() for more, log in _inside(entry).items()}
     return {(): next(iter(logs.values()))} if len(logs) == 1 else logs
 
@@ -296,6 +297,7 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
         for side in sides:
             names = side.names if side.name == FORGET else {index: f"{HELDOUT}:{index}" for index in side.rows}
             by_sample = {names[index]: -score for index, score in side.numbers("score").items()}
+            # Of several sides that are not called forget, the first is the held-out one.
             by_part.setdefault(FORGET if side.name == FORGET else HELDOUT, by_sample)
         if len(by_part) < 2:
             continue

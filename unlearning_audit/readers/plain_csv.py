@@ -238,8 +238,8 @@ def _of_rows(path: Path, rows: Any, layout: Layout, root: Path, architectures: s
     columns = layout.columns
     model = _words.of_path(path, root)
     # Rows of one model have the same cells in these columns, so the first row stands for all.
-    told = [meaning for meaning in (*KEYS, "step", "task") if meaning in columns]
-    cells = {meaning: _text(rows[columns[meaning]].iloc[0]) for meaning in told}
+    present = [meaning for meaning in (*KEYS, "step", "task") if meaning in columns]
+    cells = {meaning: _text(rows[columns[meaning]].iloc[0]) for meaning in present}
     model.words = (cells.pop("model"),) if cells.get("model") in architectures else ()
     kind, *other_keys = (cells.get(meaning, "") for meaning in KEYS)
     model.role = _words.of_parts((kind,)).role or _words.of_parts(tuple(other_keys)).role or model.role

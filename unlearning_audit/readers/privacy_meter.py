@@ -54,15 +54,16 @@ def _of_signals(path: Path, root: Path) -> list[Model]:
     signals = _arrays.load(path, "f")
     if signals.ndim != 2:
         raise ValueError(f"{path}: has shape {list(signals.shape)}, but must be [samples, models]")
-    place = next(filter(Path.is_file, (folder / "memberships.npy" for folder in list(path.parents)[:3])), None)
-    if place is None:
+    beside = next(filter(Path.is_file, (folder / "memberships.npy" for folder in list(path.parents)[:3])), None)
+    if beside is None:
         raise ValueError(f"{path}: memberships.npy is missing; the run writes it to its log_dir, above the signals")
-    member = _arrays.load(place, "b")
+    member = _arrays.load(beside, "b")
     if member.ndim != 2 or member.shape[1] != signals.shape[0] or member.shape[0] > signals.shape[1]:
         shapes = f"{list(member.shape)}, which does not fit {path.name}, {list(signals.shape)}"
-        raise ValueError(f"{place}: has shape {shapes}")
+        raise ValueError(f"{beside}: has shape {shapes}")
     if signals.min() < 0 or signals.max() > 1:
         raise ValueError(f"{path}: has values outside 0 to 1; signals are probabilities of the true class")
+    # Memberships are those of the first models; further columns are left out.
     likely = np.clip(signals.T[: len(member)].astype(np.float64), EDGE, 1 - EDGE)
     phi = np.log(likely) - np.log1p(-likely)
     return [_model(path, root, of_model, {"confidence": phi[number]}) for number, of_model in enumerate(member)]

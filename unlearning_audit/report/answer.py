@@ -157,15 +157,15 @@ class Answer:
 def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
     """Return, for each scenario and setting with verdicts, the answer that the report shows first: a line for each
     method, the checks, and whether systems of evaluation agree."""
-    told = []
+    answered = []
     for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):  # places that have verdicts
         cases = [case for case in numbers.cases if lookup.place(case) == place]
         cases = [case for case in cases if case["method"] not in naming.BASELINES]
         lines = sorted((line(numbers, judgements, case) for case in cases), key=_order)
-        found = sentences.checks(judgements, place)
-        checks = tuple((words.CHECKS[name], check.tone, check.text) for name, check in found.items())
-        told.append(Answer(place, tuple(lines), checks, *_judges(numbers, place)))
-    return told
+        by_name = sentences.checks(judgements, place)
+        checks = tuple((words.CHECKS[name], check.tone, check.text) for name, check in by_name.items())
+        answered.append(Answer(place, tuple(lines), checks, *_judges(numbers, place)))
+    return answered
 
 
 def line(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Line:

@@ -86,11 +86,11 @@ def compare(studies: list[Study]) -> list[dict[str, str]]:
         (first, verdict), *others = [(study, row["verdict"]) for study, row in zip(studies, rows, strict=True) if row]
         if others:
             other = next((study for study, said in others if said != verdict), None)
-            told = dict(zip(names(studies), [_verdict(row) if row else "—" for row in rows], strict=True))
+            verdict_of = dict(zip(names(studies), [_verdict(row) if row else "—" for row in rows], strict=True))
             scenario, setting, method = case
             place = ", ".join(filter(None, (scenario.replace("_", " "), naming.setting(setting))))
             label = f"{naming.method(method)} in {place}"
-            shared.append({"method": label, **told, "why": why(first, other, case) if other else ""})
+            shared.append({"method": label, **verdict_of, "why": why(first, other, case) if other else ""})
     return shared
 
 

@@ -77,10 +77,10 @@ def _verdicts(judged: Decisions) -> list[tuple[str, ...]]:
     """Return a row for each method of each scenario: scenario, method, verdict, distance with its metric, and
     p-value."""
     # The cells of a line are the verdict, what is removed, distance, factor, by which metric, p, and others.
-    told = ((line, [cell.text for cell in line.cells]) for line in verdicts.verdicts(judged, "").lines)
+    lines = ((line, [cell.text for cell in line.cells]) for line in verdicts.verdicts(judged, "").lines)
     return [
         (line.section, line.label, word, f"{distance or factor} {by}".rstrip(), p)
-        for line, (word, _, distance, factor, by, p, *_) in told
+        for line, (word, _, distance, factor, by, p, *_) in lines
     ]
 
 
@@ -193,8 +193,8 @@ def _disputes(numbers: Numbers, roles: list[dict[str, str]], recomputed: list[di
         f"{row['file']} {row['entry']}: its role, {row['role']}, was decided by {row['why']}."
         for row in roles if row["why"].endswith(".csv") or row["why"] == "the command"
     ]  # fmt: skip
-    told = ((case["method"], doubt) for case in numbers.cases for doubt in numbers.noted(case, "doubt"))
-    return [*wrong, *by_hand, *dict.fromkeys(f"{naming.method(method)}: {doubt}" for method, doubt in told)]
+    doubts = ((case["method"], doubt) for case in numbers.cases for doubt in numbers.noted(case, "doubt"))
+    return [*wrong, *by_hand, *dict.fromkeys(f"{naming.method(method)}: {doubt}" for method, doubt in doubts)]
 
 
 def _versions() -> str:

@@ -62,7 +62,7 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     if shown < len(rows):
         rest = naming.count(len(rows) - shown, "more method" if len(answers) == 1 else "more scenario")
         rows = [*rows[:shown], [f"  … and {rest} in the report"]]
-    table = itertools.chain(head, *rows)
+    table = itertools.chain(head, *rows)  # of the question, a narrow terminal shows the first line only
     return "\n".join([*textwrap.wrap(words.QUESTION, width)[:1], *table, *lines, *closing])
 
 
@@ -84,10 +84,10 @@ def _of_places(answers: list[dict[str, Any]]) -> list[str]:
     rows = [("scenario", "nearest to retraining", "verdicts", "checks")]
     for place in answers:
         counts = [(state.mark, sum(line["word"] == state.word for line in place["lines"])) for state in words.STATES]
-        told = "  ".join(f"{count} {mark}" for mark, count in counts if count)
+        counted = "  ".join(f"{count} {mark}" for mark, count in counts if count)
         nearest = place["like"] or place["nearest"]
         few = words.joined(nearest[:2], "or") if len(nearest) < 3 else f"{nearest[0]} or {len(nearest) - 1} more"
-        rows.append((place["label"], few, told, "passed" if place["passed"] else "see the report"))
+        rows.append((place["label"], few, counted, "passed" if place["passed"] else "see the report"))
     return [f"  {line}" for line in formats.aligned(rows)]
 
 

@@ -32,9 +32,9 @@ def draw(numbers: Numbers, attacks: Attacks) -> "style.Figure":
     # After how many methods the accuracy of the first two attacks is above chance with its whole interval.
     compared, counts = [case for case in numbers.cases if case["method"] not in naming.BASELINES], []
     for (question, attack), (name, *_) in list(attacks.items())[:2]:
-        found = [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
-        if any(cell.bounded for cell in found):
-            counts.append(f"“{name}” {sum(cell.low > PANELS[0][2] for cell in found)} of {len(found)}")
+        cells = [numbers.cell(case, f"{question}_accuracy", attack) for case in compared]
+        if any(cell.bounded for cell in cells):
+            counts.append(f"“{name}” {sum(cell.low > PANELS[0][2] for cell in cells)} of {len(cells)}")
     figure.set_label(f"Above chance: {', '.join(counts)}" if counts else "")
     return figure
 

@@ -19,13 +19,13 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     places, methods = lookup.places(numbers.cases), lookup.methods(numbers.cases)
     figure, blocks = style.blocks(len(TESTS), len(methods), height=1.6, width=style.WHOLE)
     colours = dict(zip(places, itertools.cycle(style.PALETTE), strict=False))
-    found = []
+    counts = []
     for panels, (metric, question) in zip(blocks, TESTS.items(), strict=True):
         curves = {(where, name): points(numbers, case, metric)
                   for where in places for name, case in numbers.by_method(where).items()}  # fmt: skip
-        told = [any(cell.low > fpr for fpr, cell in line) for (_, name), line in curves.items()
+        differs = [any(cell.low > fpr for fpr, cell in line) for (_, name), line in curves.items()
                 if line and name not in naming.BASELINES]  # fmt: skip
-        found += [f"{sum(told)} of {len(told)} from {question.rstrip('?')}"] if told else []
+        counts += [f"{sum(differs)} of {len(differs)} from {question.rstrip('?')}"] if differs else []
         low = min((fpr for line in curves.values() for fpr, _ in line), default=0.01) / 1.4
         for axis, name in zip(panels, methods, strict=True):
             for where in places:
@@ -42,7 +42,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     figure.supxlabel("FPR", fontsize=7.5)
     figure.supylabel("TPR", fontsize=7.5)
     style.legend(figure, [{"label": lookup.label(where), "color": colours[where]} for where in places])
-    figure.set_label(f"Outputs after unlearning differ: {', '.join(found)}" if found else "")
+    figure.set_label(f"Outputs after unlearning differ: {', '.join(counts)}" if counts else "")
     return figure
 
 

@@ -33,6 +33,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                 style.absent(axis, row, whole.flag if whole.flag in words.LOST else "no pairs")
                 continue
             values = [cell.value for cell in cells]
+            # Evenly over half of the row's height.
             heights = [row + 0.5 * ((i + 0.5) / len(values) - 0.5) for i in range(len(values))]
             axis.plot(values, heights, "o", color=colours[name], ms=3, mew=0, alpha=0.85, clip_on=False)
             axis.plot([whole.value] * 2, [row - 0.36, row + 0.36], color=colours[name], lw=1.2, clip_on=False)
@@ -45,9 +46,9 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
         axis.annotate("sd", (1.02, -0.75), xycoords=axis.get_yaxis_transform(), size=6.5, color=style.MUTED)
         frame(axis, methods, lookup.label(where), "Q of each pair", 1.0, 3 if len(axes) > 1 else 6)
     inside = [numbers.cell(case, "q_sd", wish["attack"]).value for case in numbers.cases]
-    found = [[numbers.cell(case, "q", wish["attack"]).value for case in numbers.by_method(where).values() if case]
-             for where in places]  # fmt: skip
-    between = [np.nanstd(of_place, ddof=1) for of_place in found if np.isfinite(of_place).sum() > 1]
+    by_place = [[numbers.cell(case, "q", wish["attack"]).value for case in numbers.by_method(where).values() if case]
+                for where in places]  # fmt: skip
+    between = [np.nanstd(of_place, ddof=1) for of_place in by_place if np.isfinite(of_place).sum() > 1]
     if between and np.isfinite(inside).any():
         over_pairs, over_methods = np.nanmedian(inside), np.median(between)
         figure.set_label(f"Q varies by {over_pairs:.2g} over pairs and by {over_methods:.2g} over methods (sd)")

@@ -21,14 +21,14 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     figure, blocks = style.blocks(len(places), len(methods), height=height, share_y=False)
     areas: dict[str, float] = {}
     for panels, where in zip(blocks, places, strict=True):
-        found = numbers.by_method(where)
-        pairs, counterpart = _against([numbers.answered(case, values) for case in found.values()], methods)
+        case_of = numbers.by_method(where)
+        pairs, counterpart = _against([numbers.answered(case, values) for case in case_of.values()], methods)
         # Without any value, the axis goes from −1 to 1.
         pooled = np.concatenate([x for pair in pairs if pair for x in pair] or [np.array([-1.0, 1.0])])
         low, high = np.quantile(pooled, [0.005, 0.995])
         bins = np.linspace(low, high, 41) if high > low else np.linspace(low - 1, high + 1, 41)
         heights = []
-        for axis, (name, case), pair in zip(panels, found.items(), pairs, strict=True):
+        for axis, (name, case), pair in zip(panels, case_of.items(), pairs, strict=True):
             heights.append(_panel(axis, pair, bins, numbers.lost(case) or "no logits"))
             axis.set_title(naming.method(name))
             metric, cell = numbers.primary(case) if case else ("", lookup.missing(""))

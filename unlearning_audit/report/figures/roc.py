@@ -55,15 +55,15 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     colours = style.colours(order["methods"])
     for axis, where in zip(axes, places, strict=True):
         finest = 1.0
-        found = {name: _best(numbers, case, wish["attack"]) for name, case in numbers.by_method(where).items()}
-        areas = {n: curve.area for n, (curve, _) in found.items() if curve and n not in naming.BASELINES}
+        best_curves = {name: _best(numbers, case, wish["attack"]) for name, case in numbers.by_method(where).items()}
+        areas = {n: curve.area for n, (curve, _) in best_curves.items() if curve and n not in naming.BASELINES}
         ranked = sorted(areas, key=areas.__getitem__)
         grey = set(ranked[1:-1]) if len(methods) > MOST else set()
         if len(ranked) > 1 and where == places[0]:
             least, most = naming.method(ranked[0]), naming.method(ranked[-1])
             of = f" ({lookup.label(where)})" if len(places) > 1 else ""
             figure.set_label(f"Most is found after {most}, least after {least}{of}")
-        for name, (best, why) in found.items():
+        for name, (best, why) in best_curves.items():
             if best is None:
                 axis.plot([], [], color=style.MUTED, label=f"{naming.method(name)}: {why}")
                 continue

@@ -68,6 +68,7 @@ def values(files: dict[str, Any]) -> list[list[np.ndarray]]:
     samples = chosen_samples(case.batches[0])
     forget, out = (mask[:, samples] for mask in (after.membership.forget, after.membership.heldout))
     original, unlearned = before.phi(samples), after.phi(samples)
+    # Of each sample, the models that forgot it and those from which it was held out, in the order of `SIDES`.
     return [[unlearned[forget[:, i], i], unlearned[out[:, i], i], original[out[:, i], i]] for i in range(len(samples))]
 
 

@@ -29,7 +29,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     names = list(dict.fromkeys(name for lines in places.values() for name in lines))
     palette, keyed = style.colours(names), set()
     reached: list[bool] = []
-    for axis, (where, metric, role) in zip(axes, panels, strict=False):
+    for axis, (where, metric, role) in zip(axes, panels, strict=False):  # without panels, one axis stays empty
         lines = places[where]
         for name, line in lines.items():
             asked = [(step, numbers.cell(case, metric, role=role)) for step, case in line]
@@ -47,6 +47,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                     last = [numbers.cell(line[-1][1], metric, role=role) for line in lines.values()]
                     reached += [cell.low <= end.value <= cell.high for end in last if not end.empty]
                     axis.axhspan(cell.low, cell.high, color=style.INK, alpha=0.08, lw=0, zorder=0)
+        # "AUC of " times a bool: only for metrics of attacks.
         title = f"{'AUC of ' * metric.startswith('auc_')}{metric.partition('_')[2].replace('_', ' ')}"
         axis.set(title=title if len(places) == 1 else f"{lookup.label(where)}, {title}", xlabel="step of unlearning")
         axis.grid(axis="y")

@@ -19,9 +19,9 @@ def chosen(answers: list[Answer]) -> Answer | None:
     Of the scenarios in which all checks pass, or of all if there is none, it is the one with the most systems of
     evaluation.
     """
-    told = [answer for answer in answers if answer.lines]
-    passed = [answer for answer in told if answer.passed]
-    return max(passed or told, key=lambda answer: len(answer.judges), default=None)
+    with_methods = [answer for answer in answers if answer.lines]
+    passed = [answer for answer in with_methods if answer.passed]
+    return max(passed or with_methods, key=lambda answer: len(answer.judges), default=None)
 
 
 def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict[str, Any]:

@@ -113,6 +113,7 @@ def _footer(
                 entries += [Entry("")] * room
                 continue
             shown = one.entries(*digits, bare=True)
+            # Our number; if the column takes the room of three, the paper's number and the difference, or nothing.
             entries += [shown[0], *([Entry("")] * 2 if one.paper.empty else shown[1:])][:room]
             fields = parts.method_fields("none" if kind == "accuracy" else "", where)
             records.append({**fields, **one.record(parts.Ask(kind, "", ()), digits[0])})

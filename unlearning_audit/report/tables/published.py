@@ -71,6 +71,7 @@ def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tup
     if not rows:
         return "the paper prints no number for this method", ""
     fields = _fields(case, cell)
+    # Of the settings that must agree, those that some row of the paper's table states.
     must = {name: fields[name] for name in (*case["axes"], *DEFINING) if name in fields}
     along = {name: value for name, value in must.items() if any(name in _settings(row["setting"]) for row in rows)}
     rows = [row for row in rows if all(_same(_settings(row["setting"]).get(k), v) for k, v in along.items())]
@@ -91,8 +92,8 @@ def inside(cell: Cell, printed: Cell, places: int) -> bool | None:
     if cell.empty or printed.empty or not cell.bounded:
         return None
     # The printed number stands for all numbers that round to it.
-    half = 0.5 * 10.0**-places
-    return cell.low - half <= printed.value <= cell.high + half
+    rounding = 0.5 * 10.0**-places
+    return cell.low - rounding <= printed.value <= cell.high + rounding
 
 
 def places(rows: list[dict[str, Any]], case: dict[str, Any] | None, cell: Cell) -> int:

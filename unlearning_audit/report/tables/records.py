@@ -24,6 +24,7 @@ def sheet(exposed: dict[tuple[str, str], dict[str, Exposed]], study: str) -> She
                 continue
             of_people = counts.people or ("", "")
             labels = sorted(counts.classes, key=lambda label: -counts.classes[label])
+            # " …" times a bool: only if there are more labels than are listed.
             cells = (
                 f"{counts.recognised} of {counts.looked}", f"{counts.recognised / counts.looked:.3f}",
                 f"{counts.false:.1f}", " of ".join(map(str, counts.people or ())),

@@ -57,15 +57,16 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         # Trial 0 is the study's own setting. If it was chosen, both distances are those of one setting.
         own_options = json.loads(next(row["options"] for row in campaign["trials"] if row["trial"] == 0))
         changed = {name: value for name, value in chosen["options"].items() if own_options.get(name) != value}
-        half = math.hypot(*((side["high"] - side["low"]) / 2 for side in (tuned, published))) if changed else 0.0
+        # The half-width of the difference, as if both distances were independent.
+        half_width = math.hypot(*((side["high"] - side["low"]) / 2 for side in (tuned, published))) if changed else 0.0
         rows.append({
             "scenario": campaign["scenario"], "setting": campaign["setting"], "method": method,
             "changed": json.dumps(changed, sort_keys=True), "trials": chosen["trials"], "tried": tried,
             "tried_error": error, "tuned": tuned["distance"], "tuned_low": tuned["low"], "tuned_high": tuned["high"],
             "lost": tuned["lost"], "lost_low": tuned["lost_low"], "lost_high": tuned["lost_high"],
             "published_lost": published["lost"], "published": published["distance"], "published_low": published["low"],
-            "published_high": published["high"], "closer": closer, "closer_low": closer - half,
-            "closer_high": closer + half, "regret": tuned["distance"] - tried, "flatness": flatness,
+            "published_high": published["high"], "closer": closer, "closer_low": closer - half_width,
+            "closer_high": closer + half_width, "regret": tuned["distance"] - tried, "flatness": flatness,
             "seconds": campaign["seconds"],
             "method_seconds": _seconds(row for row in campaign["trials"] if row["chosen"]),
             "published_seconds": _seconds(row for row in campaign["trials"] if row["trial"] == 0),

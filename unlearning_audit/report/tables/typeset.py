@@ -96,6 +96,7 @@ class Sheet:
     @cached_property
     def _notes(self) -> dict[str, None]:
         """Return all footnotes in reading order: of heads, then of lines, each once."""
+        # Of each line, the footnotes of its label and those of each cell.
         lines = ((line.notes, *(cell.notes for cell in line.cells)) for line in (*self.lines, *self.footer))
         noted = (*(head.notes for head in self.heads), *(notes for line in lines for notes in line))
         return dict.fromkeys(note for notes in noted for note in notes)
