@@ -88,6 +88,7 @@ def in_library(file: str | Path) -> bool:
 
 def type_of(value: object) -> str:
     """Return the type of a plug-in's result for a message, with dtype and shape for an array."""
+    # None is shown as "None", although its type is NoneType.
     shape, kind = getattr(value, "shape", None), type(value).__name__.removesuffix("Type")
     return kind if shape is None else f"{kind} of {getattr(value, 'dtype', '')} with shape {tuple(shape)}"
 

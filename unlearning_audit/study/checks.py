@@ -133,7 +133,7 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
     field = "columns" if kind == "tables" else "axis"
     axis, axes = getattr(wish, field), {axis for s in displayed for axis in s.axes}
     if isinstance(wish, Figure):
-        _read(wish, where, axes)
+        _figure(wish, where, axes)
     else:
         axes.add("scenario")
     if axis is not None and axis not in axes:
@@ -147,7 +147,7 @@ def display(kind: str, name: str, wish: Table | Figure, scenarios: Iterable[Scen
 # ---------------------------------------------------------------- helpers
 
 
-def _read(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
+def _figure(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
     """Raise StudyError if a figure lacks the axis that its kind needs, or sets a field that its kind ignores.
 
     ``wish``: the figure as the study states it; ``where``: its path in the study, ("figures", name); ``axes``: the axes

@@ -221,6 +221,7 @@ class ModelStack(Models):
         duplicate.checkpoints = None
         duplicate.parameters = {k: v.clone() for k, v in self.parameters.items()}
         duplicate.buffers = {k: v.clone() for k, v in self.buffers.items()}
+        # None if nothing was recorded.
         duplicate.updates = self.updates and {k: v.clone() for k, v in self.updates.items()}
         return duplicate
 

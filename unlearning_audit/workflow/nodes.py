@@ -142,6 +142,7 @@ class Plan:
         of the library that depends on none."""
         file = plugin.file or plugin.options.get("file")
         if (file, plugin.depends) not in self._contents:
+            # Without a file, ``file`` is None and stays so.
             self._contents[file, plugin.depends] = source.contents(file and Path(file), plugin.depends)
         return self._contents[file, plugin.depends]
 

@@ -160,6 +160,7 @@ def check_built(model: object, classes: int, file: str) -> nn.Module:
             f"{readable(file)}: {subject} {classes} outputs, which does not identify the last layer; set model.head to "
             f"its name, such as model.head = {(alike or ['fc'])[-1]!r}"
         )
+    # Past the way in which torch, or the user's class, sets attributes.
     object.__setattr__(model, "final_layer_name", alike[0])
     return model
 

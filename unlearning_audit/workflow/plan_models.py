@@ -181,7 +181,7 @@ class Models:
     def _trained(self, population: str, blocks: list[int]) -> bool:
         """Return whether a finished job trained exactly these ``blocks`` as one batch."""
         draft = Models(self.plan.draft(), self.scenario)  # adds the batch to an empty plan, only to find its name
-        draft.data = self.data
+        draft.data = self.data  # is planned already: this fills the cached property
         _, train = draft._batch(population, blocks)
         return Path(train.outputs["spec"]).exists()
 

@@ -49,6 +49,7 @@ class Judged(Models):
         }
         references = [unlearned[name] for name in self._references() if name in unlearned]
         judged = {name: self._score(batches, name, models, references) for name, models in unlearned.items()}
+        # The label is a training's name without the name of its batch and its key.
         self._compare(batches[0][1].name.rsplit("-", 2)[0], judged)
 
     def _score(
