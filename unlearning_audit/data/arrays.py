@@ -39,7 +39,7 @@ def problem(options: Options, root: Path) -> tuple[str, str] | None:
     Return the name of a wrong option and a sentence, or None if nothing is wrong.
     """
     try:
-        _source(options, root, _outline)
+        _source(options, root, _outline)  # raises ValueError for a wrong file
     except ValueError as error:
         return "path", str(error)
     return None

@@ -87,8 +87,8 @@ def load(options: Options, root: Path) -> Source:
     variants (views) of both. The public text gives the tokenizer and the field ``public``. Raises ValueError if there
     is too little text.
     """
-    known, test = without_repeats([*documents(options, Path(root))])
-    public, private = parted(known, options)
+    training, test = without_repeats([*documents(options, Path(root))])
+    public, private = parted(training, options)
     tokenizer = _tokens.chosen(Path(root), options.tokenizer, public, options.vocabulary)
 
     def passages(texts: list[str]) -> np.ndarray:

@@ -456,7 +456,7 @@ class Evaluation(Cohort):
 
     def require_logits(self) -> None:
         """Raise NoAnswerError unless the models have logits, before and after unlearning."""
-        self.outputs(self.unlearned_files)
+        self.outputs(self.unlearned_files)  # opening the files raises the error
         if self.originals:
             self.outputs(self.originals)
 

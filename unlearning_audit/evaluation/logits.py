@@ -29,7 +29,7 @@ class Logits(Arrays):
         """
         arrays = self.arrays()
         if first is not None:
-            order = np.argsort(~first, kind="stable")
+            order = np.argsort(~first, kind="stable")  # False comes first, and order is kept otherwise
             arrays |= {"logits": self.logits[:, order], "index": self.index[order], "y": self.y[order]}
         not_finite = sum(_not_finite(values) for values in self.logits)
         files.write_arrays(path, **arrays, not_finite=np.array(not_finite))

@@ -43,7 +43,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     places = list(dict.fromkeys((row["scenario"], row["setting"]) for row in rows))
     figure, axes = style.panels(max(len(places), 1), height=2.4, columns=2, width=style.WHOLE, share_y=False)
     fronts = []
-    for axis, place in zip(axes, places, strict=False):
+    for axis, place in zip(axes, places, strict=False):  # without scenarios, one axis stays empty
         methods = [row for row in rows if (row["scenario"], row["setting"]) == place]
         corners = undominated(methods)
         for row in methods:

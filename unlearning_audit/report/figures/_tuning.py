@@ -15,7 +15,7 @@ def draw(campaigns: list[dict[str, Any]]) -> "style.Figure":
     method and ``trials``, the rows of trials.csv; the last row of each tried setting is drawn.
     """
     figure, axes = style.panels(max(len(campaigns), 1), height=1.5, columns=4, width=style.WHOLE)
-    for axis, campaign in zip(axes, campaigns, strict=False):
+    for axis, campaign in zip(axes, campaigns, strict=False):  # without campaigns, one axis stays empty
         last = {row["trial"]: row for row in campaign["trials"]}
         # In two calls, because there may be thousands; the chosen setting is drawn last.
         rows = sorted((row for row in last.values() if not math.isnan(row["distance"])), key=lambda row: row["chosen"])

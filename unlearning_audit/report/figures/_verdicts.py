@@ -27,6 +27,7 @@ def draw(judgements: Decisions) -> "style.Figure":
     points = [row for where in judged for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
     metrics = list(dict.fromkeys(row["metric"] for row in points))
     colours, marks = itertools.cycle(style.PALETTE), itertools.cycle(style.MARKERS)
+    # Metric → (colour, marker); both cycles are endless.
     looks = dict(zip(metrics, zip(colours, marks, strict=False), strict=False))
     # Every row of panels is as high as the longest list of methods in it.
     counts = [*map(len, judged.values())]

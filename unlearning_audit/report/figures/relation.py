@@ -60,5 +60,6 @@ def points(numbers: Numbers, case: dict[str, Any] | None, attack: str) -> list[t
     finite; [] without a case."""
     if case is None:
         return []
+    # One of the two lists is empty if the case has no values of it.
     pairs = zip(numbers.models(case, "efficacy"), numbers.models(case, "attack_probability", attack), strict=False)
     return [pair for pair in pairs if all(0 < value < math.inf for value in pair)]

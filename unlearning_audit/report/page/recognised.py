@@ -71,6 +71,7 @@ def of(exposed: records.Exposed) -> Recognised:
         f"{exposed.false:.1f} of them are expected to be false"
     )
     if exposed.people is not None:
+        # A text times a bool: "" for a single list.
         each = ", each counted in every split" * (exposed.lists > 1)
         sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups{each}"
     unseen = (exposed.unseen.get((line["pair"], line["split"], line["sample"])) for line in exposed.records)
