@@ -244,6 +244,7 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
             of_today.append(f"if the method is like retraining, {THIS_SIZE} shows it with power 0.8")
     for word, end in (("upper", max), ("lower", min)):
         found_by = {row["metric"] for row in finding}
+        # The limit of each metric's interval on this side, and the rows that assume it.
         ends = {m: end(row["assumed"] for row in finding if row["metric"] == m) for m in metrics if m in found_by}
         at_end = [row for row in finding if row["assumed"] == ends[row["metric"]]]
         if any(row["times"] <= 1 for row in at_end):

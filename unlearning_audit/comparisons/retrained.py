@@ -63,6 +63,7 @@ class Reference:
 
         This is by two one-sided tests, each of which gets half of the missing power.
         """
+        # A single audited model is assumed to vary as retrained ones.
         dof = self._dof(retrained) if self.audited == 1 else min(self._dof(retrained), self.audited - 1)
         return self._reach(retrained, dof, tail=1 - LEVEL, power=(1 + POWER) / 2)
 
@@ -75,6 +76,7 @@ class Reference:
         ``tail``: the probability outside one end of the interval.
         """
         quantile = self.band * float(stats.t_quantile(p=1 - tail, dof=dof))
+        # Both in standard errors; the first is the noncentrality with which t exceeds the quantile with ``power``.
         of_models = float(special.nctdtrinc(dof, 1 - power, quantile))
         of_samples = float(self.band * stats.normal_quantile(1 - tail) + stats.normal_quantile(power))
         error = np.sqrt(self.spread * (1 / self.audited + 1 / retrained))

@@ -41,6 +41,7 @@ def quality(
         return stats.empty(n=samples, note=reason), np.zeros(len(decisions))
     chosen_on, read_on = chosen_on[:, usable], read_on[:, usable]
     best, columns = np.abs(chosen_on).argmax(axis=0), np.arange(chosen_on.shape[1])
+    # [adversaries, directions]: ±1 for the adversary that a direction chooses, else 0.
     sign_if_chosen = np.zeros(chosen_on.shape)
     sign_if_chosen[best, columns] = np.where(chosen_on[best, columns] < 0, -1.0, 1.0)
     value = 1 - float((sign_if_chosen * read_on).sum() / len(best))
@@ -58,6 +59,7 @@ def _on_halves(rules: _game.Game, decision: np.ndarray, halves: np.ndarray) -> n
     """
     columns = halves.T.astype(np.float64)
     accepts = decision[:, rules.columns]
+    # Of the forgotten and of the held-out samples in each half, the weighted share that the adversary accepts.
     with np.errstate(divide="ignore", invalid="ignore"):
         forgot, unseen = ((side * accepts) @ columns / (side @ columns) for side in (rules.forget, rules.heldout))
         difference: np.ndarray = forgot - unseen

@@ -162,7 +162,7 @@ def _classifier(x: np.ndarray, positive: np.ndarray, rng: np.random.Generator) -
     """
     fold = np.empty(len(positive), np.int64)
     for side in (positive, ~positive):
-        fold[side] = rng.permutation(np.arange(side.sum()) % FOLDS)
+        fold[side] = rng.permutation(np.arange(side.sum()) % FOLDS)  # as many of each side in every fold, up to one
     tested = fold == np.arange(FOLDS)[:, None]  # [folds, samples]
     score = np.zeros(tested.shape)
     for k, test in enumerate(tested):

@@ -145,6 +145,7 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
             mean = sd = stats.empty(n=len(values), note=f"{name} is infinite in {infinite} of {len(values)} models")
         else:
             mean, sd = stats.mean_interval(values=values), stats.sd_interval(values=values)
+        # The quantile interpolates, which gives NaN between two infinite values; the median does not.
         median = replace(stats.quantile_interval(values=values, share=0.5), value=float(np.median(values)))
         lines += table({name: mean, f"{name}_sd": sd, f"{name}_median": median}, attack=attack)
         for model, value in enumerate(values.tolist()):

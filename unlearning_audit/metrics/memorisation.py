@@ -76,6 +76,7 @@ def strength(rank: np.ndarray) -> np.ndarray:
     is wrong, NaN for a sample without a scored token.
     """
     right = (rank == 0) | np.isnan(rank)  # tokens that are not scored do not end the run
+    # Accumulated from the end: whether a token and all tokens after it are right.
     return _share(np.logical_and.accumulate(right[..., ::-1], axis=-1)[..., ::-1], rank)
 
 

@@ -82,6 +82,6 @@ def right_by_logp(logp: np.ndarray) -> np.ndarray:
 
     ``logp`` [..., choices]: the right answer first, NaN where a question has fewer choices. NaN without wrong answers.
     """
-    best = np.fmax.reduce(logp, axis=-1)
+    best = np.fmax.reduce(logp, axis=-1)  # ignores NaN
     likeliest = (logp == best[..., None]).sum(-1)
     return np.where(np.isnan(logp[..., 1:]).all(-1), np.nan, (logp[..., 0] == best) / likeliest)

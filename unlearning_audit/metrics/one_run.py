@@ -73,6 +73,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
     def audited() -> list[Row]:
         """Return the rows of the audit. Raises ValueError where no coin decided which of two samples is forgotten."""
+        # Models without canaries have coins if they are swapped pairs; ``unpaired`` says why imported ones are not.
         if evaluation.membership.pair is None and evaluation.unpaired:
             raise ValueError("there is no pair.npy that says which canaries a coin chose from")
         return audit(evaluation, evaluation.membership[evaluation.target], options.delta)

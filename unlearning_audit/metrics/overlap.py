@@ -87,6 +87,7 @@ def numbered(x: np.ndarray, n: int) -> np.ndarray:
     if x.shape[1] < n:
         return np.full((len(x), 1), -1)
     windows = np.lib.stride_tricks.sliding_window_view(x, n, axis=1)
+    # Which runs have no padding, and the tokens of these, [runs, n].
     real = ~np.lib.stride_tricks.sliding_window_view(_text.padding(x), n, axis=1).any(-1)
     ids = np.where(windows < 0, ~windows, windows)[real]
     numbers = np.full(real.shape, -1)

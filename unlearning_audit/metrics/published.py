@@ -72,7 +72,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     published = evaluation.published
     assert published is not None
     lines = []
-    if published.step >= 0:
+    if published.step >= 0:  # −1: unknown
         lines.append(row(metric="unlearning_step", estimate=stats.Estimate(published.step, np.nan, np.nan, 0, "")))
     splits, split = np.unique(published.table()[1].split, return_inverse=True)  # models of a split forget the same
     for name, score, forget, heldout, aucs in _attacks(published):
@@ -90,7 +90,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
             if known.any(axis=1).all():
                 lines += table({f"reading_{name}": _mean(value, known, bool(is_share))}, role=role)
     for aggregate in json.loads(published.aggregates):
-        estimate = stats.Estimate(*map(aggregate.get, ESTIMATE))
+        estimate = stats.Estimate(*map(aggregate.get, ESTIMATE))  # the formula is its note
         lines.append(row(metric=f"aggregate_{aggregate['name']}", estimate=estimate))
     return lines + _agreements(published)
 

@@ -52,10 +52,11 @@ Unseen = dict[tuple[int, int], _contents.Unseen]  # (pair, split) → samples th
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return "records_recognised" of all target models and of each pair: the share of forgotten samples that are
-    listed.
+    """Return "records_recognised" of all target models and of each pair: the share of forgotten samples that are listed
+    as still recognised.
 
-    "people_recognised" follows where the data say whose they are. The note counts and names the samples.
+    If the data say whose samples they are, "people_recognised" follows, the share of people who are recognised. The
+    notes count and name the samples.
     """
     return summary(_lists(evaluation, options)[0], options.rate)
 

@@ -132,7 +132,7 @@ def probe(retained: np.ndarray, y: np.ndarray, query: np.ndarray, labels: np.nda
         warnings.simplefilter("ignore", ConvergenceWarning)  # after 1,000 steps nothing moves that a rank could show
         model = LogisticRegression(max_iter=1000).fit(retained, y)
     logits = model.decision_function(query)
-    if logits.ndim == 1:
+    if logits.ndim == 1:  # of two classes, scikit-learn returns the log-odds of the second alone
         logits = np.stack([np.zeros(len(logits)), logits], axis=1)
     return stats.phi(logits=logits, y=np.searchsorted(model.classes_, labels))
 

@@ -35,5 +35,6 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     seeds, of a model's mean φ over forgotten samples."""
     forget = np.flatnonzero(evaluation.membership.forget.any(axis=0))
     phi = evaluation.outputs(evaluation.unlearned_files).phi(evaluation.data.y[forget], rows=forget)
+    # Models that were unlearned from one original have its seed.
     deviations = nested.deviations(value=phi.mean(axis=1), original=evaluation.membership.seed)
     return table(dict(zip(SEEDS, deviations, strict=True)))

@@ -115,7 +115,7 @@ def harmonic(parts: list[crossed.PerModel]) -> crossed.PerModel:
     """Return the harmonic mean of statistics in [0, 1] of the same models, 0 where one of them is 0, with influences to
     first order."""
     value = np.stack([part.value for part in parts])
-    floor = np.maximum(value, 1e-12)
+    floor = np.maximum(value, 1e-12)  # by which numbers can be divided
     mean = len(parts) / (1 / floor).sum(0)
     slopes = (mean / floor) ** 2 / len(parts)  # of the harmonic mean in each statistic, [statistics, models]
     moved = [part.times(slope) for part, slope in zip(parts, slopes, strict=True)]

@@ -40,6 +40,7 @@ def linear(
     k_x, k_y = _centred(x.astype(np.float64)), _centred(y.astype(np.float64))
     if k_x is None or k_y is None:
         return np.nan, np.full(len(x), np.nan)
+    # What each sample adds to HSIC(K, L), HSIC(K, K) and HSIC(L, L), up to a common factor.
     both, of_x, of_y = ((a * b).sum(axis=1) for a, b in ((k_x, k_y), (k_x, k_x), (k_y, k_y)))
     scale = np.sqrt(of_x.sum() * of_y.sum())
     value = both.sum() / scale

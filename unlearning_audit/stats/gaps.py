@@ -65,6 +65,7 @@ class Gaps:
         # Of each standard deviation between models, only the share that is not noise of samples counts.
         signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))
         over_samples, over_models = (((root[self.first] - root[self.second]) ** 2).sum(axis=1) for root in roots)
+        # Of each difference, float64 [K]; draws of it are divided by its root.
         variance = over_samples + signal**2 * over_models
         with np.errstate(divide="ignore"):
             scale = np.where(variance > 0, 1 / np.sqrt(variance), 0.0)

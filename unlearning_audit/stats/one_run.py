@@ -184,7 +184,8 @@ def detectable(*, pairs: int, attacks: int = 1) -> float:
     ``pairs``: the number of pairs whose scores differ; ``attacks``: from how many attacks the best is chosen on them.
     """
     for right in range(pairs // 2, pairs + 1):
-        if attacks * np.exp(log_tail(right=right, pairs=pairs)) <= ALPHA:
+        if attacks * np.exp(log_tail(right=right, pairs=pairs)) <= ALPHA:  # the smallest number that is significant
+            # The share of right guesses with which so many or more are right with probability `POWER`.
             return float(special.betaincinv(right, pairs - right + 1, POWER))
     return float("nan")
 

@@ -56,6 +56,7 @@ def advantage(*, score: Matrix, forget: Matrix, heldout: Matrix, share: float = 
         # chance.
         above = _above(*higher_equal, share * (count + 1), more=1)
         value[model] = weight @ above - share
+        # The slope of the ROC curve at the threshold, over the range in which the share varies by chance.
         spread = np.sqrt(share * (1 - share) / count)
         limits = max(share - spread, 0.0), min(share + spread, 1.0)
         low, high = (weight @ _above(*higher_equal, limit * (count + 1), more=1) for limit in limits)
@@ -63,6 +64,7 @@ def advantage(*, score: Matrix, forget: Matrix, heldout: Matrix, share: float = 
         of_forgotten[model] = weight * (above - weight @ above)
         of_heldout[model] = np.where(unseen, _above(*higher_equal, share * count, more=0) - share, 0.0) / count
         variance, shared = by_chance(heldout=count, share=share)
+        # The least variances over forgotten and over held-out samples; imaginary samples have what is missing.
         floors = (variance - shared) * (weight @ weight), shared
         influences = of_forgotten[model], of_heldout[model]
         imagined[model] = [max(floor - moved @ moved, 0.0) for floor, moved in zip(floors, influences, strict=True)]
