@@ -1,6 +1,7 @@
 """Checkpoints in the place of logits: what they say is what the saved models said."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -213,10 +214,8 @@ def questions(tmp_path, monkeypatch):
         return " ".join(rng.choice(WORDS, words))
 
     rows = [
-        {
-            "question": f"where does {rng.choice(WORDS[3:7])} live", "answer": text(rng.integers(2, 6)),
-            "paraphrased_answer": text(4), "perturbed_answer": [text(3) for _ in range(3)],
-        }
+        {"question": f"where does {rng.choice(WORDS[3:7])} live", "answer": text(rng.integers(2, 6)),
+         "paraphrased_answer": text(4), "perturbed_answer": [text(3) for _ in range(3)]}
         for _ in range(SAMPLES)
     ]  # fmt: skip
     Path("asked").mkdir()
@@ -260,8 +259,7 @@ def test_answers_of_checkpoints_are_read_as_benchmarks_read_them(questions):
     samples, member, published = answered(ASKED, generations=3)
     assert member.forget.shape == (1, SAMPLES)  # views are no samples, and no row is set aside
     assert (samples.part == 1).sum() == 8
-    found = columns(published)
-    scorer = rouge_scorer.RougeScorer(["rougeL"], use_stemmer=True)
+    found, scorer = columns(published), rouge_scorer.RougeScorer(["rougeL"], use_stemmer=True)
     continued = np.isfinite(found["rouge_recall"])
     assert continued[member.forget[0] | member.heldout[0]].all()
     assert (continued & member.retain[0]).sum() == (continued & (samples.part == 1)).sum() == 3
@@ -269,16 +267,21 @@ def test_answers_of_checkpoints_are_read_as_benchmarks_read_them(questions):
         answers = [row["answer"], row["paraphrased_answer"], *row["perturbed_answer"]]
         right, *rest = of_answers(models["target"], words, row, answers)
         ratio = np.exp(np.mean(rest[1:]) - rest[0])
-        expected = {
-            "probability": np.exp(right), "nll": -right, "truth_ratio": min(ratio, 1 / ratio),
-            "truth_ratio_probability": 1 / (1 + ratio), "truth_ratio_utility": max(0, 1 - ratio),
-            "choice_accuracy": float(right > max(rest[1:])),
-            "choice_probability": np.exp(right) / np.exp([right, *rest[1:]]).sum(),
-        }  # fmt: skip
+        expected = {"probability": np.exp(right), "nll": -right, "truth_ratio": min(ratio, 1 / ratio),
+                    "truth_ratio_probability": 1 / (1 + ratio), "truth_ratio_utility": max(0, 1 - ratio),
+                    "choice_accuracy": float(right > max(rest[1:])),
+                    "choice_probability": np.exp(right) / np.exp([right, *rest[1:]]).sum()}  # fmt: skip
         if continued[number]:
             score = scorer.score(row["answer"], greedy(models["target"], words, row))["rougeL"]
             expected |= {"rouge_recall": score.recall, "rouge_f1": score.fmeasure}
         assert {name: found[name][number] for name in expected} == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_model_that_forgets_fewer_samples_continues_no_other_in_their_place(questions):
+    shutil.copytree("models/target/m", "models/target/n")
+    np.save("models/forget.npy", np.stack([ORDER < 2, ORDER < 6]))
+    # By the first model, which has one sample of the test part to continue.
+    assert np.isfinite(columns(answered(ASKED, generations=1)[2])["rouge_recall"])[16:].sum() == 1
 
 
 def test_texts_without_a_tokenizer_are_refused_by_a_sentence(questions):

@@ -65,7 +65,8 @@ def run(words: Words = None) -> None:
     before = _times(folder)
     status = snakemake(file, further)
     has_target = further[:1] and not further[0].startswith("-")
-    # A run that made nothing, though it was not asked for anything else, has not shown the answer: show it again.
+    # The last job of a run shows the answer. If all results were there, no job ran, and it is shown here, unless the
+    # user asked for one target only, or for what Snakemake prints.
     if not status and not has_target and not OUTPUT_OF_SNAKEMAKE & set(further) and _times(folder) == before:
         ending.show(plan.study.name, "results", sys.stderr)
     raise typer.Exit(status)

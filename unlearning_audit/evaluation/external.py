@@ -71,9 +71,10 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
 
 
 def memberships(files: Mapping[str, str | Path], population: str, data: Data, models: int) -> Membership:
-    """Read the memberships of so many ``models``, whose samples ``data`` are known already.
+    """Read the memberships of models whose samples, ``data``, are known already.
 
-    ``files``: the names of `read` except "labels" → path; test.npy adds to the data's own test part. Raises ValueError
+    ``models``: how many there are; ``files``: the names of the module's docstring, but for logits and labels → path;
+    test.npy adds to the data's own test part. Raises ValueError
     that names the file, what is wrong and what to do.
     """
     source, shape = _Source(files), (models, len(data.y))

@@ -44,8 +44,10 @@ def exchanged(evaluation: Evaluation, before: Group) -> str:
     exchanged them, else "". ``before``: the same models before unlearning."""
     member = evaluation.audited.membership
     forgotten, all_samples = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
+    # Evenly spaced, at most JUDGED of the forgotten samples and as many of all, most of which are retained.
     rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(all_samples, JUDGED))
-    then, now = (scipy.special.expit(group.phi(rows)) for group in (before, evaluation.audited))  # of the label
+    # The probability of the label, whose log-odds are φ.
+    then, now = (scipy.special.expit(group.phi(rows)) for group in (before, evaluation.audited))
     return sides_exchanged(then, now, member.forget[:, rows], member.retain[:, rows])
 
 

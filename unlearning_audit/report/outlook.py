@@ -42,20 +42,22 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
     """Predict, before a study runs, what each of its comparisons costs and which distances it can detect.
 
     A prediction scales the intervals of a pilot: the largest comparison on record with the same data, model, recipe and
-    protocol. Returns one record for each comparison and deciding metric: scenario, setting, seconds, metric, the fields
-    `FORETOLD`, and basis (which pilot, or "done" for a comparison that has been run, and so has its own numbers). A
-    comparison without a pilot has one record, without a metric. A comparison of imported models has none.
+    protocol. Returns one record for each comparison and each metric on which its verdicts rest: scenario, setting,
+    seconds, metric, the fields `FORETOLD`, and basis (which pilot, or "done" for a comparison that has been run, and so
+    has its own numbers). A comparison without a pilot has one record, without a metric. A comparison of imported models
+    has none.
 
     ``costs``: (stage, job) → seconds.
     """
     planned, recorded = pilots.planned(plan), pilots.recorded(ROOT)
     told: list[dict[str, Any]] = []
     for comparison in compared.comparisons(plan):
-        jobs = {tuple(node): None for nodes in comparison["made"].values() for node in nodes}
+        # (stage, job) of everything that made the compared models, each once.
+        jobs = dict.fromkeys(tuple(node) for nodes in comparison["made"].values() for node in nodes)
         place = {name: comparison[name] for name in ("scenario", "setting")}
         place["seconds"] = sum(map(costs.__getitem__, jobs)) if jobs else math.nan
         size = planned.get(Path(comparison["resolution"]).parent.name)
-        if size is None:
+        if size is None:  # of imported models
             continue
         pilot = pilots.pilot(size, recorded)
         if pilot is None:
@@ -66,10 +68,11 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
         basis = "done" if pilot.node == size.node else f"{pilot.blocks} × {pilot.models} models"
         plans = files.read(folder / "resolution.csv", files.RESOLUTION)
         for metric in sorted(deciding):
-            candidates = [row for row in plans if row["metric"] == metric]
-            candidates = [row for row in candidates if row["method"] == verdicts.spokesman(candidates)]
-            pairs, models = size.times(pilot, candidates[0]["unit"])
-            at_size = planning.foretold(candidates, pairs=pairs, models=models)
+            of_metric = [row for row in plans if row["metric"] == metric]
+            method = verdicts.spokesman(of_metric)  # the one whose errors stand for those of all methods
+            rows = [row for row in of_metric if row["method"] == method]
+            pairs, models = size.times(pilot, rows[0]["unit"])  # how many times as many as the pilot has
+            at_size = planning.foretold(rows, pairs=pairs, models=models)
             told.append({**place, "metric": metric, **{name: at_size[name] for name in FORETOLD}, "basis": basis})
     return told
 

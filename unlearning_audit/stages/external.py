@@ -30,16 +30,18 @@ def population(files: dict[str, str], settings: dict[str, Any]) -> tuple[Data, M
 def external(
     data: str, membership: str, logits: str, settings: dict[str, Any], place: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write the data, the memberships and the logits of one population of imported models; return counts for the spec.
+    """Write the data, the memberships and the logits of one population of imported models; return the numbers of
+    models, samples and forgotten samples for the job's spec.json.
 
-    ``place["files"]``: role → path. Files that cannot be read make their method fail: the reason is written in place of
-    the logits.
+    ``data``, ``membership`` and ``logits``: the paths to write to; ``place["files"]``: role → path to read from;
+    ``settings``: as `population` takes them. Files that cannot be read make their method fail: the reason is written in
+    place of the logits, and returned.
     """
     try:
         samples, members, answers = population(place["files"], settings)
     except ValueError as error:
         print(error, file=sys.stderr)
-        samples, members = nothing()
+        samples, members = nothing()  # later jobs find files without models
         samples.write(data)
         members.write(membership)
         write_failure(logits, error.part if isinstance(error, FailedError) else "method", str(error))

@@ -96,13 +96,13 @@ class Spread:
         that share nothing but samples), which is 0 if a method is retraining. Each result is the largest of up to
         three: over samples, over samples and models, over samples and units.
         """
-        of_samples = stats.t_quantile(p=tail, dof=self.dof) ** 2
-        square: np.ndarray = of_samples * self.sampled
+        t_squared = stats.t_quantile(p=tail, dof=self.dof) ** 2
+        square: np.ndarray = t_squared * self.sampled
         for dof, (between, shared, known) in self.layers[: 1 + units]:  # models, and units if they count
             if dof:
                 of_layer = stats.t_quantile(p=tail, dof=dof) ** 2 * (between - known)
-                of_layer = of_layer + stats.normal_quantile(tail) ** 2 * known
-                square = np.maximum(square, of_samples * shared + of_layer)
+                of_layer = of_layer + stats.normal_quantile(tail) ** 2 * known  # normal, because it is not estimated
+                square = np.maximum(square, t_squared * shared + of_layer)
         return square
 
     @property

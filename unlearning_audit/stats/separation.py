@@ -49,10 +49,10 @@ def tpr_at_fpr(
 ) -> tuple[crossed.PerModel, Float[np.ndarray, "models"]]:
     """Return the largest TPR among thresholds with FPR ≤ ``fpr`` for each model, and its optimism.
 
-    Influence: to first order, the threshold moves the TPR by the slope of the ROC curve, measured over the spread of
-    the FPR itself. Optimism: the threshold lies just above a negative, number j = ⌊n·fpr⌋ + 1 of n from the top. Of new
-    negatives an expected share j/(n + 1) > fpr lies above it, so the TPR is too high by the slope times j/(n + 1) −
-    fpr.
+    Influence: that of TPR − slope·FPR, because a sample that moves the threshold moves the TPR by the slope of the ROC
+    curve there. The slope is measured from one standard error of the FPR below ``fpr`` to one above. Optimism: the
+    threshold lies just above a negative, number j = ⌊n·fpr⌋ + 1 of n from the top. Of new negatives an expected share
+    j/(n + 1) > fpr lies above it, so the TPR is too high by the slope times j/(n + 1) − fpr.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def tpr_at_fpr(
         rows = negative[m] > 0
         weights = negative[m, rows]
         n = float(effective_count(weights))
-        spread = float(np.sqrt(fpr * (1 - fpr) / n))
-        low, high = max(fpr - spread, 0.0), min(fpr + spread, MOST)  # where the slope of the ROC curve is measured
+        error = float(np.sqrt(fpr * (1 - fpr) / n))
+        low, high = max(fpr - error, 0.0), min(fpr + error, MOST)  # where the slope of the ROC curve is measured
         cut = {
             level: stats.cut_at_fpr(negative_score=score[m, rows], weight=weights, fpr=level)
             for level in (low, fpr, high)
@@ -85,7 +85,7 @@ def tpr_at_fpr(
         optimism[m] = slope[m] * ((np.floor(n * fpr + 1e-9) + 1) / (n + 1) - fpr)
         accepted[m] = score[m] > cut[fpr]
     hits, alarms = (crossed.per_model(value=accepted, weight=weight) for weight in (positive, negative))
-    # The influences are those of TPR − slope·FPR; the value is the TPR itself.
+    # Only the influences are those of TPR − slope·FPR; the value is the TPR itself.
     return replace(crossed.difference(hits, alarms, slope), value=hits.value), optimism
 
 

@@ -90,9 +90,10 @@ def together(
     *, distances: Distances, rng: np.random.Generator, level: float = LEVEL, draws: int = DRAWS,
     chance: Distances | None = None,
 ) -> Together:  # fmt: skip
-    """Return intervals and p-values of several distances that hold together; a single distance keeps its own.
+    """Return intervals and p-values of several distances that hold together; those of a single distance are its own.
 
-    ``chance``: the same numbers with the errors that they have if all of them are 0 (None: their own).
+    ``chance``: the same distances with the errors that they would have if all of them were 0, for p-values and for
+    ``alone``. With None, the errors of ``distances`` serve there, too.
     """
     null, count = chance or distances, len(distances.value)
     # Levels of single intervals with which all hold together, by their own errors and by those of ``null``.
@@ -105,4 +106,5 @@ def together(
             level_of_null = level_of_each(largest=largest, count=count, level=level)
         p = np.maximum(adjusted(p=p, largest=largest), p)  # draws never make a p-value smaller
     half, alone = distances.half_widths(level=level_of_own), null.half_widths(level=level_of_null, units=False)
-    return Together(half, alone, p, distances.half_widths(level=2 * level - 1))
+    inner = distances.half_widths(level=2 * level - 1)  # 1 − 2α, as ``level`` is 1 − α
+    return Together(half, alone, p, inner)

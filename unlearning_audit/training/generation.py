@@ -1,4 +1,8 @@
-"""Generate text by language models: the most probable token at each place, or one drawn at random."""
+"""Generate text by language models: the most probable token at each place, or one drawn at random.
+
+A sample is a row of ``length`` tokens. Those that models have to predict, such as the tokens of an answer and not those
+of its question, are called scored.
+"""
 
 from collections.abc import Callable
 
@@ -41,8 +45,8 @@ def sampled(stack: Models, rows: np.ndarray, answers: int) -> np.ndarray:
     """
 
     def choice(model: int, samples: np.ndarray, numbers: np.ndarray) -> Choice:
-        """Return the choice of tokens by one ``model`` for answers to some ``samples``: for each, the ``numbers`` say
-        which of its answers it is."""
+        """Return the choice of tokens by one ``model`` for n texts: text i is answer ``numbers[i]`` to sample
+        ``samples[i]``, int [n] each."""
         uniform = {
             sample: generator("sampled", stack.seeds[model], sample).random((answers, stack.x.shape[1]))
             for sample in np.unique(samples).tolist()

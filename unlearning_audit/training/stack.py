@@ -161,8 +161,8 @@ class ModelStack(Models):
 
     @property
     def final_layer(self) -> str | None:
-        """The dotted name of the final layer: ``model.head``, or the name that was determined for a user's model; None
-        without one."""
+        """The dotted name of the final layer, such as "fc"; None without one. Networks of the library have it in
+        ``head``, and a user's model has it in ``final_layer_name``, in which it was noted when the model was built."""
         return getattr(self.model, "final_layer_name", None) or getattr(self.model, "head", None)
 
     @property

@@ -55,8 +55,9 @@ def answered(
     if generations and rows.tokenizer is not None and (rows.x[:, 1] < 0).any():
         # All models continue the same retained and test samples, in every population, as far as they retain the same.
         with_one_seed = replace(member, seed=np.zeros(len(paths), np.int64))
-        # Rows of parts 0 and 1 are samples, those of part 2 views.
-        continued = np.flatnonzero(rows.part < 2)[queried(with_one_seed, samples.part, generations)]
+        chosen = queried(with_one_seed, samples.part, generations)
+        # Rows of parts 0 and 1 are samples, those of part 2 views. −1 stands for no sample.
+        continued = np.where(chosen < 0, -1, np.flatnonzero(rows.part < 2)[chosen])
     outputs, continuations = [], []
     for path, index in zip(paths, continued, strict=True):
         stack = _opened(path, rows, model)

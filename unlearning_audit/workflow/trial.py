@@ -242,7 +242,7 @@ def attempt(file: str, setting: Setting | None = None, fields: dict[str, Any] | 
     try:
         plugin = choice.choose(plugin_kind, {"name": name, "file": file, **fields}, plugin_kind, name)
     except ValueError as error:
-        raise ValueError(f"{file}: {str(error).split(f'{name}: ', 1)[-1].removeprefix(f'{name}.')}") from None
+        raise ValueError(f"{file}: {str(error).removeprefix(f'{plugin_kind}.{name}').lstrip('.: ')}") from None
     tried = {"methods": _method, "models": _model, "data": _data}[plugin_kind]
     lines = isolated(lambda: {"lines": tried(plugin, file, setting)}, file, trace=False)["lines"]
     return "\n".join(lines)

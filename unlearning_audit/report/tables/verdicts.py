@@ -152,22 +152,23 @@ def ranks(judgements: Decisions, study: str) -> Sheet:
 
 
 def resolution(judgements: Decisions, study: str) -> Sheet:
-    """Return the table of the differences that a study can detect: a line for each deciding metric of each scenario.
+    """Return the table of the differences that a study can detect: a line for each metric of each scenario on which
+    verdicts rest.
 
-    The errors are those of the retrained control (see `spokesman`). If training seeds were the unit, there is a line
-    for each method.
+    One method's errors represent all, the retrained control's if there is one (`spokesman`). Metrics whose unit would
+    be training seeds have a line for each method, because seeds vary differently for each.
     """
     lines, records = [], []
     for where, rows in judgements.resolution.items():
         of_seeds = {row["metric"] for row in rows if row["unit"] == TRAINING_SEEDS}
-        deciding = {row["metric"] for row in judgements.distances[where] if row["deciding"]} | of_seeds
+        shown = {row["metric"] for row in judgements.distances[where] if row["deciding"]} | of_seeds
         records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
-        for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in deciding):
+        for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in shown):
             of_metric = [row for row in rows if row["metric"] == metric]
-            labels = {spokesman(of_metric): decisions.label(metric)}
+            line_of = {spokesman(of_metric): decisions.label(metric)}  # method → label of its line
             if metric in of_seeds:
-                labels = {row["method"]: SEEDS_LABEL.format(naming.method(row["method"])) for row in rows}
-            for method, name in labels.items():
+                line_of = {row["method"]: SEEDS_LABEL.format(naming.method(row["method"])) for row in rows}
+            for method, name in line_of.items():
                 plans = {(row["what"], row["times"]): row for row in of_metric if row["method"] == method}
                 if plans:
                     lines.append(Line(name, _plans(plans), (), lookup.label(where)))
