@@ -74,7 +74,8 @@ def test_the_table_and_the_figure_show_every_tuned_method(tmp_path):
     sheet = tuning.sheet(tuning.lines(campaigns()), "mine")
     assert "2.00 [1.00, 3.00] | 6.00 [4.00, 8.00]" in written([sheet], tmp_path)["md"].read_text()
     assert tuning.sheet(tuning.read(tmp_path / "t.csv"), "mine").lines == sheet.lines
-    drawing = _tuning.draw(campaigns())
+    # The first round, on fewer pairs, says otherwise of the study's own setting.
+    drawing = _tuning.draw([c | {"trials": [c["trials"][0] | {"distance": 0.5}, *c["trials"]]} for c in campaigns()])
     assert drawing.get_label() == "On the pairs of tuning, 2 of 2 methods came nearer to retraining"
     assert [axis.get_title(loc="left") for axis in drawing.axes][:2] == ["salun", "fisher"]
 

@@ -139,7 +139,8 @@ def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
         others = count - mask  # how many models remain without the one that is scored
         mean = (total - np.where(mask, phi, 0.0)) / others
         spread = np.sqrt(np.where(mask, (phi - total / count) ** 2, 0.0).sum() / (count - 1).sum())
-        # The variance of a model's distance from the mean of n others is larger by the factor (n + 1) / n. The logarithm
-        # of this factor is not subtracted: n depends on the side of the model itself, which the score would then tell.
+        # The variance of a model's distance from the mean of n others is larger by the factor (n + 1) / n.
+        # The logarithm of this factor is a part of the density and is left out: n depends on whether the model itself
+        # saw the sample, so that the score would tell it.
         density.append(-0.5 * ((phi - mean) / spread) ** 2 * (others / (others + 1)) - np.log(spread))
     return np.asarray(density[0] - density[1])
