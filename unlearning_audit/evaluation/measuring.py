@@ -48,8 +48,9 @@ def measure(
 ) -> Numbers:
     """Compute the ``metrics`` of an evaluation.
 
-    If the models failed, or their logits are impossible, the result is a single `Failure`. A metric that fails loses
-    its own numbers only.
+    If the models failed, the result is a single `Failure`; if their logits are impossible, a `Failure` and remarks. A
+    metric that fails loses its own numbers only. Metrics of the library that read logits are left out where there are
+    only published scores, and the reverse.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ def measure(
     Numbers
         Rows, effects and records of all metrics.
     """
-    files, terms, known, published = files or {}, terms or {}, known or {}, evaluation.published
+    files, terms, known = files or {}, terms or {}, known or {}
+    published = evaluation.published  # scores of result files in place of logits, else None
     try:
         if published is None:
             evaluation.require_logits()
@@ -81,23 +83,22 @@ def measure(
     rows += [Row("doubt", note=text) for text in doubts]
     numbers = Numbers(rows)
     for key, entry in metrics.items() if not refused else ():
-        # A metric of the library reads either logits or the scores of result files.
         declared = () if key in files else registry.declared("metrics", entry["name"])
         if key not in files and ("published" in declared) != bool(published):
             continue
-        part, first_row, first_record = known.get(key), len(numbers.rows), len(numbers.records)
-        if part is None:
+        new, first_row, first_record = known.get(key), len(numbers.rows), len(numbers.records)
+        if new is None:
             started, file = time.perf_counter(), files.get(key)
             made_rows, effects = evaluated(key, entry, file, evaluation, terms.get(key, {}))
-            part = Numbers(made_rows, effects, [] if file else listed(entry, evaluation))
-            part.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
-        numbers.rows.extend(part.rows)
-        numbers.effects.update(part.effects)
-        numbers.records.extend(part.records)
-        if not any(isinstance(row, Failure) for row in part.rows):
+            new = Numbers(made_rows, effects, [] if file else listed(entry, evaluation))
+            new.parts[key] = {"seconds": round(time.perf_counter() - started, 3)}
+        numbers.rows.extend(new.rows)
+        numbers.effects.update(new.effects)
+        numbers.records.extend(new.records)
+        if not any(isinstance(row, Failure) for row in new.rows):
             numbers.parts[key] = {
                 "rows": [first_row, len(numbers.rows)], "records": [first_record, len(numbers.records)],
-                "effects": [*part.effects], "seconds": part.parts[key]["seconds"],
+                "effects": [*new.effects], "seconds": new.parts[key]["seconds"],
             }  # fmt: skip
     return numbers
 
@@ -152,8 +153,8 @@ def evaluated(
 def computed(
     key: str, entry: Entry, file: str | None, evaluation: Evaluation
 ) -> tuple[list[Row], dict[str, added.Effect]]:
-    """Run the metric that the study calls ``key`` from its file; return its rows and effects, named after
-    ``key``.
+    """Load the metric that the study calls ``key`` and run it; return its rows, and its effects as verdicts use
+    them, all named after ``key``.
 
     ``entry``: the metric's ``name`` in the library and its ``options``; ``file``: a user's own file, or None. Raises
     PluginError if the metric fails, or returns anything but rows and effects.
@@ -161,8 +162,10 @@ def computed(
     module = registry.load("metrics", entry["name"], file)
     stem = Path(module.__file__).stem
     options = registry.options("metrics", entry["name"], file)(**entry["options"])
-    # An ArtifactError of a user's metric costs its own numbers only; one of the library's metrics ends the job.
-    with guard(module.__file__, but=ArtifactError if file is None else NoAnswerError):
+    # What passes; all other errors become a PluginError, which costs the numbers of this metric only. A damaged file
+    # that a metric of the library reads ends the job.
+    passing = ArtifactError if file is None else NoAnswerError
+    with guard(module.__file__, but=passing):
         rows = module.rows(evaluation, options, generator(evaluation.seed, entry["name"]))
         parts = module.effects(evaluation, options) if hasattr(module, "effects") else {}
     if not isinstance(rows, list) or not all(isinstance(row, Row) for row in rows):
@@ -170,10 +173,8 @@ def computed(
     if not isinstance(parts, dict) or not all(isinstance(part, added.Effect) for part in parts.values()):
         rule = "effects must map names to Effect"
         raise PluginError(f"{readable(module.__file__)}: {rule}, it returned {type_of(parts)}")
-    return (
-        [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows],
-        {name_in_study(name, key, stem): part for name, part in evaluation.for_verdicts(parts).items()},
-    )
+    named = [replace(row, metric=name_in_study(row.metric, key, stem)) for row in rows]
+    return named, {name_in_study(name, key, stem): part for name, part in evaluation.for_verdicts(parts).items()}
 
 
 def listed(entry: Entry, evaluation: Evaluation) -> list[dict[str, Any]]:

@@ -223,17 +223,17 @@ def _share(hit: np.ndarray) -> Estimate:
 
 def _null_rows(phi: _null.Sides, h: np.ndarray, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the rows of F₀ and F/F₀ with intervals. Without further retrained models, random halves of the retrained
-    ones are compared; if these are too few, both rows have this reason in place of a number.
+    ones are compared. With too few unlearned or retrained models for halves, both rows say so in place of a number.
 
     ``phi``: of unlearned, of retrained and of further retrained models or None; ``h``: the competition's points of the
-    unlearned models, [1 + groups, samples].
+    unlearned models, [1 + groups, samples]. F/F₀ takes F from as many models as F₀.
     """
     names = ("forgetting_quality_null", "forgetting_quality_over_null")
     if phi[2] is None and min(map(len, phi[:2])) < HALVES_NEED:
         why = f"halves need {HALVES_NEED} models of each kind: train more, or a second retrained population"
         return table(dict.fromkeys(names, stats.empty(n=h.shape[1], note=why)))
-    h, null, models, how = _null.with_null(phi, h, options, rng)
-    estimates = _klom.mean(null, how, high=1.0), _ratio(h, null, how)
+    equally_many, null, models, how = _null.with_null(phi, h, options, rng)
+    estimates = _klom.mean(null, how, high=1.0), _ratio(equally_many, null, how)
     return table(dict(zip(names, estimates, strict=True)), rule=options.rule, models=models)
 
 

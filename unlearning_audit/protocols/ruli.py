@@ -159,11 +159,11 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
 
 
 def _fillers(joined: np.ndarray, canaries: int, options: Options, selection: Selection) -> np.ndarray:
-    """Return the samples that a model forgets together with its ``canaries`` (their number), so that these are the
-    share ``canary_rate`` of its forget set.
+    """Return the samples that a model forgets besides its canaries: as many as make the canaries the share
+    ``canary_rate`` of its forget set.
 
-    They are taken from ``joined``, the other training samples of the model, without those that are vulnerable by the
-    ``selection``. Raises ValueError if there are too few.
+    ``canaries``: their number; ``joined``: the numbers of the model's other training samples, of which those that are
+    not vulnerable by the ``selection`` are taken, from the first on. Raises ValueError if there are too few.
     """
     count = round(canaries / options.canary_rate) - canaries
     fillers = joined[~selection.vulnerable[joined]][:count]
