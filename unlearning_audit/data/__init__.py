@@ -59,8 +59,8 @@ class Source:
     subject
         int64 [n]: the person to whom each sample belongs, if people are to be forgotten whole.
     rescaled
-        Function of the training rows bool [n] that returns x, for a source whose x depends on the mean or the standard
-        deviation of these rows, if ``test_size`` may still move rows to the test part.
+        Function of the training rows bool [n] that returns x. A source gives it if its x depends on the mean or the
+        standard deviation of the training rows, because ``test_size`` may still move rows to the test part.
     """
 
     x: np.ndarray
@@ -151,20 +151,21 @@ def prepare(
     seed
         The seed of ``test_size`` and ``size``.
     size
-        Number of random training samples to keep, or a fraction of those that are left. With the same ``seed``, a
-        smaller size is a subset of a larger one.
+        Number of random training samples to keep, or a fraction of the training samples that ``test_size`` and
+        ``per_class`` leave. With the same ``seed``, a smaller size is a subset of a larger one.
     per_class
         Number of training samples of each class to keep: the first ones in canonical order.
     test_size
-        Number or fraction of random samples of the test part: kept from it if the source has one, else moved to it.
+        Number of random samples of the test part, or a fraction. If the source has a test part, only these samples of
+        it are kept; otherwise they are moved to it from the training part.
     label_noise
         The share of the training labels that is randomised, met to the nearest sample. Test labels stay clean.
     label_noise_seed
         The seed of the order in which samples are relabelled, and of their new labels. So a smaller share relabels a
         subset.
     label_noise_kind
-        "any": a new label is uniform over all C classes, so that 1/C of them are unchanged. "other": it is uniform over
-        all classes except the true one.
+        "any": a new label is uniform over all C classes, so that about 1/C of the new labels equal the old ones.
+        "other": a new label is uniform over all classes except the true one.
     greyscale
         Replace RGB by ITU-R 601 luma, rounded as Pillow does. "interleaved" first reads the bytes of the channel-last
         image as if channels came first, as the published code of Becker and Liebig, "Evaluating machine unlearning via

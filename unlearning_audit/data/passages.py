@@ -191,7 +191,7 @@ def articles(text: str) -> list[str]:
 
 def without_repeats(parts: list[list[str]]) -> list[list[str]]:
     """Return the documents of each of the ``parts`` with each paragraph (text between empty lines) only where it occurs
-    first, in whatever part. Documents without a paragraph of their own are left out."""
+    first, in whatever part. Documents of which no paragraph remains are left out."""
     hashes: set[str] = set()
     unique: list[list[str]] = []
     for documents in parts:

@@ -113,8 +113,9 @@ def _of_models(options: Options, columns: Iterable[str]) -> list[str]:
 
 
 def _absent(options: Options, columns: Iterable[str]) -> tuple[str, str] | None:
-    """Return the name of the first option that names a column which is not among ``columns``, or the label as one that
-    models read, and a sentence on it; None if there is no such option."""
+    """Return the name of a wrong option and a sentence on it; None if no option is wrong. Wrong is the first option
+    that names a column which is not among ``columns``, or else the option columns if the label is among those that
+    models read."""
     fields: dict[str, list[Any]] = {"label": [options.label], "test": [options.test], "group": [options.group]}
     fields |= {"columns": options.columns or [], "categories": options.categories}
     columns = list(columns)

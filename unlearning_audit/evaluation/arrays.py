@@ -120,8 +120,8 @@ class Membership(Stored):
         return y if self.labels is None else self.labels
 
     def originals(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return which models have to be trained, int64 [originals], and for each model the number of the one that it
-        copies in that list, int64 [models]."""
+        """Return which models have to be trained, int64 [originals], and for each model the place in that list of the
+        model that it copies, int64 [models]."""
         if self.replicate is None:
             models = np.arange(len(self.seed))
             return models, models

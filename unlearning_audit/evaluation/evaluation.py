@@ -145,7 +145,7 @@ class Evaluation(Cohort):
     @cached_property
     def copies(self) -> list[int]:
         """Return the numbers of imported models that are nearly identical to an earlier one, as if a file was saved
-        twice."""
+        twice. [] for models that were trained here, and where only scores are published."""
         known = self.imported and self.published is None
         return sorted({copy for _, copy in likeness.twins(self.audited.sample_logits)}) if known else []
 
@@ -183,7 +183,8 @@ class Evaluation(Cohort):
         """Return a metric's effects, name → effect, as verdicts use them.
 
         Without a random draw of samples, retrained models replace the value that theory predicts. Duplicates of a model
-        are left out. Imported models are not paired by their originals, because these are unknown.
+        are left out, but not from effects of groups of models. Imported models are not paired by their originals,
+        because nobody knows which originals they come from.
         """
         adapted = {}
         for name, part in parts.items():
@@ -194,12 +195,12 @@ class Evaluation(Cohort):
                 adapted[name] = adapted[name].without(self.copies)
         return adapted
 
-    # ------------------------------------------------------------ models that are compared with them
+    # ------------------------------------------------------------ models that the audited ones are compared with
 
     @property
     def compared_files(self) -> list[str] | None:
-        """Return the files of the retrained models to compare with, or None. For the method retrain, these are its
-        controls."""
+        """Return the files of the retrained models to compare with, or None. For the method retrain, its controls are
+        returned."""
         of_retrain = self.retrained_files is not None and self.unlearned_files == self.retrained_files
         return (self.control_files or None) if of_retrain else self.retrained_files
 
@@ -223,7 +224,8 @@ class Evaluation(Cohort):
     def yardsticks(self) -> tuple[Group, Group, Group | None]:
         """Return the audited models, retrained models of the same samples, and independently retrained ones or None.
 
-        Raises ValueError if there are no retrained models, or if the models do not all forget the same set.
+        Raises ValueError if there are no retrained models, if they have other samples, or if the models do not all
+        forget the same set.
         """
         retrain, control = self.group("retrain"), self.group("retrain_control")
         if retrain is None and self.imported:
@@ -245,10 +247,10 @@ class Evaluation(Cohort):
     def sides(self) -> tuple[dict[str, Group | None], dict[str, Group | None]]:
         """Return two dicts: of the defender's (audited) models and of the adversary's (shadow) models.
 
-        Both map "original", "unlearned" and "retrained" to models, or to None if there are none. "retrained" of the
-        audited models is None, too, if they do not match the audited ones (`unlike`). Raises ValueError if there are no
-        shadow models, if shadow models have other samples than the audited ones, or if originals do not match the
-        models that were unlearned from them.
+        Both map "original", "unlearned" and "retrained" to models. Only "retrained" may be None: if there are no
+        retrained models, or if the defender's do not match the audited models (`unlike`). Raises ValueError if there
+        are no shadow models, if shadow models have other samples than the audited ones, or if the originals of either
+        side are missing or do not match the models that were unlearned from them.
         """
         original, shadow, retrained = map(self.group, ("original", "shadow", "retrain"))
         if not self.imported and self.target.all():
@@ -357,12 +359,13 @@ class Evaluation(Cohort):
         """Return the shadow models from which an attack learns in one ``form``; ``signals``: what it reads besides
         logits.
 
-        In the form "trained" these are the shadow models before unlearning, and members are the samples that they were
-        trained on. In "unlearned" and "both" they are the shadow models after unlearning, and members are the samples
-        that they forgot. Non-members are held out. The columns are the samples that are a member or a non-member of
-        some shadow model. If imported shadow models have every scored sample as a member and, others of them, as a
-        non-member, the columns are the scored samples, so that attacks can fit one model per sample. `Shadow` is
-        empty if there are no shadow models, or for "both" if imported ones before and after unlearning do not match.
+        In the form "trained" an attack learns from the shadow models before unlearning, and members are the samples
+        that they were trained on. In "unlearned" and "both" it learns from the shadow models after unlearning, and
+        members are the samples that they forgot. Non-members are held out. The columns are the samples that are a
+        member or a non-member of some shadow model. If every scored sample is a member of some imported shadow model
+        and a non-member of another, the columns are the scored samples, so that attacks can fit one model per sample.
+        `Shadow` is empty if there are no shadow models, or for "both" if imported shadow models before and after
+        unlearning do not match.
         """
         name, mask = KNOWLEDGE[form]
         group, trained = self.group(name), self.group("shadow_original")

@@ -73,9 +73,9 @@ def read(files: Mapping[str, str | Path], population: str) -> tuple[Data, Member
 def memberships(files: Mapping[str, str | Path], population: str, data: Data, models: int) -> Membership:
     """Read the memberships of models whose samples, ``data``, are known already.
 
-    ``models``: how many there are; ``files``: the names of the module's docstring, but for logits and labels → path;
-    test.npy adds to the data's own test part. Raises ValueError
-    that names the file, what is wrong and what to do.
+    ``models``: how many models there are; ``files``: the names of the module's docstring, but for logits and labels →
+    path; test.npy adds to the data's own test part. Raises ValueError that names the file, what is wrong and what to
+    do.
     """
     source, shape = _Source(files), (models, len(data.y))
     headers.check(source.files, shape)
@@ -178,7 +178,8 @@ def _logits(source: _Source) -> np.ndarray:
 
 def _labels(source: _Source, models: int, samples: int, classes: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Load the labels of the data, int64 [samples], and those that each model was trained with, int64 [models,
-    samples], or None if these are equal. The numbers of models, samples and classes are those of the logits."""
+    samples], or None if all models were trained with the same labels. The numbers of models, samples and classes are
+    those of the logits."""
     value = source.load("labels").astype(np.int64)
     if value.min() < 0 or value.max() >= classes:
         span = f"from {value.min()} to {value.max()}"
@@ -195,8 +196,8 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
     test or held-out samples, and that it was trained on what it has to forget.
 
     ``models`` and ``samples``: their numbers; ``test`` bool [samples]: the test part; ``population``: whose masks these
-    are. Retrained models must not have seen the forget set; it is added to their train here, because a forget set is a
-    part of train in all memberships. Raises ValueError that names the file.
+    are. Retrained models must not have seen a part of the forget set; the whole set is added to their train here,
+    because a forget set is a part of train in all memberships. Raises ValueError that names the file.
     """
     masks = {name: source.mask(name, models, samples) for name in ("train", "forget", "heldout") if name in source}
     forget = masks.get("forget", np.zeros((models, samples), bool))
@@ -218,8 +219,9 @@ def _memberships(source: _Source, models: int, samples: int, test: np.ndarray, p
     if (train & test).any():
         where = f"{int((train & test).sum())} entries in {source.files['test']}"
         source.fail("train" if "train" in masks else "forget", f"has {where}; no model sees test samples")
-    # Without a file, these are held out: the canaries that a model was not trained on; without canaries, what another
-    # model was trained on; if that leaves a model without samples, all that it was not trained on.
+    # Without a file of held-out samples, a model has the canaries held out that it was not trained on. Without
+    # canaries, it has the samples held out that only other models were trained on or, if that leaves a model without
+    # any, all that it was not trained on.
     heldout = masks.get("heldout")
     if heldout is None and "pair" in source:
         heldout = ~train & (source.load("pair") >= 0)
@@ -237,8 +239,9 @@ def _pairs(source: _Source, masks: dict[str, np.ndarray]) -> tuple[np.ndarray, n
     """Return the split and block of each model, int64 [models] each: from files, or inferred from the memberships,
     ``masks``.
 
-    Inferred, models with the same forgotten and held-out samples share a split. If every such set has a counterpart
-    with the two exchanged, a block is such a pair of splits; otherwise there is one block.
+    If they are inferred, models with the same forgotten and held-out samples share a split. If every split has a
+    counterpart whose forgotten samples are its held-out ones and the reverse, the two are a block; otherwise there is
+    one block.
     """
     models = len(masks["forget"])
     zeros = np.zeros(models, np.int64)

@@ -76,8 +76,8 @@ def _same_size(name: str, files: Mapping[str, Path], shape: tuple[int, ...], siz
     """Raise ValueError if an array has another number of models or samples than the logits.
 
     ``name``: which of `KINDS` it is; ``files``: name → path, for the message; ``shape``: that of the array; ``size``:
-    the numbers of models and samples. A mask that a population without one of its own takes from another population's
-    folder may have another number of models; `external.read` checks that its rows are all equal.
+    the numbers of models and samples. A population without a mask of its own takes the mask from another population's
+    folder. Such a mask may have another number of models; `external.read` checks that its rows are all equal.
     """
     by_sample, by_model = size[1:], size[:1]  # the shapes (samples,) and (models,)
     shapes: dict[str, list[tuple[int, ...]]] = {"labels": [by_sample, size], "split": [by_model], "block": [by_model]}

@@ -22,9 +22,11 @@ REQUIREMENT = "a method must change every model by itself, and the first dimensi
 def mixture(evaluation: Evaluation, before: Group, after: Group) -> tuple[str, str]:
     """Check whether a method mixed the models instead of unlearning each alone; return a refusal and a doubt.
 
-    Each is a sentence, or "" if there is none. ``before`` and ``after``: the same models before and after unlearning.
-    Two models that differed before and have different forget sets answer alike only if a method mixed them: refused.
-    Two such models with equal forget sets might also come from one seed, which makes intervals too narrow: a doubt.
+    Each is a sentence, or "" if there is none. A model that answers as another did before unlearning is refused. So are
+    two models with different forget sets that differed before and answer alike now, as only a method that mixed them
+    explains it. Two models with equal forget sets that differed before and answer alike now are a doubt, as they might
+    also come from one seed, which makes intervals too narrow. ``before`` and ``after``: the same models before and
+    after unlearning.
     """
     doubt = ""
     for kind, i, j in likeness.mixed(before.sample_logits, after.sample_logits):
@@ -44,7 +46,7 @@ def exchanged(evaluation: Evaluation, before: Group) -> str:
     exchanged them, else "". ``before``: the same models before unlearning."""
     member = evaluation.audited.membership
     forgotten, all_samples = np.flatnonzero(member.forget.any(0)), np.arange(member.forget.shape[1])
-    # Evenly spaced, at most JUDGED of the forgotten samples and as many of all, most of which are retained.
+    # Evenly spaced, at most JUDGED forgotten samples, and at most JUDGED of all samples, most of which are retained.
     rows = np.union1d(likeness.evenly(forgotten, JUDGED), likeness.evenly(all_samples, JUDGED))
     # The probability of the label, whose log-odds are φ.
     then, now = (scipy.special.expit(group.phi(rows)) for group in (before, evaluation.audited))

@@ -35,7 +35,7 @@ def judged(evaluation: Evaluation) -> tuple[str, list[str]]:
     """Return why the logits of imported models are impossible, in one sentence ("" if nothing contradicts them), and
     sentences about what is implausible but possible.
 
-    They are refused if two groups hold identical models, if columns are in another order than labels, if the sign is
+    Logits are refused if two groups hold identical models, if columns are in another order than labels, if the sign is
     wrong, or if a method mixed models.
     """
     groups, before = populations(evaluation), evaluation.group("original")
@@ -129,10 +129,9 @@ def title(evaluation: Evaluation, name: str) -> str:
 
 
 def _shared(evaluation: Evaluation, groups: dict[str, Group]) -> tuple[list[str], list[str]]:
-    """Return sentences on pairs of groups in `APART` that share identical models, which they must not, and on those
-    that share nearly identical ones.
-
-    ``groups``: name → models. Groups with different samples or classes are skipped.
+    """Return two lists of sentences about the pairs of groups in `APART`, which must not share models: about each pair
+    that shares an identical model, and about each pair that shares a nearly identical one. ``groups``: name → models. A
+    pair is skipped if one of its groups is missing, or if their samples or classes differ.
     """
     identical: list[str] = []
     nearly: list[str] = []

@@ -30,11 +30,12 @@ _TEXT = {"study", "scenario", "setting", "method", "attack", "yardstick", "kind"
 class Exposed:
     """The records of one method in one scenario that attacks still recognise.
 
-    ``looked``: records in all ``lists``, counted once for each list; ``recognised``: how many of these are recognised,
-    of which ``false`` are expected to be false at most; ``people``: how many persons are recognised, of how many, None
-    if the data do not say whose records are; ``classes``: label → recognised records; ``records``: lines of the most
-    exposed records with ``kind`` and ``content``, the smallest p first; ``unseen``: the never-seen records, by (pair,
-    split, sample) of the forgotten record beside which they are shown.
+    ``looked``: records in all ``lists``, counted once for each list; ``recognised``: how many of these records are
+    recognised; ``false``: at most how many of the recognised ones are expected to be false; ``people``: how many
+    persons are recognised, and how many there are, None if the data do not say whose a record is; ``classes``: label →
+    recognised records; ``records``: lines of the most exposed records with ``kind`` and ``content``, the smallest p
+    first; ``unseen``: the never-seen records, by (pair, split, sample) of the forgotten record beside which they are
+    shown.
     """
 
     looked: int
@@ -78,7 +79,8 @@ def summed(lines: list[dict[str, Any]]) -> Exposed:
     """Return a summary of one method's lines of ``records.csv``: how many records and persons are recognised, and the
     records.
 
-    ``lines``: column of `UNION` → value; those of never-seen records are only shown beside the forgotten ones.
+    ``lines``: column of `UNION` → value. Lines of never-seen records do not count; they are only shown beside the
+    forgotten ones.
     """
     unseen = {(line["pair"], line["split"], line["beside"]): line for line in lines if not forgotten(line)}
     lines = [line for line in lines if forgotten(line)]

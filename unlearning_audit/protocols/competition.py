@@ -56,7 +56,7 @@ def models(options: Options) -> int:
 
 def draw(block: int, population: str, data: Data, options: Options, seed: int) -> Membership:
     """Return the memberships of one block of models. All models are trained on the whole training part and forget the
-    same samples, drawn at random.
+    same samples, drawn at random; with ``by_subject``, the samples of random people.
 
     If all models are copies of one original, or several models copy each original, ``replicate`` numbers the models;
     copies of one original share its seed. ``block``: its number; ``population``: not used, as there is only one. Raises

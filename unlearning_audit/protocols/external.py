@@ -235,9 +235,9 @@ def _files(kind: str, folder: Path, above: list[Path], donors: list[Path]) -> di
     """Return name → file of the population ``kind``, which lies in ``folder``: its arrays, and "checkpoint_0" and so on
     for models without logits, or "published" alone.
 
-    Arrays on samples that it lacks are taken from the first folder in ``above`` that has them, arrays on models from
-    the first in ``donors``, which have the same models. Raises ValueError that names a file which is missing, unknown
-    or not readable.
+    An array on samples (`SAMPLE_FILES`) that ``folder`` lacks is taken from the first folder in ``above`` that has it.
+    An array on models (`MODEL_FILES`) is taken from the first folder in ``donors`` that has it; those folders have the
+    same models. Raises ValueError that names a file which is missing, unknown or not readable.
     """
     if (folder / PUBLISHED).is_file():
         return {"published": folder / PUBLISHED}

@@ -52,7 +52,7 @@ def draw(block: int, population: str, data: Data, options: Options, seed: int) -
     label of the other class in training, and are to be forgotten.
 
     ``block``: its number; ``population``: not used, as there is only one. Raises ValueError if a class has no sample,
-    or if the share of it is less than one.
+    or if the share of its samples is less than one.
     """
     pool = data.part == 0
     if options.pool == "half":

@@ -55,7 +55,7 @@ class Options(Settings):
 
     @model_validator(mode="after")
     def _quarters_of_thirds(self) -> "Options":
-        """Check that canaries can be divided into quarters, and these into thirds."""
+        """Check that canaries can be divided into quarters, and each quarter into thirds."""
         if self.target_set == "canary" and self.target_size % 12:
             raise ValueError("target_size must be a multiple of 12 for target_set canary")
         return self
@@ -79,12 +79,14 @@ def selects_from(options: Options) -> str | None:
 def draw(
     block: int, population: str, data: Data, options: Options, seed: int, selection: Selection | None = None
 ) -> Membership:
-    """Return the memberships of the three models of one block. In these, each target sample has its roles (retained,
-    forgotten, held out) in turn; each model is also trained on other samples drawn for it alone.
+    """Return the memberships of the three models of one block. A target sample has the roles of its pattern (retained,
+    forgotten or held out, see `roles`) in the three models in turn. Each model is also trained on other samples, which
+    are drawn for it alone.
 
     ``block``: its number; ``population``: "targets" or "shadows"; ``selection``: which samples are vulnerable or
     protected, if ``options.target_set`` needs it. ``weight`` of the memberships is 1 on target samples, the only ones
-    that attacks score. Raises ValueError if there are too few samples of a kind, or too few others.
+    that attacks score. Raises ValueError if there are too few samples of a kind, or too few training samples besides
+    the targets.
     """
     kinds = targets(data, options, seed, selection)
     audited = np.concatenate(kinds)
@@ -142,8 +144,8 @@ def roles(n: int, block: int, population: str, options: Options, seed: int, kind
     int64 [3, n].
 
     Each sample begins at a random place of its pattern of three roles and moves on by one with each model. All models
-    have equally many samples in a role. Of canaries, each quarter follows one of the patterns `QUARTERS`, and the next
-    one in the next block. ``kind``: the kind's number in the target set.
+    have equally many samples in a role. Canaries are drawn into quarters; a quarter follows one of the patterns
+    `QUARTERS` in a block, and the next pattern in the next block. ``kind``: the kind's number in the target set.
     """
     canary = options.target_set == "canary"
     size = n // 4 if canary else n

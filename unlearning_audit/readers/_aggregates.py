@@ -61,7 +61,7 @@ def of(group: Group) -> dict[Model, Values]:
     # [1 + draws, samples].
     column = {sample: number for number, sample in enumerate(sorted({*forget, *questions}))}
     draws = _draws(rng, len(column))
-    # Key of `UTILITY` → the samples on which its values are measured; and → the draws of these.
+    # Key of `UTILITY` → the samples on which its values are measured, and → the draws of those samples.
     others = {part: _with_all(models, names) for part, names in UTILITY.items()}
     draws_of = {part: _draws(rng, len(ids)) for part, ids in others.items()}
     draws_heldout = _draws(rng, len(heldout))

@@ -1,7 +1,7 @@
 """Tables stored by column: one JSON object with a list per column, or an archive of numpy with an array per column.
 
 A single value stands for all rows. Nothing is ever unpickled. A JSON object may contain one list of records instead; if
-these name samples but not whether they are forgotten or held out, all samples count as forgotten.
+the records name samples but do not say which are forgotten or held out, all samples count as forgotten.
 """
 
 import contextlib

@@ -133,9 +133,9 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
     """Return file → the numbers that it prints beside those computed from its samples.
 
     ``across``: model → its reader's function (model, retrained model) → agreements, for numbers that also depend on a
-    retrained model's log, or None. Such a number is computed with every retrained model that forgets the same samples.
-    The first result that agrees with the printed number counts, else the first; retrained models of the model's own
-    group are tried before others.
+    retrained model's log, or None. Such a number is computed with every retrained model that forgets the same samples,
+    those of the model's own group first. The first result that agrees with the printed number counts, or the first of
+    all if none agrees. It is not computed for retrained models themselves, and not in a group without them.
     """
     agreements: dict[Path, list[Agreement]] = {}
     group_of = {model: group for group in reversed(groups) for model in group.models}  # the first group with the model
@@ -143,7 +143,7 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
         best: dict[str, Agreement] = {}
         compare, group = across.get(model), group_of.get(model)
         if compare and group and group.retrain and model not in group.retrain:
-            # Its own group's first, then those of all groups; duplicates are dropped below.
+            # Retrained models of its own group first, then those of all groups; duplicates are dropped below.
             retrained = [*group.retrain, *(run for other in groups for run in (*other.retrain, *other.control))]
             alike = [run for run in retrained if run is not model and _groups.subject(run) == _groups.subject(model)]
             for agreement in (agreement for run in dict.fromkeys(alike) for agreement in compare(model, run)):
@@ -184,8 +184,8 @@ def _read(module: Module, paths: list[Path], options: dict[str, Any], place: Pat
 
 
 def _result_files(module: Module, place: Path, options: dict[str, Any]) -> list[Path]:
-    """Return the result files that a reader finds at or below a path. Its ``files`` receives the options if it has such
-    a parameter."""
+    """Return the result files that a reader finds at or below a path. The reader's function ``files`` receives the
+    options if it has a parameter ``options``."""
     arguments = [_settled(module, options)] if "options" in inspect.signature(module.files).parameters else []
     return list(_call(module, module.files, place, *arguments))
 
@@ -227,7 +227,8 @@ def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
 
 
 def _without_common_words(models: Sequence[Model]) -> None:
-    """Remove from the models' words those that all share, because they distinguish nothing."""
+    """Remove the words that all models share from each model's words, because they distinguish nothing. A single model
+    keeps its words."""
     common = frozenset.intersection(*(frozenset(model.words) for model in models)) if len(models) > 1 else frozenset()
     for model in models:
         model.words = tuple(word for word in model.words if word not in common)

@@ -50,8 +50,8 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
     """Give models the role "retrain" or "none", as the user named their files or folders in ``retrain`` and ``none``;
     FILE:NAME means the model of this name. Raises ValueError for a path that contains no model.
 
-    The retrained models that are named so are of one kind. Words in their names that no other model has are therefore
-    dropped, unless they tell a size such as 1B.
+    All models that the user names as retrained count as one kind. Words in their names that no other model has are
+    therefore dropped, unless they tell a size such as 1B.
     """
     for role, places in ((RETRAIN, retrain), (NONE, none)):
         for place in places:
@@ -81,9 +81,10 @@ def named(place: Path) -> tuple[Path, str]:
 def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
     """Divide models into groups, each with the retrained models that the others are compared with.
 
-    Return the groups, sorted by name, and the models that fit none, each with the reason. Models with too few samples
-    to forget are among the latter. ``alone``: whether models without a retrained one form groups, too. Raises
-    ValueError with one sentence that says what the user has to give, if the files leave it open.
+    Return the groups, sorted by name, and an `Unread` with the reason for each model that fits no group or has fewer
+    than `LEAST` samples to forget. A model of unknown role counts as unlearned. ``alone``: whether models form groups
+    without a retrained one, too; if all have a random draw of samples (`Model.fair`), they do anyway. Raises ValueError
+    with one sentence that says what the user has to give, if the files leave it open.
     """
     for model in models:
         if model.role == UNKNOWN:
@@ -139,7 +140,7 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
 
 def _mark_checkpoints(models: Sequence[Model]) -> None:
     """Mark earlier checkpoints of a training run as models of the method "retrain" or "full"; the last one keeps its
-    role. Only runs of retrained models and of models before unlearning have such checkpoints."""
+    role. Runs of unlearned models are left out: each of their checkpoints is a method already (`_method`)."""
     stepped = [model for model in models if model.role in (NONE, RETRAIN) and model.step is not None]
     last: dict[tuple[Any, ...], Model] = {}
     for model in sorted(stepped, key=lambda model: model.step or 0, reverse=True):
@@ -161,7 +162,8 @@ def _question(models: Sequence[Model]) -> str:
 
 
 def _copies(group: Group) -> list[str]:
-    """Return a sentence about each file with the same scores for every sample as an earlier one of the group."""
+    """Return a sentence about each file with the same scores for every sample as an earlier one of the group. Models
+    without scores are not compared."""
     earliest: dict[tuple[bytes, ...], Model] = {}
     scored = [(model, tuple(score.tobytes() for score in model.scores.values())) for model in group.models]
     twins = [(model, earliest.setdefault(scores, model)) for model, scores in scored if scores]
@@ -229,8 +231,9 @@ def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list
     """Return the groups that fit a model best; [] if none fits.
 
     A group fits if the model has results on enough samples of its forget set, and if all words of one of the two names,
-    but for the ``common`` words of all groups, are words of the other. Of the groups that fit, those are returned that
-    share the most samples and have the fewest others, and of these those whose words differ least.
+    but for the ``common`` words of all groups, are words of the other. The best of these groups share the most samples
+    with the model, then have the fewest samples that only one of the two has, then the fewest words that only one has.
+    Several are returned if they are equal in all three.
     """
     words, samples = frozenset(model.words) - common, subject(model)
     ranks = {
@@ -242,12 +245,13 @@ def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list
 
 
 def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model, str]) -> None:
-    """Add models before unlearning to groups. Of those that fit none, the ones with samples outside of every forget set
-    are added to ``unplaced``, model → sentence. The others, which differ from all groups in words only, are dropped.
+    """Add models before unlearning to groups. A model that fits no group is dropped if the forget set of a group
+    contains all its samples, because it then differs in words only. Otherwise it is added to ``unplaced``, model →
+    sentence.
 
     A model is added for each forget set: to the group that fits it best among the groups with this forget set. One
     model may have a log for each forget set, and then several entries in ``models`` with equal words and recipe. A
-    group takes the one that shares the most samples with its forget set, and of several such the one with the fewest
+    group takes the entry that shares the most samples with its forget set and, if several do, the one with the fewest
     samples.
     """
     common = _common(groups)
@@ -269,7 +273,8 @@ def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model
 
 
 def _of_reference(model: Model, groups: Sequence[Group]) -> list[Group]:
-    """Return the group of the retrained model that a model's configuration names, in a list; [] if there is none."""
+    """Return the group of the retrained model that a model's configuration names, in a list. [] if no group or several
+    groups have it, or if the model and the group share too few samples."""
     named = [group for group in groups if any(same_file(model.retrained_file, run.file) for run in group.retrain)]
     return named if len(named) == 1 and shared(model, named[0].samples) else []
 
@@ -288,8 +293,8 @@ def slug(text: str, most: int = LONGEST) -> str:
 
 
 def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
-    """Return name → slug of at most so many characters (`slug`), all of them different. Names that are slugs already
-    are unchanged."""
+    """Return name → slug (`slug`) of at most ``most`` characters. All slugs are different: if two names would get the
+    same one, a number is added. Names that are slugs already are unchanged."""
     short: dict[str, str] = {}
     for name in sorted(dict.fromkeys(names), key=lambda name: name != slug(name, most)):
         label, number = slug(name, most), 1
@@ -304,10 +309,11 @@ def _by_recipes(group: Group) -> None:
     """Split off a control from the retrained models of a group, and move models of other recipes (settings in names) to
     the methods. ``group`` is changed in place.
 
-    With several recipes, in natural order, models of the second are the control, and those of further ones are methods.
-    With one recipe and at least four models, the later half of them is the control. Of the models before unlearning,
-    those with the recipe of the retrained ones keep their role; if there are no such models, those of the first recipe
-    in natural order keep it. The others become methods "none_…".
+    If models were retrained by several recipes, in natural order, those of the second recipe become the control, and
+    each further recipe becomes a method. With one recipe and at least four retrained models, the later half of the
+    models becomes the control. Models before unlearning keep their role if they have the recipe of the retrained
+    models. If none has it, those of the first recipe in natural order keep their role. The others become methods
+    "none_…".
     """
     retrained = _by_setting({model: model.recipe for model in group.retrain})
     if len(retrained) > 1:
@@ -347,9 +353,9 @@ def _name(groups: list[Group]) -> None:
     """Set the name of every group: words that tell its models from those of other groups, and the task (what is to be
     forgotten, as files call it) or the number of samples.
 
-    The task is that of a model with exactly the samples of the group; if none says it, that of any model, unless
-    another group has the same words. Groups of one forget set get a note on the words by which they differ. Equal names
-    get a number.
+    The task is taken from a model with exactly the samples of the group. If no such model has a task, it is taken from
+    any model, unless another group has the same words. Groups of one forget set get a note on the words by which they
+    differ. Equal names get a number.
     """
     common = _common(groups) if len(groups) > 1 else frozenset()
     for group in groups:

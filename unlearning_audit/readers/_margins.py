@@ -66,7 +66,8 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
 
 def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[list[Agreement]]:
     """Return, for each epoch, the printed KLOM beside the one computed from the margins of the models and of the
-    oracles (retrained models) with the same numbers. Nothing is compared if an oracle is missing or has other samples.
+    oracles (retrained models) with the same numbers. A part of the data is skipped if nothing is printed for it, if an
+    oracle is missing, or if oracles have another number of samples.
 
     ``arrays``: those of an archive (`archive`).
     """

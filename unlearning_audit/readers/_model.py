@@ -93,8 +93,8 @@ def doubled(ids: Iterable[str]) -> str:
 
 
 def _unfit(value: object, samples: int) -> str:
-    """Return what is wrong with ``value``, which must be an array of one finite number for each of so many ``samples``;
-    "" if nothing is."""
+    """Return what is wrong with ``value``, which must be an array with a finite number for each sample, of which there
+    are ``samples``; "" if nothing is."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or value.shape != (samples,):
         return f"must be numbers, one for each of {samples} samples"
     return "" if np.isfinite(value).all() else "have values that are NaN or infinite; leave these samples out"
@@ -121,7 +121,7 @@ class Model:
     ids
         str [samples]: the samples that attacks score.
     forget, heldout
-        bool [samples]: which of these are to be forgotten, and which the model never saw.
+        bool [samples]: which of the samples ``ids`` are to be forgotten, and which the model never saw.
     scores
         Attack → float64 [samples], higher = more like a member.
     readings

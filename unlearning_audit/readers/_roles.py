@@ -54,8 +54,9 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
     ``rows``: the lines of the table, from `read`, with the columns file, entry (the name of the model in a file of
     several), role, scenario, method and replicate (the last two and entry may be missing); ``path``: its file, for
     messages. Retrained models of the method "control" become the group's control. Models that the table leaves out, or
-    whose role is "", are in no group. Raises ValueError for a file of the table that was not read, and for models of
-    one scenario that share no samples.
+    whose role is "", are in no group. Raises ValueError for a file of the table that was not read, and for a model that
+    shares too few samples with the first retrained model of its scenario or, if none is retrained, with the first
+    model.
     """
     groups: dict[str, Group] = {}
     for row in rows:

@@ -13,9 +13,9 @@ SIDES = {
     HELDOUT: ("heldout", "held_out", "holdout", "hold_out", "nonmember", "non_member", "non-member", "unseen", "out"),
     RETAIN: ("retain", "retained", "kept", "keep", "train", "d_r", "dr"),
 }  # fmt: skip
-#: Words for test samples. If no other samples are held out, these are.
+#: Words for test samples, which count as held out if no other samples do.
 TESTS = ("test", "val", "validation", "d_t", "dt")
-#: Words for members. If no samples are called forgotten, these are.
+#: Words for members, which count as forgotten if no samples are called forgotten.
 MEMBERS = ("member", "members", "in", "train")
 #: Values of a column whose name says what is true of a sample.
 TRUE, FALSE = ("1", "true", "yes"), ("0", "false", "no")
@@ -24,7 +24,8 @@ _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"},
 
 
 def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
-    """Return the part of each line of a column: forget, heldout, retain or other (the test part).
+    """Return the part of each line of a column: forget, heldout, retain or other (the test part). Test samples are held
+    out if no others are, and members are forgotten if no sample is called forgotten.
 
     ``meaning``: the column's ``name``, or the user's word for it, such as member. Raises ValueError for an unknown
     value, and for values such as yes and no in a column whose name does not say what they mean.

@@ -48,8 +48,8 @@ def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
     """Return the model of a file, with what names say about it: those of ``root``, the folder that the user named, of
     the folders between it and the file, and the ``names`` of the model within the file.
 
-    If the file lies in ``root`` itself, the names of the three folders above the file are read; if ``root`` is only a
-    checkpoint's folder, that of the folder above it as well.
+    If the file lies in ``root`` itself, the names of the three folders above the file are read; if ``root`` is a
+    checkpoint's folder, the name of the folder above ``root`` is read as well.
     """
     place, top = path.resolve(), root.resolve()
     is_checkpoint = bool(_STEP_FOLDER.match(top.name.lower()))

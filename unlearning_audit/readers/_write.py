@@ -95,11 +95,11 @@ def _remove_others(place: Path, files: set[Path]) -> None:
 def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:
     """Return the scores, readings and masks of all models of a group on all of its samples.
 
-    ``columns``: name of an attack or reading in the files → in the study. Numbers are NaN where a model has none. Of
-    attacks and readings that all models have, they are NaN as well on samples that some model lacks, so that all models
-    are compared on the same samples. Raises ValueError if a sample belongs to different parts (forgotten, held out, …)
-    in two models. A model with a random draw of its own (`Model.fair`) is not checked: its forgotten samples may be
-    held out from another.
+    ``columns``: name of an attack or reading in the files → in the study. Numbers are NaN where a model has none. If
+    all models have numbers of an attack or reading on some common samples, its numbers on other samples are NaN for all
+    models, too, so that all are compared on the same samples. Raises ValueError if a sample belongs to different parts
+    (forgotten, held out, …) in two models. A model with a random draw of its own (`Model.fair`) is not checked: its
+    forgotten samples may be held out from another.
     """
     part_of: dict[str, str] = {}
     for model in group.models:
@@ -146,8 +146,8 @@ def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:
 
 
 def _part_of(models: list[Model], everyone: list[Model], whole: Published) -> Published:
-    """Return the scores, readings and masks of some ``models`` of a group. Attacks and readings that none of them has
-    are left out.
+    """Return the scores, readings and masks of some ``models`` of a group. Attacks and readings that none of the chosen
+    models has are left out.
 
     ``everyone``: all models of the group; ``whole``: the numbers of all these models, in their order.
     """
@@ -189,8 +189,8 @@ def notes_on_retrained(models: list[Model]) -> list[str]:
 def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
     """Return the specifications of tables for the study file: name of the table → its fields.
 
-    There is one for the AUC of each attack, and one for the mean over forgotten samples of each reading between 0 and 1
-    (`Reading.share`). Each lists the scenarios that have the attack or reading. ``columns``: name of an attack or
+    There is a table for the AUC of each attack, and one for the mean over forgotten samples of each reading between 0
+    and 1 (`Reading.share`). Each lists the scenarios that have the attack or reading. ``columns``: name of an attack or
     reading in the files → in the study.
     """
     attacks: dict[str, list[str]] = {}  # name in the study → scenarios

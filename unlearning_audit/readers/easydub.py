@@ -45,9 +45,10 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
     """Return the models whose margins lie in ``paths``.
 
     All ``.npy`` files of one kind (``pretrain``, ``oracle`` or a method), one forget set and one model number are one
-    model. Of its epochs, the one is read that covers the most parts of the data (retain, forget, val); of several such,
-    the last. An archive ``.npz`` gives one model for each epoch and model number, or an `Unread` if it is not valid.
-    Raises ValueError for a ``.npy`` file in a wrong folder, twice there, or without one of its forget set beside it.
+    model. Only one epoch of a model is read: the one with the most parts of the data (retain, forget, val), the last if
+    several have equally many. An archive ``.npz`` gives one model for each epoch and model number, or an `Unread` if it
+    is not valid. Raises ValueError for a ``.npy`` file in a wrong folder, for two files of one part of a model, and for
+    a model without margins of its forget set.
     """
     models: list[Model | Unread] = []
     for path in paths:
@@ -173,9 +174,10 @@ def joined(models: list[Model]) -> list[Unread]:
     """Find the forget set of each archive of unlearned models, and compare the KLOM that the archive prints with that
     of its margins.
 
-    If the path of an archive names no forget set, it is the one whose oracles (retrained models) have as many samples
-    in every part. ``models`` is changed in place. An archive that fits several forget sets is removed and returned as
-    unread; one that fits none is left as it is.
+    If the path of an archive names no forget set, the archive has the forget set whose oracles (retrained models) have
+    the same number of samples in every part. Its models get the words of these oracles. ``models`` is changed in place.
+    An archive that fits several forget sets is removed and returned as unread. The models of an archive that fits none
+    have no task, and nothing is compared.
     """
     oracles: dict[str, list[Model]] = {}
     for model in models:
@@ -206,8 +208,8 @@ def joined(models: list[Model]) -> list[Unread]:
 def _without_forget_set(value: np.ndarray, path: Path, number: int) -> np.ndarray:
     """Return the margins ``value`` of retained samples without those of forget set ``number``.
 
-    They are removed if ``path`` is of the model before unlearning, which has margins of all training samples, and the
-    file of the forget set exists; else the margins are unchanged.
+    The forget set is removed if ``path`` is of a model before unlearning, whose margins are those of all training
+    samples, and if the file of the forget set exists. Otherwise the margins are unchanged.
     """
     folder = Path(*path.parts[: path.parts.index("margins")])
     place = next(iter(sorted(folder.glob(f"forget_sets/**/forget_set_{number}.npy"))), None)

@@ -81,7 +81,8 @@ def _keep_and_phi(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Read keep bool [models, samples] and logits or scores float [models, samples, …], with at least so many axes.
+    """Read keep bool [models, samples] and logits or scores float [models, samples, …], with at least ``least_axes``
+    axes.
 
     ``path``: keep.npy; ``place``: the file of the logits or scores. Files of one model may lack the axis of models,
     which is then added. keep may have more samples at the end than the logits or scores. Raises ValueError that names a
@@ -102,7 +103,8 @@ def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
     """Read keep.npy, the file ``path``, as a mask, bool [samples] or [models, samples].
 
     If it holds the numbers of the samples that one model was trained on, they become a mask over all samples; the
-    larger of the first two axes of ``value``, logits or scores, counts these. Raises ValueError for other content.
+    number of all samples is the length of the larger of the first two axes of ``value``, logits or scores. Raises
+    ValueError for other content.
     """
     try:
         return _arrays.load(path, "b")

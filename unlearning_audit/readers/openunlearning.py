@@ -22,7 +22,7 @@ from unlearning_audit.readers._model import FORGET, HELDOUT, OTHER, RETAIN, Agre
 PARTS = {"forget": FORGET, "exact": FORGET, "extraction": FORGET, "retain": RETAIN, "holdout": HELDOUT}
 #: The field of a metric that holds the values of each sample.
 VALUES = "value_by_index"
-#: Possible values of a sample, in the order in which a metric's own formula is looked for.
+#: Keys under which a sample may have a value, in the order in which they are tried.
 FIELDS = ("score", "prob", "rougeL_recall", "rougeL_f1", "rouge1_recall", "rouge", "acc", "f1", "bleu", "avg_loss")
 #: The parts of TOFU's model utility.
 UTILITY = [name for names in _aggregates.UTILITY.values() for name in names]
@@ -41,9 +41,9 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 def joined(models: list[Model]) -> list[Unread]:
     """Give samples in logs without texts the names that they have in other logs with texts, by position.
 
-    Otherwise such logs would share no samples. Names are given only within a part of the data of which all logs with
-    texts have the same texts and number of samples. ``models`` is changed in place; returns [], because none is left
-    out. A position is "group/number of samples:index", such as "forget/400:0" (`_name_samples`).
+    Otherwise logs without texts would share no samples with the others. Names are given only within a part of the data
+    of which all logs with texts have the same texts and number of samples. ``models`` is changed in place; returns [],
+    because none is left out. A position is "group/number of samples:index", such as "forget/400:0" (`_name_samples`).
     """
     names: dict[str, str] = {}
     doubtful = set()
@@ -128,7 +128,8 @@ def _fields(log: dict[str, Any], place: str) -> Iterator[_Field]:
     the ValueError on values that are neither a mapping nor a list.
     """
     for metric, entry in sorted(log.items()):
-        # The values of a metric stand in its entry, those of an attack in the entries of its two sides there.
+        # The values of a metric stand in its entry, those of an attack in two entries inside its entry, one for each
+        # side.
         for name, field in {metric: entry, **entry}.items() if isinstance(entry, dict) else ():
             if isinstance(field, dict) and VALUES in field:
                 rows = field[VALUES] or {}
@@ -211,10 +212,9 @@ def _name_samples(fields: list[_Field]) -> dict[str, Any]:
     """Set the names of the samples of one log, from their texts, or else from group and position.
 
     Metrics whose names begin with the same word, such as forget, are a group. If metrics of a group have different
-    texts under one index, they use different data sets. Samples of its metrics without texts are then named by
-    position. Return
-    what `joined` needs: ``texts``, the groups of metrics with texts, and ``positions``, the name by group and position
-    → the name by text, for groups in which all samples have texts.
+    texts under one index, they use different data sets. Samples of the group's metrics without texts are then named by
+    position. Return what `joined` needs: ``texts``, the groups of metrics with texts, and ``positions``, the name by
+    group and position → the name by text, for groups in which all samples have texts.
     """
     sizes: dict[str, int] = {}
     by_text: dict[str, dict[str, str]] = {}
@@ -222,7 +222,7 @@ def _name_samples(fields: list[_Field]) -> dict[str, Any]:
     for field in fields:
         sizes[field.group] = max(sizes.get(field.group, 0), len(field.rows))
         texts = [row.get("ground_truth") for row in field.rows.values()]
-        # Answers of which some are mere numbers do not name their samples.
+        # If some answers are mere numbers, the answers of the field do not name its samples.
         named = bool(texts) and all(isinstance(text, str) and _number(text) is None for text in texts)
         if field.name == field.metric and named:
             field.names = dict(zip(field.rows, _texts.identities(field.group, map(str, texts)), strict=True))

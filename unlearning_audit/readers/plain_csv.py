@@ -42,8 +42,9 @@ class Options(Settings):
 
 
 def files(place: Path, options: Options) -> list[Path]:
-    """Return the tables at or below a path that have a column of values and one of sides. In a folder, tables that lack
-    one of them and empty ones are included, so that ``read`` can say why they are left out."""
+    """Return the tables at or below a path that have a column of values and one of sides. In a folder, most tables with
+    only one of the two columns are included, and empty tables, so that ``read`` can say why they are left out
+    (`_is_table`)."""
     paths = _texts.below(place, *TEXT, *TYPED, *WORKBOOKS)
     return [path for path in paths if _is_table(path, options, explicit=path == place)]
 
@@ -99,12 +100,12 @@ def read(paths: list[Path], options: Options, root: Path) -> list[Model | Unread
 def _by_models(path: Path, table: Any, renamed: dict[str, str]) -> tuple[Any, dict[str, str]]:
     """Convert a table that has a column of values for each model, such as loss_full and loss_retrained, to one with a
     row for each sample of each model: a column "model" has the names of the models, and a column "loss" or "score"
-    their values. Return it with those of ``renamed`` whose columns are still there.
+    their values. Return the new table, and the entries of ``renamed`` whose columns it still has.
 
-    ``renamed``: meaning → name of a column, as the user gave it. A table is returned unchanged if it lacks two columns
-    of numbers besides sides, samples and so on, or if none of these is called retrained. Raises ValueError if two
-    columns are of one model, or if neither the columns nor the name of the file say whether the values are losses or
-    scores.
+    ``renamed``: meaning → name of a column, as the user gave it. The table is returned unchanged if it has fewer than
+    two columns of numbers besides sides, samples and so on, or if no such column has a name that means retrained.
+    Raises ValueError if two columns are of one model, or if neither the columns nor the name of the file say whether
+    the values are losses or scores.
     """
     layout = layout_of(list(table.columns), {what: name for what, name in renamed.items() if name in table.columns})
     known = layout.columns.values()
@@ -202,10 +203,11 @@ def _directions(values: dict[str, int]) -> list[str]:
 def _method(columns: dict[str, str], cells: dict[str, str]) -> str:
     """Return the name of the method of a model from its ``cells``, meaning of a column → text; "" if none gives one.
 
-    It is the cell of the method, if that has text. Otherwise it is the first of these cells whose words say more than a
-    role: model, kind and, if there is no kind, "seed", which names a run. A number of a run, such as 3 or seed_3, does
-    not name a method. A kind which says that a model saw none of the samples (`_words.foreign`) comes before all but
-    the cell of the method. ``columns``: meaning → name in the table.
+    It is the cell of the method, if that has text. Otherwise the cells model, kind and, if there is no kind, "seed" are
+    tried in this order; the first whose words say more than a role gives the name. A number of a run in the cell
+    "seed", such as 3 or seed_3, gives none. A kind which says that a model saw none of the samples (`_words.foreign`)
+    comes before all but the cell of the method. A name that is a number gets the column's name before it. ``columns``:
+    meaning → name in the table.
     """
     kind = cells.get("kind", "")
     if _words.foreign(kind) and not cells.get("method"):

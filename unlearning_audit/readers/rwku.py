@@ -51,7 +51,8 @@ def _model(path: Path, root: Path) -> Model:
 
 
 def _results(file: Path, kind: type) -> tuple[dict[str, Any], Any]:
-    """Read a log; return it and its ``results``. Raises ValueError if these are not of type ``kind`` or are empty."""
+    """Read a log; return it and its ``results``. Raises ValueError if ``results`` is not of type ``kind`` or is
+    empty."""
     log = _texts.read_json(file)
     results = log.get("results") if isinstance(log, dict) else None
     if not isinstance(results, kind) or not results:

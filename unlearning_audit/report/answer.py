@@ -142,7 +142,7 @@ class Answer:
     @property
     def spreads(self) -> dict[str, int]:
         """Method → the largest difference between its ranks by two systems, for the methods that all systems rank; {}
-        for fewer than two systems or three such methods."""
+        if there are fewer than two systems, or fewer than three methods that all of them rank."""
         methods = [line.method for line in self.lines if all(line.method in judge.ranks for judge in self.judges)]
         ranks = {method: [judge.ranks[method] for judge in self.judges] for method in methods}
         enough = len(self.judges) > 1 and len(methods) > 2

@@ -77,8 +77,8 @@ def compare(studies: list[Study]) -> list[dict[str, str]]:
     """Return a row for every case (scenario, setting, method) on which at least two studies have a verdict.
 
     The columns are ``method``: the case in words; the name of each study: its verdict with the share of traces removed,
-    "—" without a verdict; ``why``: why the first verdict and the next one that differs from it do so, "" if all are
-    equal. Cases come in the order of the first study, then those that only later studies have.
+    "—" without a verdict; ``why``: why the first verdict differs from the next one that is not equal to it, "" if all
+    are equal. Cases come in the order of the first study, then those that only later studies have.
     """
     shared = []
     for case in dict.fromkeys(case for study in studies for case in study.verdicts):
@@ -105,8 +105,8 @@ def why(before: Study, after: Study, case: Case) -> str:
     """Return a sentence on why two studies may have different verdicts on a case: the first of `STAGES` whose jobs
     differ, and how the settings of one such job in each study differ.
 
-    If only one study has further jobs of that stage, the sentence says how many. If all jobs are the same, it says
-    that. A job is (stage, name), and its name ends in its key.
+    If only one study has further jobs of that stage, the sentence says how many. If the two studies have the same jobs,
+    the sentence says so. A job is (stage, name), and its name ends in its key.
     """
     old, new = (set(study.nodes[case]) for study in (before, after))
     for stage in STAGES:
@@ -124,8 +124,8 @@ def why(before: Study, after: Study, case: Case) -> str:
 def agree(left: Study, right: Study) -> tuple[float, int]:
     """Return the mean of Kendall's τ between two studies' rankings of methods by distance, and the number of settings.
 
-    In each shared setting, methods are ranked by the first metric that both studies have. NaN and 0 without such a
-    setting.
+    In each shared setting, methods are ranked by the first metric that both studies have. Settings with fewer than two
+    common methods, or in which τ is undefined, do not count. NaN and 0 if none is left.
     """
     values = []
     for place, by_metric in left.distances.items():

@@ -129,8 +129,8 @@ class Decisions:
         return first if len(first) < len(ranking) else []
 
     def hours(self, where: Place, method: str, need: dict[str, Any]) -> float:
-        """Return the hours that a plan (a row of resolution.csv) takes beyond those spent; NaN if costs are unknown, as
-        for imported models."""
+        """Return the hours that a plan takes beyond the hours spent; NaN if costs are unknown, as for imported models.
+        ``need``: the plan, a row of resolution.csv."""
         return float((self.spent.get((where, method)) or math.nan) * (need["times"] - 1) / 3600)
 
 
@@ -195,9 +195,9 @@ def margin(row: dict[str, Any]) -> str:
 def _margin(row: dict[str, Any]) -> float:
     """Return the margin of a distance on the scale that reports show: a difference, or else a factor.
 
-    ``row`` of distances.csv: distances from ``margin_far`` < 0 to ``margin_near`` > 0 count as equivalent. Both are as
-    far from 0, except on the scale "ratio", where they are 1/m − 1 and m − 1 for the factor m, or these with the signs
-    exchanged.
+    ``row`` of distances.csv: distances from ``margin_far`` < 0 to ``margin_near`` > 0 count as equivalent. The two are
+    equally far from 0, except on the scale "ratio", where they are 1/m − 1 and m − 1 for the factor m, or 1 − m and 1 −
+    1/m.
     """
     near, far = row["margin_near"], -row["margin_far"]
     if row["scale"] == "ratio":
@@ -229,7 +229,8 @@ def share(row: dict[str, Any]) -> str:
 
 
 def loss(judgements: Decisions, place: Place, method: str) -> str:
-    """Return the largest loss of utility that is significant and larger than its margin; "" if there is none.
+    """Return the largest loss of utility that is significant and larger than its margin; "" if there is none, and for
+    references (none, retrain, …).
 
     For example "−5 points of retain accuracy" or "× 1.4 retain perplexity".
     """

@@ -44,7 +44,7 @@ def write(file: str, plan: Plan, page: Path) -> Path:
     path.
 
     ``file``: the study's file. The tables of roles and of recomputed numbers, which ``audit read`` writes into a folder
-    beside it, are read if they exist; otherwise both are [].
+    beside it, are read if they exist; a missing one counts as empty.
     """
     order = parameters.report(plan, [file])["headline"]
     numbers = Numbers(rows.read_union(str(page.with_name("metrics.csv"))), order["cases"])

@@ -39,8 +39,9 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     """Return the end of a run as text: the answer in at most `LINES` lines of ``width`` characters, and where the
     report is.
 
-    Methods, or scenarios if there are several, have a line each; those that do not fit are counted. ``summary``: as the
-    function `summary` returns it; ``page``: the path of the report; ``following``: a sentence with the next command.
+    Each method has a line; if there are several scenarios, each scenario has one instead. Lines that do not fit are
+    counted. A study without unlearning methods gets one sentence. ``summary``: as the function `summary` returns it;
+    ``page``: the path of the report; ``following``: a sentence with the next command.
     """
     closing = [f"Report: {page}", following]
     closing = closing if len("  ".join(closing)) > width else ["  ".join(closing)]

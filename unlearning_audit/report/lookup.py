@@ -103,8 +103,7 @@ class Numbers:
         return None
 
     def narrowed(self, cases: list[dict[str, Any]]) -> "Numbers":
-        """Return an object with the rows of this one that answers only for the given ``cases``, for a table of some
-        scenarios."""
+        """Return numbers with the rows of this object and only the given ``cases``, for a table of some scenarios."""
         fewer = Numbers([], cases)
         fewer._rows, fewer._failures, fewer._of_metric = self._rows, self._failures, self._of_metric
         return fewer
@@ -175,8 +174,8 @@ class Numbers:
         return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric, adversary, where)
 
     def pairs(self, case: dict[str, Any], metric: str, attack: str = "") -> list[Cell]:
-        """Return the number of a metric for each pair (or group) of models of a case, by increasing pair; pairs without
-        a number are left out."""
+        """Return the number of a metric for each pair (or group) of models of a case, by increasing pair. Pairs without
+        a number are left out, and so are rows about a part of a pair, such as a role."""
         rows = self.of_metric(case, metric)
         numbers = {row.pair for row in rows if row.pair is not None and len(row.place) == 1}
         cells = [self.cell(case, metric, attack, pair=number) for number in sorted(numbers)]
@@ -185,7 +184,7 @@ class Numbers:
     def models(self, case: dict[str, Any], metric: str, attack: str = "") -> list[float]:
         """Return the value of a metric for each model of a case, ordered by the model's number.
 
-        Without ``attack``, it is the first attack that has such values.
+        Without ``attack``, the values are those of the first attack that has values of models.
         """
         rows = [(row.model, row) for row in self.of_metric(case, metric) if row.model is not None]
         attack = attack or next((row.attack for _, row in rows), "")
@@ -195,8 +194,8 @@ class Numbers:
     def primary(self, case: dict[str, Any], attack: str = "") -> tuple[str, Cell]:
         """Return the name of the main metric of the case's scenario, and its number for the case.
 
-        It is the first of ``naming.primary`` that has a number there, else the first that has a row; "" and an empty
-        cell if there is none.
+        The main metric is the first of ``naming.primary`` with a number in the scenario, else the first with a row. If
+        there is none, the result is "" and an empty cell.
         """
         rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.of(neighbour)]
         metrics = {row.metric for row in rows}

@@ -16,8 +16,8 @@ BASELINES = ("none", "retrain", "retrain_control")
 
 
 def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
-    """Add the quantities that a study's own metrics declare, so that `quantities` and `meaning` name these too; forget
-    those of an earlier call.
+    """Add the quantities that a study's own metrics declare, so that `quantities` and `meaning` name them, too.
+    Quantities that an earlier call added are removed.
 
     ``aliases``: name in the study → (name of the metric, its file), for metrics from a user's file, and for metrics of
     the library (file None) that the study gives another name.

@@ -172,14 +172,14 @@ def rates(axis: "Axes", low: float) -> None:
 def spread(positions: list[float], gap: float, low: float, high: float) -> list[float]:
     """Return the positions, moved apart until no two are closer than ``gap``.
 
-    Their order is kept, and they stay within [low, high] if they fit.
+    The order of the positions is kept, and they stay within [low, high] if there is room for all.
     """
     from scipy.optimize import isotonic_regression
 
     order = np.argsort(positions, kind="stable")
     steps = gap * np.arange(len(order))
-    # Without the steps, positions must only not decrease. The nearest such sequence is their isotonic regression, which
-    # SciPy does not compute of nothing.
+    # Without the steps, positions must only not decrease. The nearest sequence that does not is their isotonic
+    # regression, which SciPy refuses to compute of an empty list.
     starts = isotonic_regression(np.array(positions)[order] - steps).x if len(order) else steps
     moved = np.clip(starts, low, max(high - steps[-1:].sum(), low)) + steps
     return [float(position) for position in moved[np.argsort(order)]]  # back from sorted to the given order
@@ -196,7 +196,8 @@ def logarithmic(axis: "Axes", subs: tuple[float, ...] = (1.0, 3.0)) -> None:
 
 
 def fit(figure: "Figure") -> None:
-    """Break titles that are wider than their panel, and turn labels below an axis that would overlap."""
+    """Break titles that are wider than their panel, and turn labels below an axis that would overlap. If all titles and
+    labels are short, nothing is measured or changed."""
     if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
         return
     arrange(figure)  # the widths of panels depend on the labels beside them

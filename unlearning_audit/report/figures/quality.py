@@ -55,8 +55,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
 
 
 def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
-    """Return a sentence that counts the methods whose interval of the main metric overlaps that of retraining, for each
-    scenario and setting.
+    """Return a sentence that counts the methods whose interval of the main metric overlaps the interval of retraining,
+    for each scenario and setting.
 
     Baselines and methods without an interval do not count. "" if no interval of retraining is known, or if there are
     more than three scenarios and settings. ``wish``: the study's settings of the figure, of which ``attack`` is read.

@@ -26,8 +26,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """Draw, for the same samples in a panel for each method, the median and the middle 80 % of three distributions of
     phi (confidence in the label), those of `SIDES`.
 
-    All panels show the samples in the order of the median of phi in models that never saw them. A method without logits
-    has a word in its panel.
+    All panels show the samples in the order of the median of phi in models that never saw them. Samples for which one
+    of the distributions has no model are left out. A method without logits has a word in its panel.
     """
     places = lookup.places(numbers.cases)
     panels = [(where, *found) for where in places for found in numbers.by_method(where).items()]

@@ -16,8 +16,8 @@ STEP, TOP, SIDE, GAP = 26, 34, 110, 110
 def chosen(answers: list[Answer]) -> Answer | None:
     """Return the answer that the first screen shows; None if no scenario has methods.
 
-    Of the scenarios in which all checks pass, or of all if there is none, it is the one with the most systems of
-    evaluation.
+    Only scenarios with methods are considered and, if all checks pass in some of them, only these. The one with the
+    most systems of evaluation is shown.
     """
     with_methods = [answer for answer in answers if answer.lines]
     passed = [answer for answer in with_methods if answer.passed]

@@ -124,10 +124,11 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
 def _state(judgements: Decisions, place: Place) -> State:
     """Return whether the checks of one scenario and setting passed, with a sign, a reason and a sentence.
 
-    The first of these that applies decides. Retrained models differ from each other, or the models before unlearning do
-    not differ from them: a check failed (its tone is "bad"). It is open (tone "") whether the models before unlearning
-    differ. It is open whether the distance between retrained models lies within the margin. There are no retrained
-    models to compare. Otherwise all checks passed.
+    The first of these conditions that holds decides. A check failed (its tone is "bad"): retrained models differ from
+    each other, or the models before unlearning do not differ from retrained ones. It is open (tone "") whether the
+    models before unlearning differ from retrained ones. It is open whether the distance between retrained models lies
+    within the margin. There is no second group of retrained models to compare. If no condition holds, all checks
+    passed.
     """
     perfect, agree, exposed = sentences.checks(judgements, place).values()
     whys = (decide.YARDSTICKS_DISAGREE, decide.YARDSTICKS_DISAGREE, decide.NOTHING_TO_FIND)

@@ -143,7 +143,8 @@ def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
 
 
 def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the settings that all scenarios share, and those that differ with the value in each scenario, for a table.
+    """Return for a table the settings that all scenarios share, and the settings that differ, with their value in each
+    scenario.
 
     An option of a method or an attack differs only among scenarios that use it; elsewhere it is "". Any other setting
     that a scenario lacks is "—".

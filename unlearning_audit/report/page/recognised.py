@@ -34,7 +34,7 @@ class Card:
 @dataclass(frozen=True)
 class Recognised:
     """The recognised records of one method in one scenario: a ``sentence`` on all records, ``cards`` of the most
-    exposed ones, and how to ``read`` these."""
+    exposed records, and how to ``read`` the cards."""
 
     sentence: str
     cards: list[Card]

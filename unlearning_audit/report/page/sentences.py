@@ -135,7 +135,8 @@ def _check(judgements: Decisions, where: Place, method: str) -> Check:
     """Return the statement on whether a reference compares with retraining as it should.
 
     The models before unlearning ("none") must be distinguishable from retraining, on the side of more traces. Retrained
-    models must not be, and their interval must lie within the margin. Without a verdict, the text says why.
+    models must not be distinguishable from other retrained models, and their interval must lie within the margin.
+    Without a verdict, the text says why.
     """
     name, row = naming.method(method), judgements.verdict(where, method)
     distance = judgements.main_distance(where, method)

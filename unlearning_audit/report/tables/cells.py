@@ -138,7 +138,8 @@ def place_name(numbers: Numbers, axis: str, where: tuple[str, str]) -> str:
     """Return the name of the column of a scenario and setting (``where``): its value of ``axis``, after the scenario if
     there are several, and the values of other axes.
 
-    If the columns are scenarios, or if the scenario does not vary along ``axis``, it is the label of both.
+    If the columns are scenarios, or if the scenario does not vary along ``axis``, the name is the label of scenario and
+    setting.
     """
     axes = next(case["axes"] for case in numbers.cases if lookup.place(case) == where)
     several = len({case["scenario"] for case in numbers.cases}) > 1

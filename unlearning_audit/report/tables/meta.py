@@ -28,8 +28,8 @@ def metrics(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the names of metrics of which no property comes from its usual scenario, the one from which most metrics
-    have this property."""
+    """Return the names of metrics for which no property comes from the usual scenario of the property. The usual
+    scenario of a property is the one from which most metrics have it (`common`)."""
     spoken = overview(rows)
     usual = {label: common(rows, label) for _, label in spoken}
     near = {metric for (metric, label), row in spoken.items() if row["scenario"] == usual[label]}
@@ -66,10 +66,10 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
     """Return the table of the properties of metrics (power, separation, …): a line for each metric, a column for each
     property.
 
-    Each column shows one scenario, which its head names (`common`). If a metric lacks a value there, that of another
-    scenario stands in, and a footnote says that it is of other models. For a metric all of whose values are of other
-    scenarios (`elsewhere`), the footnote stands at its name instead. The last property, "models", is a count and has no
-    such footnote.
+    Each column shows one scenario, which its head names (`common`). If a metric has no value from that scenario, its
+    value from another scenario is shown, with a footnote which says that it is of other models. For a metric all of
+    whose values are of other scenarios (`elsewhere`), the footnote stands at its name instead. The last property,
+    "models", is a count and has no such footnote.
     """
     spoken = overview(rows)
     qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]

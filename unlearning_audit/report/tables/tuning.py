@@ -19,9 +19,10 @@ def distances(rows: list[dict[str, Any]], margins: dict[str, float]) -> dict[str
     """Return method → its largest distance from retraining on the audited pairs (``distance``), and its largest loss of
     utility (``lost``).
 
-    Both are in units of margins, with limits of their intervals. A method without a deciding row has no ``distance``.
-    ``rows``: those of distances.csv. ``margins``: metric → the study's margin; a row may have a smaller one, where
-    doing nothing leaves a small distance.
+    Both are in units of margins, with limits of their intervals. A method without a deciding row of a metric in
+    ``margins`` has no ``distance``. ``rows``: those of distances.csv. ``margins``: metric → the study's margin, which
+    is the unit even if a row has a smaller one because doing nothing leaves a small distance. For other metrics, the
+    unit is the row's own margin.
     """
     methods: dict[str, dict[str, Any]] = {}
     for row in rows:

@@ -152,7 +152,8 @@ class Sheet:
 
 
 def decimals(cells: Iterable[Cell], least: int = 2) -> int:
-    """Return the decimals, 0 to 4, at which intervals of these cells show one or two digits of their width.
+    """Return the decimals, 0 to 4, at which an interval of median width among ``cells`` shows one or two digits of its
+    width.
 
     Returns `SIGNIFICANT` for metrics that span orders of magnitude. ``least``: the fewest decimals for values below 10.
     """
@@ -210,7 +211,8 @@ def leading(text: str) -> float:
 def entry(cell: Cell, places: int, *, bare: bool = False) -> Entry:
     """Return the text of a number with its interval, unless ``bare``, and its footnotes.
 
-    An empty cell has its reason as a footnote, and a method that changed nothing has one that says so.
+    An empty cell has its reason as a footnote, and a method that changed nothing has a footnote that says so. A note
+    beside a number is not shown.
     """
     notes = (cell.note,) if cell.empty and cell.note else ()
     if cell.flag == "unchanged" and not cell.empty:

@@ -155,8 +155,8 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
     """Return the table of the differences that a study can detect: a line for each metric of each scenario on which
     verdicts rest.
 
-    One method's errors represent all, the retrained control's if there is one (`spokesman`). Metrics whose unit would
-    be training seeds have a line for each method, because seeds vary differently for each.
+    The errors of one method represent those of all methods: the retrained control's, if there is one (`spokesman`).
+    Metrics whose unit would be training seeds have a line for each method, because seeds vary differently for each.
     """
     lines, records = [], []
     for where, rows in judgements.resolution.items():
