@@ -292,7 +292,7 @@ class Serial:
             self._stacked, self._views, self._pairs = None, {}, []
 
     def hand_on(self) -> None:
-        """Add the gradients of the views made by `lasting` to those of the parameters, and drop them from the views."""
+        """Add the gradients of the views made by `lasting` to those of the parameters, and clear those of the views."""
         for value, view in self._pairs:
             gradient = view.grad
             if gradient is not None:
@@ -302,7 +302,7 @@ class Serial:
     def forward(self, parameters: State, buffers: State, x: Tensor, reading: str | None = None) -> Tensor:
         """Map ``x`` [1, batch, …] to logits [1, batch, classes]. ``parameters`` and ``buffers``: name → [1, …];
         ``reading``: the name of another output of the model, which replaces the logits."""
-        if parameters is self._stacked:  # within `lasting`, the module computes with these already
+        if parameters is self._stacked:  # within `lasting`, the module already has these weights
             return _answer(self.model, images_last(x[0]), reading).unsqueeze(0)
         # Views: running statistics are updated in place, and gradients reach the stack without a copy.
         weights = {name: v.squeeze(0) for name, v in (*parameters.items(), *buffers.items())}

@@ -158,8 +158,9 @@ class Fit:
         return {"weights": state.leaves, "buffers": state.buffers, "optimiser": state.steppers[0].state()}
 
     def prepare(self, group: list[int], states: dict[str, State]) -> None:
-        """Make what the training of a ``group`` needs beside weights and the optimiser, as at the start or, if
-        ``states`` is not empty, from those of a checkpoint, kind → name → tensor. An ordinary fit needs nothing."""
+        """Make what the training of a ``group`` needs beside weights and the optimiser. It is made as at the start
+        or, if ``states`` is not empty, from the tensors of a checkpoint, kind → name → tensor. An ordinary fit needs
+        nothing."""
 
     def _steppers(self, leaves: State, recorded: bool) -> list[Any]:
         """Return the optimiser object of each pass for the weights ``leaves``. If the fit has a single optimiser, all

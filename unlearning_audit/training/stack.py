@@ -44,8 +44,8 @@ class ModelStack(Models):
         alike: bool = False,
         **settings: Any,
     ) -> "ModelStack":
-        """Return a stack of freshly initialised models, one for each of ``seeds``, whose initial weights depend on that
-        seed alone.
+        """Return a stack of freshly initialised models, one for each of ``seeds``. The initial weights of a model
+        depend on its seed alone.
 
         ``build`` returns an untrained model. ``x`` [samples, …] and ``labels`` int64 [samples] or [models, samples] are
         the data. With ``alike`` all models start from the first seed, which saves time if their weights will be loaded
@@ -194,7 +194,7 @@ class ModelStack(Models):
         """
         if purpose is not None:
             self.seeds = self.initial_seeds = [seed_of(seed, purpose) for seed in self.seeds]
-        # Only its weights are used; any sample and label will do for its data.
+        # Only the weights of ``fresh`` are used; any sample and label will do for its data.
         seeds, sample = self.initial_seeds, self.x[:1].cpu().numpy()
         fresh = ModelStack.create(self.build, sample, np.zeros(1, np.int64), seeds, dtype=self.dtype)
         self.updates, self.privacy = None, None
@@ -289,7 +289,7 @@ class ModelStack(Models):
 @contextmanager
 def shelf(path: str | Path, count: int) -> Iterator[Callable[[np.ndarray, ModelStack], None]]:
     """Within the context, write ``count`` models to the file ``path``, a ``models.safetensors``, in portions, so that
-    they need not be in memory together. It is complete when the context ends, with the same bytes as one
+    they need not be in memory together. The file is complete when the context ends, with the same bytes as one
     `ModelStack.write` of all models.
 
     Yields a function that writes the models of a stack to their places in the file. It takes their numbers in the file,

@@ -121,8 +121,8 @@ class Stream:
     models, loss_state, device), it is called before every epoch of a group, to put random draws for the epoch into
     ``loss_state``. A loss with an attribute ``whole`` needs all samples of the batch at once. ``epochs`` ends the
     stream early. ``reading``: which output of the models the batch has in place of logits (`Models.readings`).
-    ``follows`` int64 [samples]: the stream has no rows of its own, but the row that this names for each row of the
-    step's first stream.
+    ``follows`` int64 [samples], if given: the batch is not read from ``rows``. For each row r of the step's first
+    stream, it has the row ``follows[r]``.
     """
 
     rows: Rows
@@ -184,7 +184,7 @@ def crop_and_flip(x: Tensor, jitter: Tensor | np.ndarray) -> Tensor:
     ``x``.
 
     ``x`` [n, b, c, h, w]; ``jitter`` uint8 [n, b, 3]: vertical and horizontal shift 0–8 (4 is none), flip 0–1. Images
-    are padded by 4 pixels on each side; the result takes from them the rows and columns that begin at the shift. Raises
+    are padded by 4 pixels on each side; the result is the part of the padded image that begins at the shift. Raises
     ValueError for samples that are not images.
     """
     if x.ndim != 5:

@@ -18,7 +18,7 @@ from torch.optim.sgd import sgd
 
 class Updates:
     """The base of the optimisers of ``parameters``, with the learning rate ``lr``, ``momentum`` and ``weight_decay`` as
-    in torch.optim. The current learning rate is ``param_groups[0]["lr"]``, as there.
+    in torch.optim. The current learning rate is ``param_groups[0]["lr"]``, as in torch.
 
     For recorded steps, ``rate`` is a tensor [] that holds the learning rate, so that a recording follows a schedule;
     counts of steps are then on the parameters' device.
@@ -68,7 +68,7 @@ class Updates:
 
     def _counts(self) -> list[Tensor]:
         """Return a count of steps for each parameter, a tensor [] that is 0 at first."""
-        # On a card Adam's corrections are computed from these in their precision, elsewhere in double precision.
+        # On a card Adam's corrections are computed in the precision of these counts, elsewhere in double precision.
         if self.rate is None:
             return [torch.zeros((), dtype=torch.float32) for _ in self.parameters]
         return [torch.zeros((), dtype=torch.float64, device=self.rate.device) for _ in self.parameters]

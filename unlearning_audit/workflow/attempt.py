@@ -56,7 +56,7 @@ def attempt(
 ) -> Json:
     """Call ``write``, which writes models and logits, and return the facts that it returns for the job's spec. If it
     fails through a plug-in, write the reason to the files ``models`` (unless None) and ``logits`` instead, and return
-    that.
+    the reason and the part that failed.
 
     ``part``: "model" or "method", the plug-in that ``write`` uses first. ``before``: the part that is stated as failed
     if there are no models to query and their file does not name one. ``file``: the user's own code, which runs in its

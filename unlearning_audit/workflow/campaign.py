@@ -140,7 +140,8 @@ class Campaign:
 
         ``files``: the logits of the unlearned models, one file per pair. The distance is the largest over the metrics
         that decide verdicts, or over all metrics if the objective is accuracy. The loss is the largest over the metrics
-        that do not decide, 0 if there are none. Raises ValueError if no metric decides.
+        that do not decide, 0 if there are none. Metrics that give no distance, and coarse metrics, whose margin may be
+        wider, are left out of both. Raises ValueError if no metric decides.
         """
         effects = {"trial": self._effects(files)}
         if trial.pairs not in self._yardsticks:
@@ -150,7 +151,7 @@ class Campaign:
         for metric in effects["trial"]:
             # The trial's and the retrained models' numbers by this metric, or the reason why they give no distance.
             side = distances.against("trial", metric, effects)
-            if isinstance(side, Side) and not side.audited.rule.coarse:  # a coarse metric may get a wider margin
+            if isinstance(side, Side) and not side.audited.rule.coarse:
                 rng = generator(self.settings["seed"], "tune", metric)
                 reads.append(distances.read(side, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
         deciding = [read for read in reads if self.by_role or read.side.audited.rule.deciding]
@@ -158,7 +159,7 @@ class Campaign:
             raise ValueError("no metric of this scenario measures the distance from retraining")
         furthest = max(deciding, key=lambda read: abs(_margins(read)))
         losses = [_margins(read) for read in reads if not read.side.audited.rule.deciding]
-        # ``place``: which of the attacks' distances stands for all.
+        # ``place``: the index of the attack whose distance stands for all attacks.
         error = float(furthest.numbers.errors[furthest.place]) / _margin(furthest)
         return replace(
             trial, distance=abs(_margins(furthest)), error=error, lost=max(losses, default=0.0),
@@ -213,8 +214,8 @@ class Campaign:
 def _margin(read: Read) -> float:
     """Return the margin of equivalence to which the distance is compared, as a positive number: the upper one for a
     positive distance, the lower one otherwise."""
-    far, near = read.distance.margin
-    return near if read.distance.estimate.value > 0 else -far
+    lower, upper = read.distance.margin
+    return upper if read.distance.estimate.value > 0 else -lower
 
 
 def _margins(read: Read) -> float:

@@ -19,9 +19,9 @@ def comparisons(plan: Plan) -> list[dict[str, Any]]:
     """Return one record per comparison of the study, from which the report explains its verdicts.
 
     A record holds the scenario and setting, the comparison's files, its methods, and the ``family`` of its tests
-    ("study" or "scenario"); ``extended`` only if it was extended without a plan. ``made``: method → [stage, node] of
-    the jobs that made its models, and of those that made the retrained models beside them, without shadow models; []
-    for imported models.
+    ("study" or "scenario"); ``extended`` only if it was extended without a plan. ``made``: method → a list of
+    the jobs, [stage, node] each, that trained the models and unlearned them by the method and by retraining. Jobs of
+    shadow models are left out; the list is empty for imported models.
     """
     stage_of = {node.outputs["spec"]: [node.stage, node.name] for node in plan.all()}
     shadows = {n.outputs["membership"] for n in plan.nodes["splits"].values() if n.settings["population"] == "shadows"}

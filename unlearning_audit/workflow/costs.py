@@ -27,9 +27,10 @@ def tell(specs: list[str], done: dict[str, float]) -> bool:
 def expected(specs: list[str], done: dict[str, float]) -> dict[str, float]:
     """Return spec path → seconds of every job: those in ``done`` if it is finished, a prediction otherwise.
 
-    The prediction is the mean seconds of the finished jobs of the same stage. If there are none, it is the stage's
-    shipped rate, in seconds per job. For a stage with models (`HEAVY`) the rate is multiplied by a factor: the seconds
-    that all finished jobs with models took, divided by the seconds that the rates predict for them.
+    The prediction is the mean seconds of the finished jobs of the same stage. If no job of the stage is
+    finished, it is the stage's shipped rate, in seconds per job. For a stage with models (`HEAVY`) the rate is
+    multiplied by a factor: the seconds that all finished jobs with models took, divided by the seconds that the rates
+    predict for these jobs.
     """
     took: defaultdict[str, list[float]] = defaultdict(list)
     for path, seconds in done.items():

@@ -16,11 +16,11 @@ Draws = dict[str, tuple[str, frozenset[int]]]
 
 
 def level(plan: Plan, pairs: int | None) -> float:
-    """Return the level α of verdicts on so many ``pairs`` (None: of a protocol without pairs).
+    """Return the level of verdicts. ``pairs``: how many pairs they are on; None for a protocol without pairs.
 
-    A study that grows may plan looks: numbers of pairs at which its verdicts are read. Each look then has a part of α
-    of its own (`stats.looks`); without planned looks, the level is α. If the family of tests is the whole study, it is
-    divided by the number of scenarios (Bonferroni).
+    A study that grows may plan looks: numbers of pairs at which its verdicts are read. The level of a look is then its
+    part of α (`stats.looks`). Without planned looks or without pairs, the level is α. If the family of tests is the
+    whole study, the level is divided by the number of scenarios (Bonferroni).
     """
     planned = plan.study.looks
     alpha = looks.levels(looks=planned)[planned.index(pairs)] if planned and pairs is not None else looks.ALPHA
@@ -33,10 +33,10 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
     A comparison counts as extended if results hold earlier verdicts on the same draws but fewer blocks, and such an
     early look is not among the study's planned ones (its field ``looks``). Draws are the same if data, protocol with
     its options, seed, model and recipe are equal; methods, attacks and code may differ. Comparisons of the present plan
-    do not count, and deleted ones cannot be found.
+    do not count. Results that cannot be read are ignored, and deleted ones cannot be found.
 
     Returns ``unit``, the population with fewer blocks; ``from``, the earlier numbers of blocks; and ``to``, the present
-    one. If only some methods have earlier verdicts, ``methods`` lists these.
+    one. If only some of the scenario's methods have earlier verdicts, ``methods`` lists the ones that have.
     """
     folder = Path(comparison.outputs["spec"]).parent
     beside = plan.folders("comparisons").get(folder.name.rpartition("-")[0], [])  # of the same label, with any key
@@ -56,7 +56,7 @@ def unplanned(plan: Plan, comparison: Comparison) -> dict[str, Any]:
             judged |= methods
     if not sizes:
         return {}
-    unit = min(sizes)  # of several populations that grew, one says enough
+    unit = min(sizes)  # if several populations grew, naming one is enough
     some = {} if judged >= comparison.scenario.methods.keys() else {"methods": sorted(judged)}
     return {"unit": unit, "from": sorted(sizes[unit]), "to": len(planned[unit][1]), **some}
 

@@ -53,7 +53,8 @@ def answered(
     # A token that is only read, such as that of a prompt, is stored as ~token, which is negative. The first token is
     # never scored, so the second tells whether a sample has a prompt.
     if generations and rows.tokenizer is not None and (rows.x[:, 1] < 0).any():
-        # All models continue the same retained and test samples, in every population, as far as they retain the same.
+        # All models, in every population, continue the same test samples, and the same retained samples as far as they
+        # retain the same.
         with_one_seed = replace(member, seed=np.zeros(len(paths), np.int64))
         chosen = queried(with_one_seed, samples.part, generations)
         # Rows of parts 0 and 1 are samples, those of part 2 views. −1 stands for no sample.
@@ -156,13 +157,13 @@ def _read(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _load(model: nn.Module, path: Path) -> None:
-    """Load the state dict in ``path`` into a model. A tensor of several names, such as tied weights, may have any of
-    them.
+    """Load the state dict in ``path`` into a model. A tensor that the model lists under several names, such as tied
+    weights, may be stored under any of its names.
 
-    Raises ValueError that names the file, and tensors that only one of the two has, that differ in shape, that are not
-    finite, or that differ from one with which they are tied.
+    Raises ValueError that names the file, and tensors that only the file or only the model has, that differ in shape,
+    that are not finite, or that differ from a tensor with which they are tied.
     """
-    # The model's state dict lists a tied tensor several times. ``main_name``: each further name → the main one.
+    # The model's state dict lists a tied tensor several times. ``main_name``: each further name → its main name.
     tensors, main_name, state = _read(path), aliases(model), model.state_dict()
     for name, main in main_name.items():
         if name in tensors:
@@ -194,7 +195,7 @@ def _published(
     readings: np.ndarray, rows: Data, member: Membership, continuations: list[tuple[np.ndarray, np.ndarray]]
 ) -> Published:
     """Compute the scores of attacks and the values of metrics that read texts, for all samples and language models;
-    return them as `Published`.
+    return them as `Published`. Attacks that need the compressed sizes of texts are left out if the data lack these.
 
     ``readings`` float32 [models, rows, tokens, 4]: the numbers of each token, for samples and views. ``rows``: the
     data with views. ``continuations``: for each model, the rows int64 [queried] and the generated
@@ -209,7 +210,7 @@ def _published(
     metrics = [registry.load("metrics", name) for name in registry.defining("metrics", registry.OF_TEXTS["metrics"])]
     for metric in metrics:
         columns |= metric.text_readings(values, rows, continuations)
-    # Constants of these metrics: columns that are larger for better known texts, and columns that are no shares.
+    # From constants of the metrics: columns that are larger for better known texts, and columns that are no shares.
     near, unbounded = ({name for metric in metrics for name in getattr(metric, key)} for key in ("NEAR", "UNBOUNDED"))
     return Published(
         forget=member.forget, heldout=member.heldout, retain=member.retain, test=samples.part == 1,

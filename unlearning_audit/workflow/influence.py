@@ -16,8 +16,8 @@ MODELS, FORGOTTEN, RETAINED = 3, 32, 96
 #: The factor by which the weights of the first and the last model are multiplied.
 TIMES = 1.5
 
-#: The change of the middle model's result that rounding may cause, and the change from which on its numbers are
-#: useless; both divided by the distance that unlearning moves the model.
+#: The change of the middle model's result that rounding may cause, and the change from which on the method's
+#: numbers are useless; both divided by the distance that unlearning moves the model.
 ROUNDING, MUCH = 1e-3, 0.1
 
 #: Seconds that the rehearsal may take. Slower methods are not tested.

@@ -45,9 +45,10 @@ def made(
     which cost, as JSON values.
 
     ``inputs`` and ``outputs``: role → files; the function gets them by name, with ``settings`` and ``place`` (facts
-    that do not change results, such as paths, and hashes of the user's files, which must not have changed). What it
-    returns is added to the record. Its peak memory, in MiB, is the larger of those of this process and of its children;
-    that of a fork includes what it shares. ``used``: processor seconds of this process before the job.
+    that do not change results, such as paths, and hashes of the user's files, which must not have changed). What the
+    function returns is added to the record, except ``device``, which is put under ``machine``. The peak memory, in MiB,
+    is the larger of the peaks of this process and of its children. The peak of a fork includes memory that it shares
+    with the process from which it was forked. ``used``: processor seconds of this process before the job.
     """
     folders.unchanged(place.get("contents", {}))
     started = time.perf_counter()

@@ -19,7 +19,7 @@ from unlearning_audit.study.schema import OUTPUTS, STAGES, Scenario, Study
 
 ROOT = "results"
 
-#: The role of a job's input → the outputs of earlier jobs that it consists of; of other roles it is their signals.
+#: Role of a job's input → the outputs of earlier jobs that make up the input. Inputs of other roles are signals.
 ROLES: dict[str, tuple[str, ...]] = {
     "data": ("data",), "splits": ("membership",), "selection": ("selection",), "tuned": ("chosen",),
     **dict.fromkeys(("populations", "attacked"), ("data", "membership", "logits")),
@@ -33,10 +33,10 @@ ROLES: dict[str, tuple[str, ...]] = {
 class Node:
     """The plan of one folder of results, ``stage``/``name``, which a job of its own makes, or the job of another node.
 
-    ``settings``: what decides the results besides the inputs; ``place``: facts for the job that do not change them,
-    such as paths. ``inputs`` and ``outputs``: role → path or list of paths. ``awaited``: the inputs made by jobs of
-    their own. ``parents``: the nodes of the inputs, by name. ``within``: the node whose job makes this one too, if it
-    has no job of its own.
+    ``settings``: what decides the results besides the inputs; ``place``: facts for the job that do not change the
+    results, such as paths. ``inputs`` and ``outputs``: role → path or list of paths. ``awaited``: those inputs whose
+    nodes have jobs of their own. ``parents``: the nodes of the inputs, by name. ``within``: the node whose job makes
+    this one too, if it has no job of its own.
     """
 
     stage: str
@@ -127,7 +127,7 @@ class Plan:
             # What counts beside the code. Without any of it, the digest is that of the code alone.
             conditions: list[Any] = [term for term in terms if any(term)]
             users = [plugin[:3] for plugin in plugins if plugin[2]]  # (kind, name, file) of users' plug-ins
-            if len(users) > 1:  # else it would not count which of the files is which
+            if len(users) > 1:  # ``code`` does not tell which file is which plug-in
                 conditions += [source.digest(registry.source_file(*plugin)) for plugin in users]
             # The digest of code ignores the names of a metric's quantities, on which its results depend.
             quantities = [registry.quantities(name, file) for kind, name, file in users if kind == "metrics"]

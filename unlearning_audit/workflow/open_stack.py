@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 
 
 #: How many copies of all models' weights may lie on a card at once, since methods keep teachers,
-#: gradients, masks and noise; and the share of the free memory that these may take, which leaves the rest to steps.
+#: gradients, masks and noise; and the share of the free memory that all copies may take. Training steps get the rest.
 COPIES, SHARE = 6, 0.5
 
 
@@ -65,7 +65,7 @@ def portions(
     [models].
 
     There is one portion on a processor, whose memory the job has requested, and on a card if `COPIES` of the weights
-    take less than `SHARE` of its free memory. No model depends on the others of its portion.
+    take less than `SHARE` of its free memory. No model depends on which other models are in its portion.
     """
     if card.use() == "cpu" or count < 2:
         return [np.arange(count)]
@@ -136,8 +136,9 @@ def builder(data: Data, settings: Json, place: Json, base: Sequence[str] = ()) -
 def check_built(model: object, classes: int, file: str) -> nn.Module:
     """Return the model that a user's file built, after checking that its final layer has a name.
 
-    The name is ``model.head``, or else that of the only layer with ``classes`` outputs, which is then stored in the
-    model. A model that is a single layer is put into a Sequential. Raises PluginError that says what is missing.
+    The name is ``model.head``. Without ``model.head``, it is the name of the only layer with ``classes`` outputs, and
+    this name is then stored in the model. A model that is a single layer is put into a Sequential. Raises PluginError
+    that says what is missing.
     """
     if not isinstance(model, nn.Module):
         raise PluginError(f"{readable(file)}: build must return a torch.nn.Module, it returned {type_of(model)}")
@@ -160,7 +161,7 @@ def check_built(model: object, classes: int, file: str) -> nn.Module:
             f"{readable(file)}: {subject} {classes} outputs, which does not identify the last layer; set model.head to "
             f"its name, such as model.head = {(alike or ['fc'])[-1]!r}"
         )
-    # Past the way in which torch, or the user's class, sets attributes.
+    # Not ``model.final_layer_name = …``, because torch or the user's class may define how attributes are set.
     object.__setattr__(model, "final_layer_name", alike[0])
     return model
 
@@ -220,8 +221,8 @@ def dump(
         for part, _, stack in stacks:
             with guarded():
                 answered = stack.logits()
-            # The models of the files that are copies of this portion's, and the place of each in the stack. Numbers in
-            # ``part`` are sorted.
+            # ``members``: the models of the files that are copies of a model in this portion; ``places``: the position
+            # of that model in the stack, by binary search, because numbers in ``part`` are sorted.
             members = np.flatnonzero(np.isin(copies, part))
             places = np.searchsorted(part, copies[members])
             if write is not None:

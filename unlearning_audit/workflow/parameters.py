@@ -219,8 +219,8 @@ def own_metrics(plan: Plan) -> dict[str, Any]:
     Own metrics are a user's files, and metrics that the study calls by another name than the library. The part has:
 
     * ``own_metrics``: name in the study → (name in the library, a user's file or None); {} if there are none.
-    * ``declared``, if there are some: name in the study → the metric's `QUANTITIES` as text, so that an edit of these
-      changes the settings.
+    * ``declared``, unless that is empty: name in the study → the metric's `QUANTITIES` as text, so that an edit of
+      the file changes the settings.
     """
     items = [item for scenario in plan.study.scenarios for item in scenario.metrics.items()]
     origins = {key: (metric.name, metric.file) for key, metric in items if metric.file or key != metric.name}
@@ -280,7 +280,7 @@ def _imported(scenario: Scenario) -> bool:
 def _drawn_from(kind: str, case: CaseFiles) -> dict[str, Any]:
     """Return role → file or files that the figures of this ``kind`` draw, from one evaluation.
 
-    Returns {} if the evaluation lacks one of them, or has logits before unlearning for some models only.
+    Returns {} if the evaluation lacks one of the files, or has logits before unlearning for some models only.
     """
     roles = registry.constant("report/figures", kind, None, "DRAWN_FROM") or ()
     files = {role: getattr(case, role) for role in roles}

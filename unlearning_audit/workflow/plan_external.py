@@ -64,9 +64,9 @@ class External(Judged):
     def _score_external(self, method: str, nodes: dict[str, Node], before: Node | None, design: str) -> Node:
         """Add the job that computes one method's scores and metrics, and the method's case; return the job's node.
 
-        ``nodes``: population → node of its import. ``before``: the models before unlearning, or None. Attacks that
-        compare models before and after unlearning need them for retrained models too. ``design``: how forgotten and
-        held-out samples were chosen.
+        ``nodes``: population → node of its import. ``before``: the node of the models before unlearning, or None. Only
+        attacks that compare models before and after unlearning read ``before``, also if the method is retraining.
+        ``design``: how forgotten and held-out samples were chosen.
         """
         scenario = self.scenario
         label = f"{scenario.protocol.name}-{method}"

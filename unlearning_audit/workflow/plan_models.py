@@ -44,13 +44,13 @@ def inputs(data: Plugin) -> list[Path]:
 
 
 def sets(attacks: dict[str, Plugin]) -> dict[str, list[str]]:
-    """Return "…_set" → the names of those ``attacks`` that belong to this set of attacks.
+    """Return name of a set of attacks, with the ending "_set" → the names of those ``attacks`` that belong to the set.
 
-    ``attacks``: name in the study → plug-in. Metrics that take the maximum over several attacks declare such sets in
-    ``ATTACK_SETS``.
+    ``attacks``: name in the study → plug-in. Metrics that take the maximum over several attacks declare sets of attacks
+    in ``ATTACK_SETS``.
     """
     metrics = registry.defining("metrics", "ATTACK_SETS")
-    # (Name of a set, names of all attacks in it), of all these metrics.
+    # Pairs of the name of a set and the names of all attacks in it, of all metrics that declare sets.
     pairs = [item for name in metrics for item in registry.constant("metrics", name, None, "ATTACK_SETS").items()]
     return {f"{name}_set": [attack for attack in names if attack in attacks] for name, names in pairs}
 
@@ -127,7 +127,7 @@ class Models:
 
     def _batches(self) -> list[tuple[list[Node], Node]]:
         """Add the jobs of all batches of models, and return for each batch the nodes of its memberships after each
-        request, and that of its training."""
+        request, and the node of its training."""
         return [self._batch(population, blocks) for population, blocks in self._blocks()]
 
     @functools.cached_property
@@ -212,8 +212,8 @@ class Models:
     def _batch(self, population: str, blocks: list[int]) -> tuple[list[Node], Node]:
         """Add the jobs that draw the memberships of one batch and train its models.
 
-        Returns the nodes of the memberships after each request of a sequence, one without a sequence, and that of the
-        models, which were trained before any request.
+        Returns a list with the node of the memberships after each request of a sequence, or one node without a
+        sequence; and the node of the models, which were trained before any request.
         """
         scenario = self.scenario
         numbers = range(1, scenario.request + 1) if scenario.request else (0,)
@@ -253,8 +253,8 @@ class Models:
     def _references(self) -> tuple[str, ...]:
         """Return the names of the methods with whose logits metrics compare.
 
-        These are the protocol's, if it names any. Otherwise they are retraining and its control, if the study names a
-        metric that compares with retrained models; () if it does not.
+        If the protocol names such methods, its names are returned. Otherwise, the names of retraining and its control
+        are returned if the study itself names a metric that compares with retrained models, and () if it does not.
         """
         defaults = registry.defaults(self.record.offers)
         also = [metric for metric in self.scenario.metrics.values() if metric.name not in defaults]
@@ -277,19 +277,19 @@ class Models:
         )]  # fmt: skip
 
     def _weights(self) -> dict[str, str]:
-        """Return {"weights_content": digest} of the file or folder from which the model's weights are read; {} if there
-        is none."""
+        """Return {"weights_content": digest} of the file or folder from which the model's weights are read; {} if the
+        option ``weights`` is not the path of an existing one."""
         path = self.scenario.model.options.get("weights")
-        there = isinstance(path, str) and path and Path(path).exists()
-        return {"weights_content": source.fingerprint(Path(str(path)))} if there else {}
+        exists = isinstance(path, str) and path and Path(path).exists()
+        return {"weights_content": source.fingerprint(Path(str(path)))} if exists else {}
 
     def _signals(self, kind: str, plugins: Iterable[Plugin]) -> dict[str, dict[str, str]]:
         """Return signal → the settings of its job, such as which rows to query, for the signals that these ``plugins``
         need.
 
         ``kind``: "attacks" or "metrics". A signal whose file has no function ``settings`` queries all candidates:
-        forgotten and held-out samples. If it has a ``RECORD`` besides, it is left out, because its settings depend on
-        the metrics' options (`Judged._asked_again`): relearned predictions and generated texts.
+        forgotten and held-out samples. A signal with a ``RECORD`` and without ``settings`` is left out, because its
+        settings depend on the metrics' options (`Judged._asked_again`): relearned predictions and generated texts.
         """
         asked = {signal for plugin in plugins for signal in registry.declared(kind, plugin.name, plugin.file)}
         signals = {}
@@ -326,9 +326,10 @@ class Models:
         ``requests``: the nodes of the memberships after each request. ``train``: the node of the trained models, which
         the method ``none`` leaves unchanged. ``name``: the method's name in the study.
 
-        The requests are handled one after the other, unless the study states that the method handles them at once.
-        Retraining handles them at once, because the result is the same. So does a sham, a random change of the weights
-        that is as large as that of the method it is like.
+        The requests are handled one after the other, unless the study states that the method handles all at once.
+        Retraining handles all requests at once, because the result is the same. A sham does so too: it is a random
+        change of the weights, as large as the change by another method. If options of the method are tuned, the jobs of
+        tuning are added too.
         """
         method, models = self.scenario.methods[name], train
         if method.name == "none":
@@ -346,7 +347,8 @@ class Models:
     @functools.cached_property
     def shams(self) -> dict[str, str | None]:
         """Name of each sham of the scenario (a control that changes weights at random) → the method whose change it
-        matches in size, or None. Raises ValueError if the scenario lacks that method, or if it does not unlearn."""
+        matches in size, or None. Raises ValueError if the scenario lacks that method, or if that method does not
+        unlearn."""
         methods = self.scenario.methods
         shams = {name: method.options.get("like") for name, method in methods.items() if method.name == "sham"}
         others = [name for name, method in methods.items() if method.name not in ("none", "retrain", "sham")]
@@ -392,8 +394,8 @@ class Models:
         """Return the attacks and the metrics, name → plug-in, that measure how far a trial of tuning is from
         retraining.
 
-        With the ``objective`` "accuracy", these are no attacks, and the library's metrics that compute accuracies.
-        Otherwise they are all of the scenario, except those that `_beyond` excludes.
+        With the ``objective`` "accuracy", there are no attacks, and only the library's metrics that compute accuracies.
+        Otherwise, all attacks and metrics of the scenario are returned, except those that `_beyond` excludes.
         """
         attacks, metrics = self.scenario.attacks, self.scenario.metrics
         if objective == "accuracy":

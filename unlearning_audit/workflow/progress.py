@@ -21,7 +21,7 @@ SHORT = 0.3
 GATHER = ("verdicts", "report", "meta", "collect")
 EACH = 0.018
 
-#: Stages whose jobs hold models. How long these take is known only once one has ended, unless models are small.
+#: Stages whose jobs hold models. How long such jobs take is known only once one has ended, unless models are small.
 HEAVY = ("pretrain", "train", "tune", "unlearn", "signals")
 
 #: Rules in the order in which the jobs of one wait for those of another.
@@ -89,13 +89,13 @@ class Progress:
         """Return the estimated seconds until the end of the run.
 
         This is the remaining work divided by the number of parallel jobs. It is at least the time of one job of every
-        unfinished rule in `CHAIN`, because these rules wait for each other. A job takes the mean of the ended jobs of
-        its rule and of one job at the shipped rate, times the speed of this machine; a job that takes longer is assumed
-        to need a fifth of its time again.
+        unfinished rule in `CHAIN`, because these rules wait for each other. The assumed time of a job is the mean
+        over the ended jobs of its rule and one imagined job, which takes the shipped rate times the slowness of this
+        machine. A job that has run for longer is assumed to need a fifth of that time again.
         """
         done = sum(count * self.rate(rule) for rule, count in self.done.items())
         speed = (sum(self.seconds.values()) + TRUST) / (done + TRUST)  # how many times as long as by the shipped rates
-        work = alone = 0.0
+        work = alone = 0.0  # the seconds of all remaining jobs, and of one job of each unfinished rule in `CHAIN`
         for rule, count in self.counts.items():
             each = (self.seconds[rule] + self.rate(rule) * speed) / (self.done[rule] + 1)
             running = [now - since for its_rule, _, since in self.running.values() if its_rule == rule]

@@ -18,8 +18,8 @@ from unlearning_audit.training.recipe import Recipe
 from unlearning_audit.training.stack import ModelStack
 from unlearning_audit.training.streams import Rows
 
-#: How much weights on the card may differ from those on the processor: after training in double precision (rates are
-#: rounded to single precision there), and after methods in single precision.
+#: How much weights on the card may differ from those on the processor: after training in double precision, where
+#: the card still rounds learning rates to single precision; and after methods in single precision.
 DOUBLE, SINGLE = 1e-6, 1e-3
 
 IMAGE, CLASSES, SAMPLES, SEEDS = (3, 12, 12), 4, 60, (11, 12, 13)

@@ -40,7 +40,8 @@ def signals(
     ``data``: the file of samples. ``splits`` and ``models``: lists of one file each, the batch's memberships and
     weights. ``settings``: the ``signal``'s name, further settings of it, and the model. ``place``: the file and the
     time limit of the user's own model. If training or unlearning failed, the reason is written instead. A signal with a
-    ``RECORD`` is computed for the defender's models only, and not for shadow models.
+    ``RECORD`` is computed for the defender's models only, and not for shadow models. If the batch then has no models,
+    an empty record is written.
     """
     samples, membership = Data.read(data), Membership.read(splits[0])
     signals = str(Path(signals).absolute())  # a model may change the folder
@@ -58,12 +59,12 @@ def signals(
         if not len(numbers):
             module.nothing(rows, settings).write(signals)
             return {"models": 0}
-        parts = []
+        records = []  # of each portion of models
         for part, of_part, stack in opened(samples, membership, settings, place, models=models[0], numbers=numbers):
             with of_model(settings, place):
                 asked = rows if rows.ndim == 1 else rows[part]
-                parts.append(record(signal, module.read(stack, of_part, asked, settings), asked, len(stack)))
-        type(parts[0]).concatenate(parts).write(signals)
+                records.append(record(signal, module.read(stack, of_part, asked, settings), asked, len(stack)))
+        type(records[0]).concatenate(records).write(signals)
         return {"models": len(numbers), **device_facts(stack.device)}
 
     return attempt(ask, None, signals, "model", place.get("file"), before="method", **place.get("terms", {}))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from unlearning_audit.training.stack import ModelStack
     from unlearning_audit.training.streams import Rows
 
-#: The number of training samples, and of as many samples that are never seen; the share of the former to be forgotten.
+#: The number of training samples, and also of samples that are never seen; the share of training samples to forget.
 TRAIN, FORGET = 400, 0.25
 
 #: Seconds that training two models may take. If they would take longer, fewer epochs are trained.

@@ -76,7 +76,7 @@ def ask(name: str, arguments: list[str]) -> int | None:
             return None
         try:
             answer = server.recv(1)
-        except ConnectionResetError:  # it was killed before it read the request
+        except ConnectionResetError:  # the server was killed before it read the request
             answer = b""
     if not answer:
         print(f"\n{arguments[0]}: the job was killed, perhaps because memory ran out\n", file=sys.stderr)
@@ -106,7 +106,7 @@ def serve(listening: socket.socket, parent: int, folder: str, modules: list[str]
         sys.path[:] = [folder, *path]
         with contextlib.suppress(Exception):  # a job that needs it fails with its own error
             importlib.import_module(modules.pop(0))
-        for script in scripts:  # a job reads those beside it
+        for script in scripts:  # not kept: a job imports the scripts in its own folder
             sys.modules.pop(script, None)
 
     end_with_parent()

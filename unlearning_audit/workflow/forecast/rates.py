@@ -27,7 +27,7 @@ TIMES = 8
 def scoring(inputs: Mapping[str, str | list[str]]) -> int:
     """Return the MB that a job needs to score its ``inputs``, role → path or paths.
 
-    As long as one of them does not exist, it is the value of `MEMORY`.
+    As long as an input does not exist, the result is the value of `MEMORY`.
     """
     paths = [path for group in inputs.values() for path in ([group] if isinstance(group, str) else group)]
     try:
