@@ -127,7 +127,7 @@ def _contents(path: str | Path) -> tuple[dict[str, np.ndarray], Callable[[], np.
             arrays["logits"] = archive["logits"]
             return arrays, lambda: arrays["logits"]
         # A member's data follow a header of 30 bytes, a name and an extra field; the last four bytes of the header are
-        # the lengths of these two.
+        # the lengths of name and extra field.
         file.seek(member.header_offset + 26)
         start = member.header_offset + 30 + sum(np.frombuffer(file.read(4), "<u2").tolist()) + header
     opened = functools.partial(np.memmap, path, dtype, "r", start, shape)

@@ -18,8 +18,8 @@ class Outputs:
     """Logits of all models: batches stacked along the models, samples in the order of the data.
 
     ``files``: one for each batch, in the order of ``batches``; ``signals``: for each batch, the files that hold other
-    signals of its models, such as gradients or tokens. Raises ArtifactError if they do not fit ``data``, which came
-    from ``data_file``, the memberships or each other, and NoAnswerError where there are no logits.
+    signals of its models, such as gradients or tokens. Raises ArtifactError if files do not fit the memberships, each
+    other, or ``data``, which came from ``data_file``, and NoAnswerError where there are no logits.
     """
 
     def __init__(

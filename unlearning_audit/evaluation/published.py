@@ -78,7 +78,8 @@ class Published(Stored):
         return list(json.loads(self.remarks))
 
     def table(self) -> tuple[Data, Membership]:
-        """Return the samples, known by number only, and the memberships. Forgotten samples count as trained on."""
+        """Return the samples, known by number only, and the memberships. Forgotten samples count as trained on. Raises
+        ValueError if a model has no forgotten sample."""
         models, samples = self.forget.shape
         if not models or not self.forget.any(axis=1).all():
             raise ValueError("there is no forgotten sample in some model; leave it out")

@@ -16,8 +16,8 @@ class Relearned(Stored):
     with, and whether it predicts that label; ``taught`` bool [models, rows]: the samples that a model relearned;
     ``index`` int64 [rows]: the sample of each row in the data. Models are the defender's, in the order of the
     memberships. ``phi_rounded`` and ``right_rounded`` [models, bits, rows]: φ and correctness of models whose weights
-    were rounded to so many ``bits`` int64 [bits], before they relearn anything; empty if a study does not evaluate
-    them.
+    were rounded to each of the numbers of ``bits`` int64 [bits], before they relearn anything; empty if a study does
+    not evaluate them.
     """
 
     SHARED = ("steps", "index", "bits")

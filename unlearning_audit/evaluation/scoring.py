@@ -130,7 +130,7 @@ def scored(
     """
     declared = getattr(module, "NEEDS", None) or ()
     by_sample = "same_samples" in ((declared,) if isinstance(declared, str) else declared)
-    for form, shadow in evaluation.shadows(needs(declared)):  # a sentence, where there are none
+    for form, shadow in evaluation.shadows(needs(declared)):  # a sentence, if the form cannot be evaluated
         if isinstance(shadow, str):
             evaluation.missing[f"{name}/{form}"] = shadow
             continue

@@ -166,7 +166,7 @@ def _mean(value: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _harmonic(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the harmonic mean along the parts; 0 where one of them is 0."""
+    """Return the harmonic mean along the parts; 0 where a part is at most 0."""
     stacked = np.stack(parts)
     with np.errstate(divide="ignore"):
         return np.asarray(len(parts) / (1 / np.maximum(stacked, 0)).sum(axis=0))

@@ -34,9 +34,9 @@ def privacy_leakage(attack: float, retrained: float) -> float:
 
 
 def forget_quality(printed: float, model: Model, retrained: Model, how: str) -> list[Agreement]:
-    """Compare a ``printed`` forget quality of TOFU (Maini et al. 2024; NaN if none is printed) with that of the truth
-    ratios of both models: the p-value of a two-sample Kolmogorov–Smirnov test, called ``how``. Return [] if one of the
-    logs has no truth ratios."""
+    """Compare a ``printed`` forget quality of TOFU (Maini et al. 2024; NaN if none is printed) with the one computed
+    from the truth ratios of both models: the p-value of a two-sample Kolmogorov–Smirnov test, called ``how``. Return []
+    if one of the logs has no truth ratios."""
     ratios = [run.raw["forget_truth_ratio"] for run in (model, retrained) if "forget_truth_ratio" in run.raw]
     if len(ratios) < 2:
         return []
@@ -47,7 +47,7 @@ def rouge_l(answer: str, truth: str) -> float:
     """Return ROUGE-L recall of a model's ``answer`` as the package rouge 1.0.1 computes it.
 
     This is the share of the distinct words of the true answer, ``truth``, that lie on a longest common subsequence.
-    Subsequences are computed between each of its sentences and each of the model's answer.
+    Subsequences are computed between each sentence of the true answer and each sentence of the model's answer.
     """
     given, true = ([sentence.split() for sentence in text.split(".") if sentence] for text in (answer, truth))
     common = {word for sentence in true for other in given for word in _subsequence(sentence, other)}

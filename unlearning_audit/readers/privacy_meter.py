@@ -31,7 +31,7 @@ def _is_signals(path: Path) -> bool:
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return a model for each column of signals and for each result of one model, or why a file cannot be read. Results
-    that average over models are skipped, because those of the models lie beside them."""
+    that average over models are skipped, because the results of the single models lie beside them."""
 
     def read_file(path: Path) -> list[Model]:
         """Return the models of one file."""

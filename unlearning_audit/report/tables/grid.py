@@ -60,8 +60,8 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
 def _heads(
     numbers: Numbers, wish: dict[str, Any], columns: list[parts.Column], besides: set[Any], printed: bool
 ) -> list[Head]:
-    """Return the heads of all columns: one for each column, three for those in ``besides``, which show the paper's
-    number and the difference too.
+    """Return the heads of all columns: one for each column, and three for a column in ``besides``, which also shows the
+    paper's number and the difference.
 
     ``printed``: whether the study names a paper's table; columns without the paper's numbers then have a footnote.
     """

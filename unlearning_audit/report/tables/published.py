@@ -56,15 +56,16 @@ def fitting(rows: list[dict[str, Any]], case: dict[str, Any], cell: Cell) -> tup
     ("" if they do not).
 
     Metric, method and the settings in `DEFINING` and on the study's axes must match, as far as the table states them.
-    Of the rows that remain, the one with the fewest other differences is taken. If none matches, or if several with
-    different values match equally well, return a sentence that says why, and "".
+    Of the rows that remain, the one with the fewest other differences is taken. If no row matches, as is always so for
+    the retrained control, or if several with different values match equally well, return a sentence that says why, and
+    "".
     """
     metric = _name(case, cell)
     rows = [row for row in rows if row["metric"] == metric]
     if not rows:
         return "the paper's table has no such metric", ""
-    # Models before unlearning have two names in print; numbers without a method are theirs too.
-    # A number printed for several methods together is shown beside each of them.
+    # Models before unlearning have two names in print; numbers that name no method belong to them, too. A number
+    # printed for several methods together is shown beside each of them.
     more = {"none": {"original", ""}, "retrain": set()}.get(case["plugin"], {"any"})
     names = {case["plugin"], case["method"]} | more
     rows = [row for row in rows if row["method"] in names and case["method"] != "retrain_control"]

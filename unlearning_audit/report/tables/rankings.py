@@ -29,7 +29,8 @@ def of(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: look
     """Return the ranking of methods by a metric in one scenario and setting (``place``).
 
     ``attack``: the attack whose numbers rank, for metrics that have one for each attack; ``rows``: which of the
-    metric's rows, as `Numbers.cell` takes them. The methods none and retrain, and those without a number, are left out.
+    metric's rows, as `Numbers.cell` takes them. The methods none and retrain, and methods without a number, are left
+    out.
     """
     cases = [case for case in numbers.cases if lookup.place(case) == place and case["plugin"] not in naming.BASELINES]
     cells = {case["method"]: numbers.cell(case, metric, attack, rows) for case in cases}
