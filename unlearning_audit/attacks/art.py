@@ -43,7 +43,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     Raises ValueError if the shadow models have other classes than the audited models, or no members or no non-members.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     statistic = partial(features, kind=options.features)
     # The samples of the shadow models: the features, the label, and whether the sample is a member.

@@ -17,6 +17,6 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     rounds to 1 for the most confident samples and would tie them.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     return thresholds.score(signals.phi, logits, y, shadow)

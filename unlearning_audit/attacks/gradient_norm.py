@@ -25,10 +25,10 @@ def score(
     learned on the shadow models.
 
     ``squared_norms`` float64 [models, samples] is the signal of the audited models. Raises ValueError if the shadow
-    models have other classes than these, or if logits and labels do not fit each other.
+    models have other classes than the audited models, or if logits and labels do not fit each other.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     examples = signals.known_values(smallness(shadow.squared_norms), shadow, classes=logits.shape[-1])
     value = smallness(squared_norms)

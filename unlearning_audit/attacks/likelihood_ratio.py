@@ -14,7 +14,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     than two members or non-members have the median of all classes.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     classes = logits.shape[-1]
     rows = signals.statistics(signals.phi, shadow, classes=classes)

@@ -39,7 +39,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     on a needed side, and for an audited model that is also a shadow model.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     signals.same_samples(logits, y, shadow)
     phi = signals.per_model(signals.phi, logits, y)

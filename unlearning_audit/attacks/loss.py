@@ -16,7 +16,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     forget and test samples.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     return logistic.score(lambda z, label: cross_entropy(z, label)[:, None], logits, y, shadow)
 

@@ -27,7 +27,7 @@ def score(
     ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models, log p first.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     value = of_tokens.lowest(tokens[..., LOGP], options.share)
     shadow_value = of_tokens.lowest(shadow.tokens[..., LOGP], options.share)

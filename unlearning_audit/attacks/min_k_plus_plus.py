@@ -31,7 +31,7 @@ def score(
     ``tokens`` float64 [models, samples, tokens, 4] is the signal of the audited models: log p, μ, σ and rank.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     value = of_tokens.lowest(standardised(tokens), options.share)
     shadow_value = of_tokens.lowest(standardised(shadow.tokens), options.share)

@@ -11,7 +11,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     wrong one. The decision is whether it reaches the threshold of the class, learned on the shadow models.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     return thresholds.score(lambda z, label: -modified_entropy(z, label), logits, y, shadow)
 

@@ -20,7 +20,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     non-members.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     rows = signals.statistics(features, shadow, classes=logits.shape[-1])
     of_all = logistic.fit(rows.value[:, :1], rows.member)  # column 0 is φ

@@ -1,6 +1,6 @@
 """Neighbourhood: a text against others that differ from it in a few tokens (Mattern et al. 2023).
 
-The option ``neighbours`` of the data says how they are made.
+The option ``neighbours`` of the data says how many of these other texts are made.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def score(
     The decision is whether it reaches the threshold learned on the shadow models.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     value, shadow_value = above(logits, y, neighbours), above(shadow.logits, shadow.y, shadow.neighbours)
     return of_tokens.thresholded(value, shadow_value, logits, y, shadow)

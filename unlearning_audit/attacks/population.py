@@ -12,6 +12,6 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     whether it exceeds 0.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     return logistic.score(lambda z, label: signals.phi(z, label)[:, None], logits, y, shadow)

@@ -22,10 +22,10 @@ def score(
 
     ``reference_logp`` float64 [models, samples] is the signal that holds this mean for the audited models. For a
     language model, log p is the mean over scored tokens. Raises ValueError if no sample was left unseen by two shadow
-    models, because each needs another one to compare with.
+    models, because each of the two needs the other to compare with.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     if shadow.member.any() and not shadow.nonmember.any():
         raise ValueError(

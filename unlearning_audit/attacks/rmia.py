@@ -41,7 +41,7 @@ def score(logits: np.ndarray, y: np.ndarray, shadow: Shadow, options: Options, r
     without such samples, and for an audited model that is also a shadow model.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     signals.same_samples(logits, y, shadow)
     log_p = signals.per_model(signals.label_logp, logits, y)

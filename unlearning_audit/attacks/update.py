@@ -24,7 +24,7 @@ def score(
     before unlearning.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     fall = before - signals.per_model(signals.phi, logits, y)
     if "before" not in shadow.signals:

@@ -21,7 +21,7 @@ def score(
     bytes, are signals of the audited models; ``shadow`` has the same of the shadow models.
 
     ``logits`` float [models, samples, classes] and labels ``y`` int are those of the audited models; ``shadow`` holds
-    those of models with known members.
+    logits and labels of models with known members.
     """
     value, shadow_value = ratio(tokens, compressed), ratio(shadow.tokens, shadow.compressed)
     return of_tokens.thresholded(value, shadow_value, logits, y, shadow)

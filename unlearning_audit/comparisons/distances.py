@@ -68,7 +68,7 @@ class Side:
         retraining.
 
         Models that repeat a split and stem from different originals have no partners, because the order in which they
-        are listed does not pair them. Models have none either if their units or splits are not those of the retrained
+        are listed does not pair them. Nor have models partners if their units or splits are not those of the retrained
         ones, or if the ``spread`` is given.
         """
         if self.reference is None:
@@ -77,8 +77,8 @@ class Side:
         return alike and (self.audited.partners or not self.audited.repeats)
 
     def corresponds(self, side: "Side") -> bool:
-        """Return whether the models of another method, ``side``, have the same units and splits as these, so that both
-        can be compared jointly.
+        """Return whether the models of another method, ``side``, have the same units and splits as the models of this
+        one, so that both methods can be compared jointly.
 
         The retrained models must correspond too, unless models have partners or theory gives the value of retraining.
         """
@@ -187,8 +187,9 @@ class Read:
     def distance(self) -> Distance:
         """Return the distance that stands for all attacks, with its intervals, margin and notes, for `decide.classify`.
 
-        Its p-value is that of all attacks together; NaN if no two models repeat each other. Its lower limit ``least``
-        is −inf where a loss of utility beyond its limit may be chance, so that the method does not count as broken.
+        Its p-value is that of all attacks together; NaN if the variation of models is unknown. Its lower limit
+        ``least`` is that of the audited pairs alone. It is −inf where a loss of utility beyond the limit for broken
+        models may be chance, so that the method does not count as broken.
         """
         low, high = self._hull(self.together.half, [self.place])
         lower, _ = self._hull(self.together.alone, [self.place])
@@ -324,11 +325,12 @@ class Read:
 def by_chance(side: Side, numbers: Distances) -> Distances:
     """Return the ``numbers`` of a method with the errors that they would have if the method were retraining.
 
-    If forgotten samples are a random draw of which retrained models know nothing, only this draw decides how far such
-    models are from 0. Its variance is known from many samples, however few and different the models. Models without
-    partners are compared with the spread of retrained ones. Two groups of retrained models differ by √2 times the
-    variation of one. If a method's own models differ much more, this does not widen the test. In all other cases the
-    numbers keep their own errors.
+    There are four cases. If theory gives the value of retraining because forgotten samples are a random draw, only this
+    draw decides how far retrained models are from that value; its variance is known from many samples, however few the
+    models. Models without partners have the spread of retrained models. If the variation of a number by chance is known
+    from retrained models only, the errors are √2 times those of the retrained models, as two groups of them differ; a
+    method whose own models vary much more does not widen the test. In all other cases the numbers keep their own
+    errors.
     """
     rule = side.audited.rule
     if rule.chance == OF_SAMPLES and side.reference is None:
@@ -345,14 +347,14 @@ def by_chance(side: Side, numbers: Distances) -> Distances:
 
 
 def against(method: str, metric: str, effects: Effects, spread: float | None = None) -> Side | str:
-    """Return a method's numbers by one metric with what they are compared with, or a clause that says why nothing can
-    be.
+    """Return a method's numbers by one metric with what they are compared with, or a clause that says why they cannot
+    be compared.
 
-    They are compared with the value that theory predicts if there is one, else with retrained models. Retraining itself
-    is compared with its control, which are independently retrained models. The clause is returned in three cases: the
-    number is missing; retrained models are missing, or were queried by other attacks or on other samples; the numbers
-    do not vary. ``effects``: method → metric → numbers; ``spread``: the known standard deviation over retrained
-    models, used only if there is a single one.
+    The numbers are compared with the value that theory predicts if there is one, else with retrained models. Retraining
+    itself is then compared with its control, a set of independently retrained models. The clause is returned in three
+    cases: the number is missing; retrained models are missing, or were queried by other attacks or on other samples;
+    the numbers do not vary. ``effects``: method → metric → numbers; ``spread``: the known standard deviation over
+    retrained models, used only if there is a single one.
     """
     effect = effects[method].get(metric)
     if effect is None:
@@ -391,8 +393,8 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     """Return the distances of several methods from retraining with their joint error; None where their models do not
     correspond.
 
-    ``sides``: for each method its numbers by one metric, and ``weights`` float64 [K] of the combination of these K
-    numbers that is its distance.
+    ``sides``: for each method its K numbers by one metric, and the weights, float64 [K], with which they are combined
+    to its distance.
     """
     if not all(side.corresponds(sides[0][0]) for side, _ in sides):
         return None
@@ -411,9 +413,10 @@ def distances_of(side: Side) -> Distances:
 def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Distances]:
     """Return the distances of methods whose models correspond, twice with different errors.
 
-    The first have the errors that audited and retrained models show. Those of the second hold if all are retrained;
-    they differ for models without partners only. ``sides``: for each method its numbers by one metric, and a matrix
-    float64 [distances, numbers], whose rows are the combinations of these numbers that are its distances.
+    The first result has the errors that audited and retrained models show. The errors of the second hold if all models
+    are retrained. The two results differ only for models without partners. ``sides``: for each method its numbers by
+    one metric, and a matrix float64 [distances, numbers], whose rows are the combinations of these numbers that are its
+    distances.
     """
     example = sides[0][0]  # of all methods, as their models correspond
     matrices = np.concatenate([matrix for _, matrix in sides])
@@ -514,8 +517,9 @@ def read(
 
     ``side``: the method's numbers, and what they are compared with; ``margins``: name of a margin, or ``broken_`` and
     that name → size; ``draws``: how often ``rng`` draws the joint deviations; ``level``: the confidence level;
-    ``utilities``: the number of metrics by which a model may be broken. For one, the probability of a false loss is
-    half of what ``level`` leaves, for two it is all of that; with more each gets its part (Bonferroni).
+    ``utilities``: the number of metrics of utility, by each of which a model may be broken. A false loss by one of them
+    has probability (1 − ``level``)/2, as only one end of an interval counts. With more than two metrics, their level is
+    raised so that all together err with probability 1 − ``level`` at most (Bonferroni).
     """
     numbers = distances_of(side)
     chance = by_chance(side, numbers)
@@ -548,8 +552,8 @@ def _outlying(side: Side, level: float) -> bool:
         return True
     # The quality of each model replaces its utility. Without columns of samples, only models contribute to the error.
     audited, reference = (
-        replace(part, value=value[None], influence=part.influence[..., :0], imagined=part.imagined[..., :0])
-        for part, value in ((audited, audited.latent), (reference, reference.latent))
+        replace(effect, value=quality[None], influence=effect.influence[..., :0], imagined=effect.imagined[..., :0])
+        for effect, quality in ((audited, audited.latent), (reference, reference.latent))
     )
     _, chance = _differences([(Side(audited, reference, side.source), np.eye(1))])  # the one number as it is
     # If both are models of one kind, they do not differ between units, so the variance between units is left out.
@@ -559,7 +563,7 @@ def _outlying(side: Side, level: float) -> bool:
 
 def beside_none(method: Read, none: Read) -> Distances | None:
     """Return how far a method and doing nothing (``none``) are from retraining by one metric, with their joint error;
-    None where they do not share models and samples.
+    None where their models do not correspond.
 
     Both distances are at least 0. Of several attacks, the one with the largest absolute distance counts. Attacks that
     come close to it count in the interval too, so that the interval is continuous in the scores.

@@ -272,7 +272,8 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     ``table``: method → row; ``seeds``: such tables of single pairs of splits, or of single models. If two methods have
     values on at least three of these, the test is Student's t on the differences, so that what methods share cancels.
     Otherwise it is 1.96 standard errors of a difference of two independent numbers, which is too wide. Pairs of methods
-    without intervals are skipped; the result is NaN, with the reason, if all are.
+    with neither such values nor intervals are skipped; the result is NaN, with the reason, if all pairs are. The
+    control of retraining is left out.
     """
     rows = {m: row for m, row in table.items() if m not in CONTROLS and not math.isnan(row.value)}
     by_seed = {m: np.array([of_seed[m].value if m in of_seed else math.nan for of_seed in seeds]) for m in rows}
@@ -330,10 +331,10 @@ def monotonicity(metric: Compared, budgets: dict[float, Table], broken: Iterable
     """Return the mean over methods of Spearman's ρ between budget and goodness; −1 means that goodness falls with every
     step, as theory predicts.
 
-    ``budgets``: ε → method → row. Retraining is left out, because theory predicts no fall there. So are methods that
-    leave ``broken`` models, for which theory predicts nothing, and methods that lack a value or do not vary. The
-    interval is over methods. The result is NaN, with the reason, for fewer than three budgets, and if no method is
-    left.
+    ``budgets``: ε → method → row. Retraining and its control are left out, because theory predicts no fall there. Also
+    left out are methods that leave ``broken`` models, for which theory predicts nothing, methods that lack a value, and
+    methods whose values do not vary. The interval is over methods. The result is NaN, with the reason, for fewer than
+    three budgets, and if no method is left.
     """
     epsilons = sorted(budgets)
     # The methods with a row at every budget.

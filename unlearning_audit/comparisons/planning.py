@@ -38,9 +38,10 @@ Plans = Callable[[str, float], Design]
 def plans(method: str, read: Read) -> list[dict[str, Any]]:
     """Return rows of half-width and least detectable distance: for the study as it is, and for larger studies.
 
-    Larger studies have more pairs, models or samples, as far as these narrow the interval. For models without partners
-    only the row of the present study is given; `requirements` gives what more retrained models bring. ``method``
-    is the name that goes into the rows; ``read`` is its distance by one metric.
+    Larger studies have more samples, or more pairs or models where these narrow the interval. A design without samples
+    has no larger studies of samples. For models without partners only the row of the present study is given;
+    `requirements` gives what more retrained models bring. ``method`` is the name that goes into the rows; ``read`` is
+    its distance by one metric.
     """
     design, design_with = read.numbers.design, designs_of(read)
     today = _row_of(method, read, TODAY, 1.0, design)
@@ -58,10 +59,10 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]
     difference in mean confidence from retraining, for every method with separate spreads over both.
 
     ``numbers``: method → metric rows. A metric takes part if its file names its two spreads in ``SEEDS``: rows of
-    standard deviations over originals, and over models of one original. Let σ_retrained be the latter of retrained
-    models, each of which is trained anew. Then se² = σ²_training/p + (σ²_unlearning + σ²_retrained)/(p·m) for p
-    originals, each with m models, and as many retrained ones. Retraining and its control, and methods without both
-    spreads, are skipped; so are all methods if the spread of retrained models is not known.
+    standard deviations over originals, and over models of one original. Let σ_retrained be the latter of these two
+    spreads by retrained models, each of which is trained anew. Then se² = σ²_training/p + (σ²_unlearning +
+    σ²_retrained)/(p·m) for p originals, each with m models, and as many retrained ones. Retraining and its control, and
+    methods without both spreads, are skipped; so are all methods if the spread of retrained models is not known.
     """
     plans = []
     spreads = {
@@ -189,7 +190,8 @@ def designs_of(read: Read) -> Plans:
     """Return a function (part, times) → the design of a study with ``times`` as many pairs, models or samples as the
     one in which the distance ``read`` was measured.
 
-    More pairs bring more distinct samples, until all samples of the pool are used.
+    More pairs bring more distinct samples, until all samples of the pool are used. With a single unit the pool is not
+    known, and the number of samples stays the same.
     """
     design = read.numbers.design
     effect = read.side.audited

@@ -92,7 +92,8 @@ def reason(row: dict[str, Any]) -> str:
     """Return the reason for the state of a scenario from a row of verdicts.csv, without the further remarks of its
     note.
 
-    ``row``: column → value; its verdict is one of `decide.STATES`.
+    It is the first clause of the note, or the whole note of a method without a distance (`NO_DISTANCE`). ``row``:
+    column → value; its verdict is one of `decide.STATES`.
     """
     return str(row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0])
 

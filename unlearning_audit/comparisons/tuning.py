@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-#: One in so many settings of a round goes on to the next.
+#: One in this many settings of a round goes on to the next.
 RATE = 3
 
 #: Distances, in margins, that differ by less are equal: the last bits of two machines decide nothing.
@@ -74,8 +74,8 @@ def rounds(count: int, pairs: int) -> list[tuple[int, int]]:
     """
     plan = [(count, 1)]
     while plan[-1][1] < pairs:
-        count, used = plan[-1]
-        plan.append((min(count, max(2, math.ceil(count / RATE))), min(2 * used, pairs)))
+        tried, used = plan[-1]
+        plan.append((min(tried, max(2, math.ceil(tried / RATE))), min(2 * used, pairs)))
     return plan
 
 
@@ -96,8 +96,9 @@ def choice(trials: Sequence[Trial]) -> Trial:
     """Return the result of the setting that is audited, from the ``trials`` of the last round.
 
     It is the nearest to retraining of those whose loss of utility is within its margin; of equal ones the first. The
-    study's own setting stays unless the nearest is nearer by more than the standard error of their difference, so that
-    noise alone does not replace a published setting. The error treats both as independent, which makes it too large.
+    study's own setting stays unless it failed, loses too much utility, or lies further away than the nearest by more
+    than the standard error of their difference. So noise alone does not replace a published setting. This standard
+    error treats both settings as independent, which makes it too large.
     """
     nearest = min(trials, key=_rank)
     study = next((trial for trial in trials if trial.number == 0), nearest)
@@ -106,7 +107,7 @@ def choice(trials: Sequence[Trial]) -> Trial:
 
 def flatness(trials: Sequence[Trial]) -> float:
     """Return the share of settings that cannot be distinguished from the one nearest to retraining, because their
-    distances differ by at most the standard error of the difference.
+    distances differ by at most the standard error of the difference and they do not lose too much utility.
 
     ``trials``: the results of the first round, which tries all settings. 1 means that no option matters; a small share
     means that few settings are good. Settings that failed do not count as near; NaN if all failed.
@@ -118,8 +119,9 @@ def flatness(trials: Sequence[Trial]) -> float:
 
 
 def _alike(trial: Trial, nearest: Trial) -> bool:
-    """Return whether a setting cannot be distinguished from the ``nearest`` to retraining, by distance or by loss of
-    utility."""
+    """Return whether a setting cannot be distinguished from the ``nearest`` to retraining. Its distance may then be
+    larger by the standard error of the difference, or `TIE`, at most, and its loss of utility may be the margin, or
+    that of the nearest, at most. False for a setting without a distance."""
     error = max(math.hypot(trial.error, nearest.error), TIE)
     alike = math.isfinite(trial.distance) and trial.lost <= max(1.0, nearest.lost)
     return alike and trial.distance - nearest.distance <= error

@@ -86,12 +86,12 @@ def compare(
     alpha : float
         The level of this analysis, below α if there are several interim ones.
     damaged : collection of str
-        Methods among the failed ones whose models diverged.
+        Methods among the failed ones whose models diverged. Their verdict is *broken*.
     spreads : mapping, optional
         Name of a metric, of its margin, or `decide.EVERY` → known standard deviation over retrained models.
     shams : mapping, optional
         Each sham (a random change of the weights) → the method whose change it matches in size, used only for a remark
-        on that method.
+        on that method. Shams have no rows, and their tests are not counted.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def _judged(
     ``seed``: of the joint draws; ``how``: ``margins``, ``draws`` and ``level`` for `distances.read`.
     """
     reads, missing = {}, {}
-    rules = {name: part.rule for by_metric in effects.values() for name, part in by_metric.items()}
+    rules = {name: effect.rule for by_metric in effects.values() for name, effect in by_metric.items()}
     utilities = {name for name, rule in rules.items() if not rule.deciding}
     for metric, rule in rules.items():
         spread = next((spreads[name] for name in (metric, rule.margin, decide.EVERY) if name in spreads), None)
@@ -262,8 +262,9 @@ def _distances(method: str, judged: dict[str, _Judged]) -> list[dict[str, Any]]:
     """Return a row of the table of distances for each metric by which ``method`` has a distance, compared with doing
     nothing as well.
 
-    ``judged``: method → results. The columns on doing nothing are NaN for that method itself, for metrics of utility,
-    and where the scenario lacks it.
+    ``judged``: method → results. The columns on doing nothing have no numbers for that method itself, for metrics of
+    utility, where the scenario lacks that method, and where the variation of the models of both methods is unknown or
+    their models do not correspond.
     """
     rows, none = [], judged.get(NONE)
     for metric, read in judged[method].reads.items():

@@ -119,7 +119,8 @@ def _scorer(stemmed: bool) -> Any:
 def rouge_l(reference: str, answer: str) -> tuple[float, float, float]:
     """Return recall and F1 of the longest common subsequence of stemmed words (Lin 2004), and F1 of unstemmed words.
 
-    TOFU uses the first, MUSE the last. They are 0 where a text has no word of Latin letters or digits.
+    TOFU uses the first of the three numbers, MUSE the last. All three are 0 where a text has no word of Latin letters
+    or digits.
     """
     stemmed, whole = (_scorer(stem).score(reference, answer)["rougeL"] for stem in (True, False))
     return stemmed.recall, stemmed.fmeasure, whole.fmeasure

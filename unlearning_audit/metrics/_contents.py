@@ -15,7 +15,7 @@ from unlearning_audit.metrics import Data, Evaluation, _answers, _text
 
 #: How many values of a row of a table are written out, and how many letters of a passage.
 MOST_VALUES, LETTERS = 64, 2000
-#: Rows of at least so many values in [0, 1], a square number, are drawn as grey pictures.
+#: Rows of at least this many values in [0, 1] whose number is a square are drawn as grey pictures.
 SQUARE = 16
 
 
@@ -53,11 +53,11 @@ def with_contents(
     surprise: Surprise = lambda place, sample: None,
 ) -> list[Line]:  # fmt: skip
     """Return the lines with ``kind`` and ``content`` added to the ``most`` recognised records with the least p-values,
-    then the line of a never-seen record to show beside each of these.
+    then the line of a never-seen record to show beside each of these records, as far as its list has one left.
 
-    A record that several lists contain is shown once, and so is a never-seen record of one list. ``unseen``: (pair,
-    split) → the held-out samples of the list, None: there are none to show. ``surprise``: returns −log p of the tokens
-    of a record.
+    A recognised record that several lists contain is shown once. A list shows none of its never-seen records twice.
+    ``unseen``: (pair, split) → the held-out samples of the list, None: there are none to show. ``surprise``: returns
+    −log p of the tokens of a record.
     """
     order = sorted((line for line in lines if line["recognised"]), key=lambda line: (line["p"], -line["score"]))
     shown: set[int] = set()
@@ -111,8 +111,8 @@ def content(data: Data, sample: int, surprise: np.ndarray | None = None) -> tupl
     """Return kind and content of one record, so that it can be shown: a PNG as a data URI, its text, or its numbers.
 
     ``surprise`` float64 [scored tokens], or None: if it is given, the content is a JSON list of each token with its
-    value. Features that form a square with values from 0 to 1 are shown as a picture. Long texts and rows of numbers
-    are cut.
+    value. Without a tokenizer, the text is the numbers of its tokens. Features that form a square with values from 0 to
+    1 are shown as a picture. Long texts and rows of numbers are cut.
     """
     x = data.x[sample]
     if x.dtype.kind == "i":

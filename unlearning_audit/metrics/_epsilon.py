@@ -28,8 +28,8 @@ def strongest(fpr: np.ndarray, fnr: np.ndarray, delta: float) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def epsilon_table(positives: int, negatives: int, delta: float) -> np.ndarray:
-    """Return ε by equation (1) for every attack on so many ``positives`` and ``negatives``: float64 [(positives + 1) ·
-    (negatives + 1)], read-only.
+    """Return ε by equation (1) for every attack on ``positives`` positives and ``negatives`` negatives, two counts:
+    float64 [(positives + 1) · (negatives + 1)], read-only.
 
     Entry ``tp · (negatives + 1) + fp`` belongs to an attack that accepts ``tp`` of the positives and ``fp`` of the
     negatives. It is inf for perfect separation, −inf (discarded) if exactly one error rate is zero, and otherwise at
@@ -54,8 +54,8 @@ def epsilons(*, unlearned: np.ndarray, retrained: np.ndarray, rule: Rule = "exac
     and r − l within `BUFFER` of w.
 
     ``rule="grid"`` takes the published thresholds, `PER_UNIT` of them per unit of phi. ``"exact"`` takes every set of
-    scores that any thresholds of the same box select; it is never below the grid and costs less. Both give `CAP`
-    where one range is below a hundredth of the other, and 0 where every attack is discarded.
+    scores that any thresholds of the same box select; it is never below the grid and costs less. Both give `CAP` where
+    one range is below a hundredth of the other, and 0 where every attack is discarded or all phi of a sample are equal.
 
     Raises ValueError for fewer than two models on a side, or phi that is not finite.
     """

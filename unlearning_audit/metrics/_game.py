@@ -15,9 +15,9 @@ class Game:
     an adversary may guess from which set it came.
 
     ``forget`` and ``heldout`` float64 [models, samples]: the sensitivity distribution over forgotten and over held-out
-    samples, 0 elsewhere. Their samples are those that some model forgot or held out; ``columns`` int [samples] are
-    their numbers among all. ``split`` int [models] numbers the splits 0…; ``block`` int64 [splits] is the pair each
-    belongs to.
+    samples, 0 elsewhere. Their columns are the samples of positive weight that some model forgot or held out;
+    ``columns`` int [samples] are the numbers of these samples among all. ``split`` int [models]: the split of each
+    model, from 0; ``block`` int64 [splits]: the pair of each split.
     """
 
     forget: np.ndarray

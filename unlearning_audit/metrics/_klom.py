@@ -81,9 +81,10 @@ def compared(sides: _null.Sides, *, halves: bool = False) -> _Compared | None:
 
     The kinds are unlearned models, retrained models that the others are compared with, and further retrained models,
     whose KLOM is the null. ``sides``: φ of unlearned, of retrained and of further retrained models. If there are no
-    further ones (None), the retrained models are divided into halves, and one half replaces them. Retraining itself is
-    always evaluated like that. ``halves``: take no more models than that leaves, so that the numbers of methods and of
-    retraining are comparable; without effect if it leaves fewer than `FEWEST`.
+    further retrained models (None), the retrained models are divided into halves, the second of which serves as further
+    ones. Retraining itself is always evaluated like that. ``halves``: take no more models than half of the retrained
+    ones, so that the numbers of methods and of retraining are comparable; without effect if half are fewer than
+    `FEWEST`.
     """
     u, r, independent = sides
     if independent is None:

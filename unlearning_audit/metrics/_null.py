@@ -33,9 +33,10 @@ def with_null(
     """Return four things: the points H of unlearned models, and the null, which are those of retrained models, [1 +
     groups, samples] each; on how many models of each kind both rest; and a note on how the models were compared.
 
-    Row 0 is from all models, the others without one group each. ``sides``: φ of unlearned, of retrained and of further
-    retrained models; without the latter (None), random halves of the retrained models are compared. ``h``: H of all
-    unlearned and retrained models, which is returned where these are as many.
+    Row 0 is from all models, each further row without one group of models. ``sides``: φ of unlearned, of retrained and
+    of further retrained models; without the latter (None), random halves of the retrained models are compared. ``h``: H
+    of all unlearned against all retrained models. It is returned unchanged if no population has more models than are
+    compared; otherwise H is computed anew from that many models of each. Where halves are compared, it is not used.
     """
     u, r, independent = sides
     if independent is None:

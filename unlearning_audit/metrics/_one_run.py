@@ -1,7 +1,7 @@
 """One-run audit: how often an attack guesses which of two canaries a model forgot.
 
-A model that is like a retrained one knows nothing of the coins that chose among them. So the number of right guesses is
-binomial with chance ½, and no other model is needed. After Steinke, Nasr and Jagielski (2023) and, in pairs,
+A model that is like a retrained one knows nothing of the coins that chose among the canaries. So the number of right
+guesses is binomial with chance ½, and no other model is needed. After Steinke, Nasr and Jagielski (2023) and, in pairs,
 Mahloujifar, Melis and Chaudhuri (2024).
 """
 
@@ -65,8 +65,8 @@ def at_random(member: Membership, seed: int) -> list[Toss]:
 
     If the forgotten samples F and the held-out samples T were drawn uniformly and are of one size, a fair coin decides
     which sample of such a pair lies in F. The coins are independent of each other. Models with the same F and T share
-    their coins. Models of the other split of a swapped pair have them reversed. Raises ValueError for a model whose F
-    and T differ in size or are empty.
+    their coins. Models of the other split of a swapped pair have these coins reversed. Raises ValueError for a model
+    whose F and T differ in size or are empty.
     """
     sizes = member.forget.sum(axis=1), member.heldout.sum(axis=1)
     for model, (forgotten, heldout) in enumerate(zip(*sizes, strict=True)):
@@ -150,8 +150,8 @@ def evaluate(
 
 
 def effect(*, scores: dict[Key, np.ndarray], tosses: list[Toss], rule: DecisionRule) -> Effect:
-    """Return the share of right guesses by every score but the control, for each set of coins, with p-values of all of
-    them.
+    """Return the share of right guesses by every score but the control, for each set of coins, with a p-value of each
+    score.
 
     ``scores``: (attack, form) → float64 [models, samples]; ``tosses``: the sets of coins, which take the place of
     models in the effect. The influence of a pair on a share is listed under the smaller number of its two samples. The
@@ -181,8 +181,9 @@ def _counts(
     """Return how many pairs each way to guess gets right.
 
     ``scores``: attack → scores float64 [models, samples]; the confidence comes first. ``tosses``: the sets of coins,
-    whose pairs are counted together. ``sets``: name of a set → positions of its attacks in ``scores``. ``rng`` halves
-    the pairs for ways that are learned or chosen on one half and evaluated on the other.
+    whose pairs are counted together; with fewer than `LEARNABLE` pairs, ways that halve the pairs are left out.
+    ``sets``: name of a set → positions of its attacks in ``scores``. ``rng`` halves the pairs for ways that are learned
+    or chosen on one half and evaluated on the other.
     """
     names, phi = list(scores), next(iter(scores.values()))
     guesses = _guesses([*scores.values()], tosses)

@@ -127,8 +127,8 @@ def of_tokens(evaluation: Evaluation, compute: Callable[[np.ndarray], Shares]) -
 def padding(x: np.ndarray) -> np.ndarray:
     """Return which positions in rows of tokens ``x`` int [..., length] come after the last token: bool, of their shape.
 
-    Padding is −1. A token that is read and not scored is ~token, so a token 0 is −1 too. Some vocabularies use it for
-    text, so only the run of −1 at the end of a row is padding.
+    Padding is −1. A token that is read and not scored is ~token, so token 0 is then −1, too. Some vocabularies use
+    token 0 for text, so only the run of −1 at the end of a row is padding.
     """
     return np.logical_and.accumulate((x == -1)[..., ::-1], axis=-1)[..., ::-1]
 

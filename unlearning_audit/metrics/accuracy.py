@@ -33,8 +33,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     field ``role``. The test part is judged by its clean labels.
 
     "majority_share" is the accuracy of always predicting the most frequent label. With retrained models, "accuracy_gap"
-    follows: how much more often these are right than the target models. [] if all samples have one label, as passages
-    of text do. Imported models get a row with the reason for a role that is not known.
+    follows: how much more often retrained models are right than the target models. [] if all samples have one label, as
+    passages of text do. Imported models get a row with the reason for a role that is not known.
     """
     table = of_models(evaluation, evaluation.target)
     if not table:
@@ -74,7 +74,7 @@ def sides(evaluation: Evaluation, models: np.ndarray) -> dict[str, tuple[np.ndar
     """Return role → the samples of each of some ``models`` bool [models], and the labels that are right: bool and int
     [models, samples].
 
-    These are the labels that the models were trained with, and for the test part the clean ones.
+    The right labels are those that the models were trained with, and for the test part the clean ones.
     """
     member = evaluation.membership[models]
     trained_with, clean = (

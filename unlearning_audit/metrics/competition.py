@@ -145,8 +145,8 @@ def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.ran
     u, r, independent = phi
     if independent is None and min(len(u), len(r)) < HALVES_NEED:
         return {}
-    h = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
-    h, null, _, _ = _null.with_null(phi, h, options, rng)
+    of_all = points(_null.replicated(_null.epsilons_of(options), u, r, options), models=min(len(u), len(r)))
+    h, null, _, _ = _null.with_null(phi, of_all, options, rng)  # ``h`` of as many models as ``null``
     if len(h) == 1 or h.shape[1] < 2 or not stands(null):
         return {}
     value, influence = jackknife.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)

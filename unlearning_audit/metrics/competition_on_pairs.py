@@ -81,7 +81,8 @@ def read_split(evaluation: Evaluation, group: _pairs.Group, rule: Literal["exact
     retrained, and the accuracies of audited and retrained models.
 
     ``group``: the split with its models; ``rule``: how thresholds of ε are chosen. Retraining itself is compared with
-    its control, or else with the other split; then the points of retrained against retrained models are NaN.
+    its control. Without a control, it is compared with the other split, and the points of retrained against retrained
+    models are NaN.
     """
     assert evaluation.retrained_files is not None  # else no group has twins
     numbers = np.arange(len(evaluation.membership.seed))

@@ -107,8 +107,8 @@ def probability(score: np.ndarray, forget: np.ndarray) -> np.ndarray:
     """Return the mean of ``score`` [models, samples], a probability of membership, over each model's ``forget`` set:
     float64 [models].
 
-    ``forget`` bool [models, samples]. Figures 3 and 4 of the paper show it. Raises ValueError for values outside [0,
-    1].
+    ``forget`` bool [models, samples]. Figures 3 and 4 of the paper show this mean. Raises ValueError for values outside
+    [0, 1].
     """
     if not ((score[forget] >= 0) & (score[forget] <= 1)).all():
         raise ValueError("scores of the attack lie outside [0, 1], so they are no probabilities of membership")
@@ -137,7 +137,7 @@ def tidy(quantities: dict[str, np.ndarray], *, attack: str = "") -> list[Row]:
 
     They are the mean, standard deviation ("_sd") and median ("_median") over models with intervals, then the value of
     every model (field ``model``) without one. The intervals are Student's t, chi-square, and order statistics. Infinite
-    values leave the first two empty, with the reason.
+    values leave mean and standard deviation empty, with the reason.
     """
     lines = []
     for name, values in quantities.items():

@@ -46,8 +46,8 @@ class Options(Settings):
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the means over models and samples of "gibberish" and "fluency", for every role (field ``role``).
 
-    With retrained models, "gibberish_gap" follows: the share of gibberish minus theirs. Raises ValueError for data
-    without a tokenizer.
+    With retrained models, "gibberish_gap" follows: the share of gibberish minus that of retrained models. Raises
+    ValueError for data without a tokenizer.
     """
     known = frozenset(word for text in _answers.texts(evaluation.data) for word in words(text))
 
@@ -86,9 +86,9 @@ def words(text: str) -> list[str]:
 def judged(said: list[str], known: Container[str], share: float) -> tuple[float, float]:
     """Return whether the words ``said`` are gibberish, 0 or 1, and their entropy in bits.
 
-    They are gibberish if more than ``share`` of their triples repeat earlier ones, or if more than ``share`` of them
-    are not among the ``known`` words, those of the data. The entropy is (2/3 H₂ + 4/3 H₃)/2 of pairs and triples (Meng
-    et al. 2022, as in RWKU). An answer without a word is not gibberish.
+    The words are gibberish if more than ``share`` of their triples repeat earlier ones, or if more than ``share`` of
+    the words are not ``known``, which are the words of the data. The entropy is (2/3 H₂ + 4/3 H₃)/2 of pairs and
+    triples (Meng et al. 2022, as in RWKU). An answer without a word is not gibberish.
 
     Examples
     --------

@@ -2,8 +2,8 @@
 
 Attacks that distinguish forgotten from held-out samples find nothing where the two sets differ by themselves. If a
 class is the forget set, no model that unlearned it predicts it, so that the AUC is at its floor for audited and
-retrained models. There, and where nothing was held out, this number decides the verdict. The design determines this,
-not the result. Elsewhere the number is only shown.
+retrained models. For such a design, and where nothing was held out, this number decides the verdict. Whether it decides
+depends on the design, not on the result. Elsewhere the number is only shown.
 """
 
 import numpy as np

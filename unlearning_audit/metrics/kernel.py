@@ -46,10 +46,10 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     """Return rows that compare φ of the forgotten samples of unlearned, retrained and original models by a kernel.
 
     "kernel_p" is the p-value of a permutation test of whether unlearned models are distributed as retrained ones.
-    "kernel_nearer" is how much nearer they are to retrained than to original models, with a jackknife interval over
-    models, and "kernel_nearer_p" the p-value that they are not nearer. With too few models of a kind, all have the
-    reason in place of a number. Retraining itself is compared with its control. Raises ValueError without retrained
-    models to compare with.
+    "kernel_nearer" is how much nearer unlearned models are to retrained than to original models, with a jackknife
+    interval over models, and "kernel_nearer_p" the p-value of the hypothesis that they are not nearer. With too few
+    models of a kind, all three rows have the reason in place of a number. Retraining itself is compared with its
+    control. Raises ValueError without retrained models to compare with.
     """
     retrained = evaluation.compared_files
     if retrained is None:
@@ -74,8 +74,8 @@ def evaluate(
     ``kernel_p`` has its level for any number of models. The interval of ``kernel_nearer`` is a jackknife over as many
     groups as the smallest population has models. A group leaves models of all populations out together, because an
     unlearned model stems from an original. The one-sided p-value is Student's. ``stems`` int [unlearned models]: the
-    original of each, where several have the same one. They are left out with their original, because they are not
-    independent models.
+    original of each unlearned model, where several have the same one. Unlearned models are then left out with their
+    original, because those of one original are not independent.
     """
     counts = [len(phi) for phi in populations]
     n = min(counts)
@@ -105,14 +105,16 @@ def _gram(*populations: np.ndarray) -> np.ndarray:
 
 def _nearer(gram: np.ndarray, sides: tuple[np.ndarray, ...], groups: list[np.ndarray]) -> tuple[Estimate, float]:
     """Return how much nearer unlearned models are to retrained than to original ones, with its interval, and the
-    p-value that it is 0 or less.
+    p-value of the hypothesis that this number is 0 or less. There is no number where original and retrained models do
+    not differ, and no interval or p-value where leaving out models changes nothing.
 
     ``gram`` float64 [models, models]: the kernel of all models; ``sides``: the numbers of the unlearned, of the
-    retrained and of the original models in it; ``groups``: the jackknife group of each model of these three.
+    retrained and of the original models in it; ``groups``: for each of the three kinds, the jackknife group of each
+    model.
     """
 
     def nearer(sides: Sequence[np.ndarray]) -> float:
-        """Return how much nearer the unlearned models among ``sides`` are to the retrained than to the original."""
+        """Return how much nearer the unlearned models of ``sides`` are to its retrained than to its original models."""
         u, r, o = sides
         return kernel.nearer(kernel=gram, u=u, r=r, o=o)
 

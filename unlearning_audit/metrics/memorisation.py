@@ -31,7 +31,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
 
     "exact_memorisation" is the share of scored tokens that are the model's first guess (Tirumala et al. 2022).
     "extraction_strength" is the share of the text's end that greedy decoding reproduces without an error from the text
-    before it (Carlini et al. 2021). With retrained models, "…_gap" is the difference from theirs: 0 = as if retrained.
+    before it (Carlini et al. 2021). With retrained models, "…_gap" is the difference from the means of retrained
+    models: 0 = as if retrained.
     """
     # A key is the metric, and the field ``rule`` of its rows, which is empty.
     return _text.of_tokens(

@@ -123,8 +123,9 @@ def against_heldout(
     """Return a line for each forgotten record, compared with held-out samples of the same models, and (pair, split) →
     these samples with scores.
 
-    This is for forgotten samples that are a random draw. ``member``: the memberships of the audited models;
-    ``scores``: name → float64 [models, samples]; ``rate``: the expected share of the list that is false.
+    This is for forgotten samples that are a random draw. A split without forgotten or held-out samples has no lines.
+    ``member``: the memberships of the audited models; ``scores``: name → float64 [models, samples]; ``rate``: the
+    expected share of the list that is false.
     """
     splits = []
     for pair, number in sorted(set(zip(member.block.tolist(), member.split.tolist(), strict=True))):

@@ -72,12 +72,12 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
-    """Return how much more these models relearn of what they forgot than retrained ones ("relearn_area…"), and how many
-    steps they need in comparison ("relearn_steps"). Their accuracy after each number of steps follows
-    ("relearn_accuracy").
+    """Return how much more the target models relearn of what they forgot than retrained ones ("relearn_area…"), and how
+    many steps they need in comparison ("relearn_steps"). The accuracy of the target models after each number of steps
+    follows ("relearn_accuracy").
 
-    Language models also have the area in nats per token. Without other retrained models, all rows but those of
-    accuracies have this reason in place of a number.
+    Language models also have the area in nats per token. Without retrained models to compare with, all rows but those
+    of accuracies have this reason in place of a number.
     """
     audited = stacked(evaluation.relearned_files)
     member = evaluation.membership[evaluation.target]
@@ -170,9 +170,10 @@ def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: n
     """Return the mean number of steps until the accuracy on ``queried`` samples reaches the ``goal`` float64 [models],
     divided by that of retrained models.
 
-    A model that does not reach it by the last step counts twice as many steps. The interval is a jackknife over splits,
-    because models of a split are taught the same samples, or over models where there are fewer than three splits.
-    ``queried`` bool [models, rows]; ``places``: "split" and "block", int [models].
+    A model that does not reach the goal by the last step counts twice as many steps. There is no number if all
+    retrained models reach it at step 0, and no interval if this holds without one split or model. The interval is a
+    jackknife over splits, because models of a split are taught the same samples, or over models where there are fewer
+    than three splits. ``queried`` bool [models, rows]; ``places``: "split" and "block", int [models].
     """
     last, n = audited.steps[-1], len(goal)
     needed = np.array([first(models, queried, goal) for models in (audited, retrained)], dtype=np.float64)

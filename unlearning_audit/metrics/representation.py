@@ -97,7 +97,8 @@ def probed(evaluation: Evaluation) -> Row:
     """Return the row "probe_auc": the AUC of forgotten against held-out samples by φ of a last layer that is learned
     from retained samples, as a mean over target models.
 
-    Samples whose label no retained sample has are left out.
+    Samples whose label no retained sample has are left out. The row has the reason in place of a number if the retained
+    samples of a model have one label, or if a model has no forgotten or no held-out sample left.
     """
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     labels = np.broadcast_to(labels, member.forget.shape)

@@ -59,11 +59,11 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the rows of every request of the sequence, with its number in the field ``request``: "accuracy" of the
-    target models on the samples of the request that they were trained on (role=forget) and on its others
-    (role=heldout), and how well attacks tell these apart.
+    target models on the samples of the request that they were trained on (role=forget) and on its other samples
+    (role=heldout), and how well attacks tell the two kinds apart.
 
-    The latter are "q" and "advantage". If samples are canaries, they are the rows of the one-run audit instead:
-    "right_guesses", "one_run_p" and "epsilon_request"; requests that are not made yet have none. Rows of single pairs
+    The rows of attacks are "q" and "advantage". If samples are canaries, those of the one-run audit replace them:
+    "right_guesses", "one_run_p" and "epsilon_request", but not for requests that are not made yet. Rows of single pairs
     or models are left out. Intervals cover models and samples.
     """
     member = evaluation.membership[evaluation.target]

@@ -36,7 +36,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     models: "retained_auc" after unlearning, and the differences from the AUC before unlearning ("retained_risk") and
     from that in retrained models ("retained_risk_gap").
 
-    A difference is left out if there are no such models, or if they failed. Intervals cover models and samples.
+    A difference is left out if the models before unlearning, or the retrained models, are missing or failed. Intervals
+    cover models and samples.
     """
     member, labels = evaluation.membership[evaluation.target], evaluation.labels_of(evaluation.target)
     read = {"after": evaluation.unlearned_files, "before": evaluation.originals, "retrained": evaluation.compared_files}

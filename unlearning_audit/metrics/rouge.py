@@ -37,8 +37,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     for each role (field ``role``: forget, heldout, retain and test) of which all models have samples; over all models,
     then over each swapped pair (field ``pair``) if there are several.
 
-    With retrained models, "rouge_gap" is the recall minus theirs. Retraining itself is compared with its control.
-    Intervals cover models and samples.
+    With retrained models, "rouge_gap" is the recall minus that of retrained models. Retraining itself is compared with
+    its control. Intervals cover models and samples.
     """
 
     def of_files(files: list[str]) -> _text.Shares:

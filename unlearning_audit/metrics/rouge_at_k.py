@@ -51,8 +51,8 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     samples (field ``role``) and each k (field ``rule``); over all models, then over each swapped pair (field ``pair``)
     if there are several.
 
-    With retrained models, "…_gap" is the difference from theirs. Intervals cover models and samples. A role of which
-    some model has no sample is left out.
+    With retrained models, "…_gap" is the difference from the means of retrained models. Intervals cover models and
+    samples. A role of which some model has no sample is left out.
     """
     samples = _text.forgotten_or_heldout(evaluation)
 

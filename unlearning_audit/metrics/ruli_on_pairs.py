@@ -16,8 +16,9 @@ NEEDS = ("swapped_pairs",)
 
 QUANTITIES = ruli.QUANTITIES
 
-#: The models of its own split surely forget a sample, and the audited one of these is left out. Whether those of other
-#: pairs forget it is random.
+#: A sample is surely forgotten only by the models of the split whose forget set holds it, and the audited one of these
+#: is left out. So a split needs one model more than ``minimum``. Whether models of other pairs forget the sample is
+#: random.
 PROTOCOL_MINIMUM = {"models_per_split": ("minimum", 1)}
 
 

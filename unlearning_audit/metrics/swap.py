@@ -220,7 +220,7 @@ NOT_AT_CHANCE = "retrained models are not at chance: compare with them"
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     """Return "advantage", "tail_advantage" and "update_auc" → the numbers of every adversary but the random one, for
-    each target model. Those that no attack gives are left out.
+    each target model. Numbers that no attack gives are left out.
 
     The advantage is above 0 where forgotten samples look familiar, and below 0 where they look less familiar than
     samples that were never seen. Canaries have "update_auc" alone, because the one-run audit gives the others. {} if a

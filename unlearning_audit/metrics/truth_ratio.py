@@ -46,8 +46,8 @@ QUANTITIES = (
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:
     """Return the means of three forms of the truth ratio R for each role of samples. If there are retrained models,
-    also return how far the distribution of R on the forget set is from that of R under them. All rows are given for all
-    target models together, then for each swapped pair (field ``pair``) if there are several.
+    also return how far the distribution of R on the forget set is from that by retrained models. All rows are given for
+    all target models together, then for each swapped pair (field ``pair``) if there are several.
 
     R = exp(mean over perturbed answers of the mean log p of a token) / exp(that of the paraphrase, or of the answer
     itself where there is none). "truth_ratio" is the mean of min(R, 1/R), "truth_ratio_utility" that of max(0, 1 − R),

@@ -73,7 +73,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
 
 def terms(evaluation: Evaluation) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the terms of the harmonic mean: for each term, values float64 [target models, samples], and the samples
-    that count, bool of the same shape. `rows` describes them.
+    that count, bool of the same shape. `rows` describes the terms.
 
     Raises ValueError for data without perturbed answers.
     """

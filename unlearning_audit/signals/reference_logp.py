@@ -1,7 +1,8 @@
 """Mean log p of the label under the adversary's models that never saw a sample, before unlearning: float64 [models,
 samples].
 
-The model itself does not count. NaN where all other models saw the sample.
+If a model is itself one of the adversary's, it does not count. NaN where all other models of the adversary saw the
+sample.
 """
 
 import numpy as np

@@ -29,8 +29,8 @@ def read(stack: ModelStack, member: Membership, rows: np.ndarray, settings: dict
     of them relearn half of what they forgot.
 
     ``member``: the memberships of the models. ``settings``: ``steps``, how many are taken at most; ``bits``, if given:
-    also answers of the models with weights rounded to so many bits. The half is drawn by the model's seed alone, so
-    that it is the same for every method.
+    the numbers of bits to which weights are rounded for further answers of the models. The half is drawn by the model's
+    seed alone, so that it is the same for every method.
     """
     from unlearning_audit.training import relearning, rounding
     from unlearning_audit.training.streams import Rows

@@ -142,8 +142,8 @@ def difference(a: PerModel, b: PerModel, slope: Float[np.ndarray, "models"] | fl
 def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
     """Return the means of statistics of models over the models of each split, with the covariance between models.
 
-    Where no split has two models, the covariance between models is taken across splits instead. With one model in all
-    it is unknown: it is 0 with 0 degrees of freedom.
+    Where no split has two models, the covariance between models is taken across splits instead. With one model in all,
+    this covariance is unknown: it is given as 0, with 0 degrees of freedom.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
         imagined.append(average @ statistic.imagined)
         alone.append(average @ (statistic.influence**2).sum(axis=1))
         deviations.append(statistic.value - value[group] if within else value - value.mean())
-        # The same with influences gives the part of the variance between models that is noise of samples.
+        # Such deviations of influences give the part of the variance between models that is noise of samples.
         centred = statistic.influence - influence[group] if within else influence
         noise.append((centred**2).sum() / (dof if within else len(count)))
     deviation = np.array(deviations)
@@ -265,8 +265,9 @@ def averaged(
 ) -> Float[np.ndarray, "statistics splits k"]:  # fmt: skip
     """Return the influence of imaginary samples, reduced as much as averaging has reduced the variance of real samples.
 
-    Imaginary samples are added so that no variance is 0 by chance. Their variance is added to both variances that are
-    compared, so that nothing is reduced where real samples show no variance.
+    Imaginary samples are added so that no variance is 0 by chance. The reduction is the square root of a ratio: the
+    variance of real samples after averaging over that before. The variance of imaginary samples is added to both, so
+    that nothing is reduced where real samples show no variance.
 
     Parameters
     ----------
@@ -276,7 +277,8 @@ def averaged(
         The influence of real samples on the means.
     alone : float64 [statistics]
         What Σ influence² would be if averaging had not reduced it: if models of one split agreed on all samples, and no
-        two splits had a sample in common. `unpaired.differences` gives it as if no two models had one in common.
+        two splits had a sample in common. `unpaired.differences` passes what Σ influence² would be if no two models had
+        a sample in common.
 
     Returns
     -------
@@ -293,8 +295,9 @@ def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[
     either side, float64 [statistics].
 
     Each is the larger of two half-widths. The first uses Satterthwaite's degrees of freedom. The second is the root of
-    a sum of squared half-widths over samples and over units, or over models where units are unknown. The sum holds its
-    level for every ratio of the variances (Banerjee 1960). ``reading``: the estimates, from `read`.
+    a sum of squared half-widths over samples and over units, or over models where units are unknown; where models are
+    unknown too, there is only the first. The sum holds its level for every ratio of the variances (Banerjee 1960).
+    ``reading``: the estimates, from `read`.
     """
     square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
     of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
@@ -343,7 +346,7 @@ def joint_half_widths(
 def estimates(
     reading: Reading, *, n: int, note: str = "", bounds: tuple[float, float] = (0.0, 1.0)
 ) -> list[stats.Estimate]:
-    """Return each statistic of ``reading`` with its own interval, all cut at ``bounds``; by default those of a rate.
+    """Return each statistic of ``reading`` with its own interval, all cut at ``bounds``, by default 0 and 1.
 
     ``n``, the number of samples, and ``note`` go into each result. The note also says if there is only one model.
     """

@@ -40,12 +40,12 @@ class Distance:
     """The distance of a method from retraining by one metric.
 
     ``estimate``: the distance with its interval at 1 − α; ``inner``: the 1 − 2α interval of the two one-sided tests.
-    For a metric that is the largest of several numbers, it is the smallest interval that contains those of all numbers;
-    ``margin`` (far < 0, near > 0): the range of distances that count as equivalent; ``p``: the p-value of the
-    hypothesis that the method is retraining, before any correction over methods and metrics; ``two_sided``: whether
-    negative distances mean less familiar than never seen (with F/F₀ they cannot); ``broken``: for a distance of
-    utility, the loss above which a model counts as broken; ``least``: the lower limit of the distance for the audited
-    pairs, not for others.
+    For a metric that is the largest of several numbers, ``inner`` is the smallest interval that contains the 1 − 2α
+    intervals of all these numbers; ``margin`` (far < 0, near > 0): the range of distances that count as equivalent;
+    ``p``: the p-value of the hypothesis that the method is retraining, before any correction over methods and metrics;
+    ``two_sided``: whether a negative distance means that forgotten samples look less familiar than samples never seen
+    (by F/F₀ it cannot mean this); ``broken``: for a distance of utility, the loss above which a model counts as broken;
+    ``least``: the lower limit of the distance for the audited pairs, not for others.
     """
 
     metric: str
@@ -154,7 +154,8 @@ def classify(
 
     * *broken*: a loss of utility, by its lower limit ``least``, exceeds the loss ``broken`` of a broken model.
     * *equivalent*: every distance and every loss lies within its margin (an intersection–union test, Berger 1982: each
-      at level α, without correction over metrics).
+      at level α, without correction over metrics). The distance of a ``coarse`` metric counts here only if it differs
+      significantly from 0.
     * *distinguishable* or *over_unlearned*: the distance with the least p_holm ≤ α points towards doing nothing, or is
       negative and two-sided, so that forgotten samples look less familiar than samples that were never seen.
     * *inconclusive*: none of these.

@@ -16,10 +16,10 @@ from unlearning_audit.stats import simultaneous
 from unlearning_audit.stats.paired import Distances, Spread
 from unlearning_audit.stats.shapes import Bool, Float, Int
 
-#: Differences computed, and draws made, at a time: so many fit a processor's cache.
+#: How many differences are computed, and how many draws made, at a time: as many as fit a processor's cache.
 AT_A_TIME = 256
-#: Up to so many numbers, deviations are drawn from the correlation matrix of their 300 differences, which is quick.
-#: Audits of few methods thereby keep the ranks of earlier versions.
+#: Up to this count of numbers, which have 300 differences, deviations are drawn from the differences' correlation
+#: matrix, which is quick. Audits of few methods thereby keep the ranks of earlier versions.
 MOST_CORRELATED = 25
 
 
@@ -97,8 +97,8 @@ class Draws:
     """Draws of J numbers from which deviations of their K differences are computed.
 
     ``samples`` and ``models`` float64 [J, draws]: draws over samples and over models; ``scale`` and ``scale_of_models``
-    float64 [K]: the factors that turn differences of the first and of the second into parts of a standard normal
-    deviation.
+    float64 [K]: the factors that turn differences between two rows of ``samples``, and of ``models``, into the two
+    parts of a standard normal deviation.
     """
 
     samples: Float[np.ndarray, "J draws"]

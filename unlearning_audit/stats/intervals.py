@@ -51,7 +51,7 @@ def t_quantile(*, p: float | Float[np.ndarray, "..."], dof: float | Float[np.nda
 
     Returns
     -------
-    float64, of the common shape of both
+    float64, of the shape to which ``p`` and ``dof`` are broadcast
     """
     return scipy.special.stdtrit(dof, p)
 

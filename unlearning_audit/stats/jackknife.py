@@ -12,10 +12,10 @@ Combine = Callable[..., np.ndarray]
 
 
 def groups_of(models: int, *, groups: int) -> OfModels:
-    """Return the number of the jackknife group that each of so many ``models`` is left out with, int64 [models].
+    """Return the number of each model's jackknife group, whose models are left out together: int64 [models].
 
-    There are ``groups`` groups, or as many as models if these are fewer. Groups are of consecutive models and as equal
-    in size as possible.
+    ``models``: how many models there are. There are ``groups`` groups, or one for each model if there are fewer models
+    than that. Groups are of consecutive models and as equal in size as possible.
     """
     return np.arange(models) * min(groups, models) // models
 
@@ -35,10 +35,11 @@ def estimate(
 ) -> Estimate:  # fmt: skip
     """Return a statistic of sample means with a 95 % interval over samples and over models.
 
-    The variance is that over samples (delete one) plus that over models (delete a group), minus what both count: the
-    noise that is independent for every (model, sample). A bootstrap over models fails where the statistic is a maximum
-    over thresholds: repeated models fake separation. For ε, the percentile interval of a perfect method covers half of
-    the time instead of 95 %. Sources: Efron and Stein 1981; Owen 2007 for the two-way decomposition.
+    The variance is that over samples (delete one) plus that over models (delete a group), minus what both contain: the
+    noise that is independent for every (model, sample). It is at least the larger of the two. A bootstrap over models
+    fails where the statistic is a maximum over thresholds: repeated models fake separation. For ε, the percentile
+    interval of a perfect method covers half of the time instead of 95 %. Sources: Efron and Stein 1981; Owen 2007 for
+    the two-way decomposition.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def estimate(
         ``combine(k_1, …, k_K, l_1, …, l_L)`` maps the means of the K quantities over samples and the L further numbers
         to the statistic, elementwise on arrays.
     per_model : float64 [1 + groups, L], optional
-        L further numbers that have no samples, in the same rows.
+        L further numbers that are no means over samples, with the same rows: from all models, then without each group.
     n : int
         The count that goes into the result.
     note : str
@@ -59,8 +60,8 @@ def estimate(
     Returns
     -------
     Estimate
-        With fewer than two groups the interval is over samples only, and the note says so. With fewer than two samples
-        besides, the limits are NaN.
+        With fewer than two groups the interval is over samples only, and the note says so. If there are also fewer than
+        two samples, the limits are NaN.
     """
     samples, groups = per_sample.shape[2], len(per_sample) - 1
     # ``value`` [1 + groups]; ``points`` [1 + groups, samples], or None where there is no variation over samples.
@@ -90,8 +91,8 @@ def pseudo_values(
     per_model: Float[np.ndarray, "folds L"] | None,
 ) -> tuple[Float[np.ndarray, "folds"], Float[np.ndarray, "folds samples"] | None]:
     """Return a statistic of sample means, float64 [folds], and the pseudo-value of each sample, n times the statistic
-    minus n − 1 times that without the sample: float64 [folds, samples]; None for fewer than two samples, and where the
-    statistic rests on none.
+    minus n − 1 times that without the sample: float64 [folds, samples]. None takes the place of pseudo-values for fewer
+    than two samples, and where K = 0.
 
     The arguments are those of `estimate`. Fold 0 has all models, each other fold lacks one group of them.
     """
@@ -110,7 +111,7 @@ def of_means(
 ) -> tuple[Float[np.ndarray, "groups"], Float[np.ndarray, "groups samples"]]:
     """Return the values of a statistic of means over samples by groups of models, and each sample's influence on them.
 
-    ``paired.distances`` takes them in place of the effects of a mean.
+    ``paired.distances`` takes these values and influences in place of those of a mean.
 
     A sample's influence on one group is its pseudo-value in all models, plus how that pseudo-value changes without the
     group (two jackknives, Efron and Stein 1981). For a mean over groups and samples this is exactly the value that is

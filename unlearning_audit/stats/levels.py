@@ -36,7 +36,7 @@ def level(*, value: Matrix, rows: Mask, split: OfModels, block: OfModels, low: f
     value : float64 [models, samples]
         The value of each sample in each model.
     rows : bool [models, samples]
-        Which samples each model's mean is taken over. Models with fewer than two are left out.
+        Which samples each model's mean is taken over. Models with fewer than two such samples are left out.
     split, block : int [models]
         The split and the block of each model; models that share both are repeats of one another.
     low : float

@@ -1,9 +1,9 @@
 """One-run audit: a fair coin chooses which sample (canary) of each pair is forgotten, and an attack guesses it.
 
 A model that is like a retrained one knows nothing of the coins, so the number of right guesses W of r pairs is Bin(r,
-½) exactly. Pairs whose two scores are equal abstain. Given which pairs abstain, the other coins are still fair, so r
-counts only those, and no guess is drawn at random. Sources: Steinke, Nasr and Jagielski 2023; in pairs Mahloujifar,
-Melis and Chaudhuri 2024.
+½) exactly. Pairs whose two scores are equal abstain. Given which pairs abstain, the coins of the other pairs are still
+fair. So r counts only these other pairs, and no guess is drawn at random. Sources: Steinke, Nasr and Jagielski 2023; in
+pairs Mahloujifar, Melis and Chaudhuri 2024.
 """
 
 from dataclasses import dataclass, replace
@@ -119,8 +119,8 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-differential privacy where one record of a pair replaces the other, with
     confidence 1 − α (`ALPHA`); 0 if nothing is shown.
 
-    The bound is the largest ε for which (ε, δ) would give as many right guesses with probability ≤ α/attacks. For δ = 0
-    it is the log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most f(W) + 2·m·δ·max_i
+    The bound is the largest ε for which (ε, δ) would give W or more right guesses with probability ≤ α/attacks. For δ =
+    0 it is the log-odds of Clopper and Pearson's lower limit. For δ > 0 the probability is at most f(W) + 2·m·δ·max_i
     (f(W − i) − f(W))/i. Here f(v) = Pr[Bin(r, e^ε/(1 + e^ε)) ≥ v], and m counts all pairs, including those that abstain
     (Steinke, Nasr and Jagielski 2023, theorem 5.2).
 
@@ -157,10 +157,11 @@ def _likely(guesses: Guesses, chance: float, delta: float) -> float:
 
 def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     """Return a lower bound on the ε of (ε, δ)-differential privacy where a record is added or removed, with confidence
-    1 − α (`ALPHA`). Budgets of DP-SGD are stated so.
+    1 − α (`ALPHA`). Budgets of DP-SGD are of this form.
 
-    The bound is ln((1 + e^ε)/2) with the ε of `epsilon_replace`. If the distributions of two outputs both lie within
-    e^ε of a third, the smaller one holds a share e^−ε of it. So at most 1 − e^−ε/2 of the guesses can be right.
+    The bound is ln((1 + e^ε)/2) with the ε of `epsilon_replace`. If the densities P and P′ of the outputs with either
+    record lie within a factor e^ε of a third one, Q, then min(P, P′) ≥ e^−ε·Q. So at most 1 − e^−ε/2 of the guesses can
+    be right.
 
     Parameters
     ----------
@@ -178,14 +179,15 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
 
 
 def detectable(*, pairs: int, attacks: int = 1) -> float:
-    """Return the least true share of right guesses that a test on so many pairs detects with probability .8, at level
-    `ALPHA`; NaN where no number of right guesses is significant.
+    """Return the least true share of right guesses that a test on this number of pairs detects with probability .8, at
+    level `ALPHA`; NaN where no number of right guesses is significant.
 
-    ``pairs``: the number of pairs whose scores differ; ``attacks``: from how many attacks the best is chosen on them.
+    ``pairs``: the number of pairs whose scores differ; ``attacks``: from how many attacks the best is chosen on these
+    pairs.
     """
     for right in range(pairs // 2, pairs + 1):
         if attacks * np.exp(log_tail(right=right, pairs=pairs)) <= ALPHA:  # the smallest number that is significant
-            # The share of right guesses with which so many or more are right with probability `POWER`.
+            # The true share with which at least ``right`` guesses are right with probability `POWER`.
             return float(special.betaincinv(right, pairs - right + 1, POWER))
     return float("nan")
 

@@ -18,15 +18,15 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
     (1954).
 
     The interval holds every 1 − λ for which distance(method) = λ·distance(none) is not rejected. A negative ρ means
-    that the method is further away than none.
+    that the method is further from retraining than doing nothing.
 
     Parameters
     ----------
     distances : Distances
-        Two numbers: the distances of the method and of none, in this order. Both are sizes, at least 0, so that ρ is at
-        most 1.
+        Two numbers: the distances of the method and of doing nothing (``none``), in this order. Both are sizes, at
+        least 0, so that ρ is at most 1.
     significant : bool
-        Whether none is significantly distinguishable.
+        Whether doing nothing is significantly distinguishable from retraining.
     factor : float
         At least 1. The method's distance may be the largest of several, and the largest of ten attacks that see nothing
         lies above 0 by chance. The factor widens its interval on the side of 0 to that of a joint band. Without it, the
@@ -35,8 +35,8 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
     Returns
     -------
     Estimate
-        NaN with the reason where none is not significant. If it is, but the interval of its distance contains 0, ρ has
-        no finite limit on one side: the limits are NaN, with the reason.
+        NaN with the reason if the distance of doing nothing is not significant or not above 0. If it is both, but its
+        interval contains 0, ρ has no finite limit on one side: the limits are NaN, with the reason.
     """
     method, none = distances.value
     n = distances.design.samples
@@ -49,14 +49,15 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
     def outside(angle: np.ndarray) -> np.ndarray:
         """Return whether cos(angle)·method − sin(angle)·none differs from 0, for each angle; λ is tan(angle)."""
         rows = distances.of(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
-        # The full factor where the method alone is tested (angle 0), none where none alone is (±π/2).
+        # Only on the side of 0, where angles are below the estimate's: by ``factor`` where the method's distance alone
+        # is tested (angle 0), by 1 where that of doing nothing alone is (−π/2).
         wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)
         differs: np.ndarray = np.abs(rows.value) > wider * rows.half_widths()
         return differs
 
     centre = np.arctan2(method, none)  # the angle of the estimate, at which nothing differs from 0
-    # From there to both sides: the first angle outside is sought on a grid. The last one tests none alone, which is
-    # significant, so there always is one. Then the limit is found by bisection.
+    # From the centre to both sides, the first angle outside is sought on a grid. The last angle of the grid is always
+    # outside: it tests doing nothing alone, which is significant. Then the limit is found by bisection.
     angles = np.linspace(centre, [-np.pi / 2, np.pi / 2], GRID + 1)
     first = 1 + outside(angles[1:].ravel()).reshape(GRID, 2).argmax(axis=0)
     beyond, inside = angles[first, [0, 1]], angles[first - 1, [0, 1]]

@@ -90,14 +90,15 @@ def against_retrained(
 
     Use it where forgotten and held-out records are not a random draw, so that held-out records cannot serve as a
     reference. The test is Student's t of the difference of means, with others − 1 degrees of freedom. The variance is
-    that of the retrained models times 1/models + 1/others; each record is compared with itself.
+    that of the retrained models times (1/models + 1/others). Each record is compared with itself; p is ½ where the two
+    means are equal.
 
     Parameters
     ----------
     audited : float [models, records]
         Numbers that are about normal over models, such as φ (Carlini et al. 2022).
     retrained : float [others, records]
-        Those numbers by retrained models, at least two.
+        The same numbers by retrained models, at least two.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from unlearning_audit.stats import LEVEL
 from unlearning_audit.stats.paired import Design, Distances
 
 POWER = 0.8
-POINTS = 64  # quantiles by which the chance in a variance is averaged over
+POINTS = 64  # how many quantiles of an estimated variance half-widths are averaged over
 MOST = 4096  # times today's count, beyond which more of it decides nothing
 
 PAIRS, MODELS, SAMPLES = DIMENSIONS = ("pairs", "models", "samples")
@@ -28,10 +28,10 @@ class Components:
     """The variance components of one number, each for a single pair, model or sample; at least 0.
 
     ``pair``, ``model`` and ``sample`` are the variances of pairs (units), models and samples; ``pair_noise`` and
-    ``model_noise`` those of a sample in one pair and in one model. ``design``: the study from which they are estimated;
-    its ``splits`` in a unit are taken as fixed. ``events``: degrees of freedom of the variance over samples, which grow
-    with the number of samples. With one unit ``pair`` is 0, because it cannot be estimated. ``of_samples``: half-widths
-    cover the variation over samples alone.
+    ``model_noise`` are the variances of a sample's noise in one pair and in one model. ``design``: the study from which
+    the components are estimated; its ``splits`` in a unit are taken as fixed. ``events``: degrees of freedom of the
+    variance over samples, which grow with the number of samples. With one unit ``pair`` is 0, because it cannot be
+    estimated. ``of_samples``: half-widths cover the variation over samples alone.
     """
 
     pair: float
@@ -89,7 +89,7 @@ def components(*, distances: Distances) -> list[Components]:
 
 
 def planned(design: Design, *, dimension: str, times: float) -> Design:
-    """Return ``design`` with ``times`` as many pairs, models or samples, rounded to a whole number.
+    """Return ``design`` with the number of pairs, models or samples multiplied by ``times`` and rounded.
 
     ``dimension``: which of the three, one of `DIMENSIONS`.
     """
@@ -170,8 +170,8 @@ def room_needed(*, of: Components, design: Design) -> float:
     """Return how far inside its margin a distance must lie for a study of this ``design`` to show it equivalent.
 
     This is by two one-sided tests at 1 − `LEVEL` each, with `POWER`; ``of``: the variance components of the distance.
-    With a distance of 0 both tests may fail, so each gets half of the missing power. Where the distance is not 0, one
-    test also gets only half of it, which is cautious.
+    With a distance of 0 both tests may fail, so each gets half of the missing power. Where the distance is not 0, only
+    one test may fail; it gets half of the missing power too, which is cautious.
     """
     bar = half_width(of=of, design=design, level=2 * LEVEL - 1)
     return bar + float(stats.normal_quantile((1 + POWER) / 2)) * error(of=of, design=design)

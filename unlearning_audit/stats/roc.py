@@ -115,7 +115,8 @@ def cut_at_fpr(*, negative_score: Vector, fpr: float, weight: Vector | None = No
 def unresolved(*, negatives: float, fpr: float) -> str:
     """Return the reason why the TPR at ``fpr`` cannot be given, or "" if it can.
 
-    It cannot if there are so few ``negatives``, a count that may be fractional, that not one of them may be accepted.
+    It cannot if not a single one of the ``negatives`` may be accepted; ``negatives`` is their number, which may be
+    fractional.
     """
     if fpr * negatives >= 1 - 1e-9:
         return ""

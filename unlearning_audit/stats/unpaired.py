@@ -1,15 +1,17 @@
 """Differences between audited and reference models that do not form pairs, for any numbers on the same samples.
 
-One audited model may be compared with ten retrained ones. If it is like them, it differs from their mean as they differ
-from each other: by s·√(1 + 1/n) with n − 1 degrees of freedom, whatever the samples are. Where audited and reference
-models have the same (pair, split) combinations, differences are taken within each of them first and then averaged. The
-level is exact for normal numbers; for numbers of Student's t with three degrees of freedom it is at most .08.
+One audited model may be compared with ten retrained ones. If it is like the retrained models, it differs from their
+mean as they differ from each other: by s·√(1 + 1/n) with n − 1 degrees of freedom, whatever the samples are. Where
+audited and reference models have the same (pair, split) combinations, differences are taken within each of them first
+and then averaged. The level is exact for normal numbers; for numbers of Student's t with three degrees of freedom it is
+at most .08.
 
 One retrained model suffices where the standard deviation σ over retrained models is known. σ² then replaces their
-estimated variance, and a normal quantile replaces Student's. If m audited models are like retrained ones, they differ
-from the one by σ·√(1/m + 1), which the test uses. The interval has h² = t²·S_audited/m + z²·σ² + t²·S_samples with m −
-1 degrees of freedom, a sum of squared half-widths as in `stats.paired`. For a single audited model, σ² replaces
-S_audited too. If σ is at least the true standard deviation, neither test errs with more than α.
+estimated variance, and a normal quantile replaces Student's. If m audited models are like retrained ones, their mean
+differs from the single retrained model by σ·√(1/m + 1), which the test uses. The interval has h² = t²·S_audited/m +
+z²·σ² + t²·S_samples with m − 1 degrees of freedom, a sum of squared half-widths as in `stats.paired`. For a single
+audited model, σ² replaces S_audited too. If σ is at least the true standard deviation, neither test errs with more than
+α.
 """
 
 from dataclasses import dataclass, replace
