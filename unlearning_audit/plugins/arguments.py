@@ -156,8 +156,8 @@ def assigned(
 def _modest(name: str, purpose: str) -> bool:
     """Return whether a parameter that has a default keeps it, although its name suggests the role ``purpose``.
 
-    It does if the role is in `MODEST`, or if its name may also be a switch: words such as test or train, without a noun
-    such as forget and without a word for data or loader.
+    It keeps the default if the role is in `MODEST`, or if the parameter's name may also be a switch: words such as test
+    or train, without a noun such as forget and without a word for data or loader.
     """
     words = words_of(name)
     switch = purpose.endswith("_loader") and not {*words} & {*FORM_OF, *SHORT, *NOUNS}

@@ -203,7 +203,7 @@ def offering(offer: str) -> str:
 
 
 def lacking(offers: tuple[str, ...], name: str, file: str | None = None, kind: str = "metrics") -> tuple[str, ...]:
-    """Return what a metric, or an attack, needs that is not among a protocol's ``offers``; () if one of these offers is
+    """Return what a metric, or an attack, needs that is not among a protocol's ``offers``; () if one of the offers is
     in the metric's ``DEFAULT``, so that it is computed anyway."""
     if set(offers).intersection(declared(kind, name, file, "DEFAULT")):
         return ()
@@ -213,7 +213,7 @@ def lacking(offers: tuple[str, ...], name: str, file: str | None = None, kind: s
 @functools.cache
 def defaults(offers: tuple[str, ...]) -> tuple[str, ...]:
     """Return the library's metrics that are computed by default with these ``offers``: their ``DEFAULT`` names one of
-    them, and nothing is lacking. They are in the order of these offers."""
+    them, and nothing is lacking. The metrics are in the order of ``offers``."""
     wanted = {name: declared("metrics", name, None, "DEFAULT") for name in names("metrics")}
     # (Place of the offer, name of the metric): sorted, they are in the order of offers, then by name.
     places = [(offers.index(offer), name) for name, any_of in wanted.items() for offer in any_of if offer in offers]

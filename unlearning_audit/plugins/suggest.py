@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 
 def unknown(name: str, options: Iterable[str], description: str = "such field") -> str:
-    """Return a sentence that ``name`` does not exist among ``options``, with the nearest of these, if one is near, and
-    all of them. ``description``: what is missing, such as "such field"."""
+    """Return a sentence that ``name`` does not exist among ``options``, with the nearest option, if one is near, and
+    all options. ``description``: what is missing, such as "such field"."""
     options = sorted(options)
     nearest = near(name, options)
     hint = f", did you mean {nearest!r}?" if nearest else ""

@@ -47,7 +47,7 @@ def signature(path: Path, function: str) -> tuple[list[Parameter], bool] | None:
     of_method = _parameters(inside.get(method), bound=True)
     if constructor is None or of_method is None:
         return None
-    # A parameter of both is listed once, as the constructor's: in a dict, the last of equal names counts.
+    # A parameter of both calls is listed once, as the constructor's: in a dict, the last of equal names counts.
     by_name = {parameter.name: parameter for parameter in reversed([*constructor[0], *of_method[0]])}
     return list(by_name.values())[::-1], constructor[1] or of_method[1]
 

@@ -273,7 +273,7 @@ def _shadow_models(scenario: Scenario) -> None:
 def _least(declared: int | str | tuple[str, int], metric: Plugin) -> tuple[int, str]:
     """Return the minimum that one value of a metric's PROTOCOL_MINIMUM stands for, and words that explain it.
 
-    It is a number, the name of an option of the metric, or (that name, how many more).
+    The value is a number, the name of an option of the metric, or (name of an option, how much is added to it).
     """
     if isinstance(declared, int):
         return declared, ""
@@ -317,7 +317,7 @@ def _adversary(attack: str, where: tuple[str, ...], displayed: list[Scenario]) -
     """Raise StudyError for an attack of a table or figure that no displayed scenario has.
 
     ``attack`` is "name/form". Without a form it names a set of attacks for which a metric has numbers; "" is accepted.
-    ``where``: its path in the study.
+    ``where``: the path of the field in the study.
     """
     name, _, form = attack.partition("/")
     attacks = {name for s in displayed for name in s.attacks}

@@ -53,7 +53,7 @@ class Variant:
             return StudyError(("scenarios", self.name, *error.path), error.sentence + at)
         depths = range(len(error.path), 0, -1)
         places = [(path, mapping, depth) for depth in depths for path, mapping in reversed(self.layers)]
-        # If no layer has the field itself, as where it is missing, the one that has most of its path is taken.
+        # If no layer has the field itself, for example because it is missing, the layer with most of its path is taken.
         sources = (path for path, mapping, depth in places if contains(mapping, error.path[:depth]))
         return error.under(*next(sources, ("scenarios", self.name)))
 
@@ -62,8 +62,8 @@ def variants(name: str, defaults: dict[str, Any], overrides: dict[str, Any]) -> 
     """Yield one variant of a scenario for each combination of the values along the axes of its ``vary``; the scenario
     alone if it has no axes.
 
-    ``defaults`` and ``overrides``: the fields that all scenarios share, and those of this one. Raises StudyError for
-    fields that are not valid.
+    ``defaults`` and ``overrides``: the fields that all scenarios share, and those of this scenario. Raises StudyError
+    for fields that are not valid.
     """
     root: Path = ("scenarios", name)
     layer: Path = ("defaults",)
@@ -89,8 +89,8 @@ def override(base: dict[str, Any], overrides: dict[str, Any], *, inside: bool = 
     """Return the fields of a scenario, ``base``, after those of ``overrides``. Nested mappings are merged.
 
     Choosing another plug-in by ``name`` drops the old options. Methods and attacks are replaced as a whole, unless
-    ``inside`` is true; a list of names keeps the old options of those that it names. ``vary`` is replaced. Raises
-    StudyError if methods or attacks are neither a list of names nor a mapping.
+    ``inside`` is true; a list of names keeps the old options of the plug-ins that it names. ``vary`` is replaced.
+    Raises StudyError if methods or attacks are neither a list of names nor a mapping.
     """
     merged = dict(base)
     for key, value in overrides.items():
@@ -122,9 +122,9 @@ def _plugins_over(key: str, old: Any, new: Any, inside: bool) -> dict[str, Any]:
     """Return the methods or attacks of a scenario after an override: name → options.
 
     ``key``: "methods" or "attacks"; ``old``: what the scenario had; ``new``: the override. If ``new`` is a list of
-    names, their options are taken from ``old``, None for a name that is not there. A mapping replaces ``old``, unless
-    ``inside`` is true: then the override comes from an axis that sets single options, such as methods.ga.lr, and is
-    merged into ``old``. Raises StudyError for anything else.
+    names, their options are taken from ``old``, None for a name that is not in ``old``. A mapping replaces ``old``,
+    unless ``inside`` is true: then the override comes from an axis that sets single options, such as methods.ga.lr, and
+    is merged into ``old``. Raises StudyError for anything else.
     """
     old = old or {}
     if isinstance(new, list):

@@ -173,10 +173,10 @@ def _types(annotation: Any) -> list[type]:
 
 
 def _sentence(errors: Sequence[Mapping[str, Any]], names: set[str]) -> str:
-    """Return one sentence about the pydantic errors of one field; there are several if it accepts several types, one
+    """Return one sentence about the pydantic errors of one field. A field that accepts several types may have an error
     for each.
 
-    ``names``: the fields that are allowed there, for suggestions.
+    ``names``: the fields that are allowed in its place, for suggestions.
     """
     first, value = errors[0], errors[0]["input"]
     if first["type"] == "extra_forbidden":

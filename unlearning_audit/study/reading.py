@@ -48,8 +48,8 @@ def select(study: Study, only: Sequence[str]) -> Study:
     """Return the part of a study with the scenarios, protocols or systems that ``only`` names; all of it if ``only`` is
     empty.
 
-    If a named scenario selects its samples by the models of another one, that one is kept too. Tables and figures that
-    show a dropped scenario are dropped. Raises StudyError for a name that the study does not have.
+    If a named scenario selects its samples by the models of another one, the other scenario is kept too. Tables and
+    figures that show a dropped scenario are dropped. Raises StudyError for a name that the study does not have.
     """
     scenarios = study.scenarios
     # Of each scenario, the names by which it can be selected.

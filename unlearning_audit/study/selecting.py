@@ -42,7 +42,7 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
         why = f"names {name!r}, which selects nothing" if name else "is missing"
         raise StudyError(where, f"{why}; {how}", joint=True)
     same_data = [s for s in able if s.name == name and (s.data, s.use) == (scenario.data, scenario.use)]
-    # An axis that only the source has excludes none of its variants; if several are left, an error follows.
+    # An axis that only the source has excludes none of its variants; if several variants are left, an error follows.
     matches = [s for s in same_data if all(scenario.axes.get(axis, at) == at for axis, at in s.axes.items())]
     if len(matches) != 1:
         count = "no variant has" if not matches else f"{len(matches)} variants have"
