@@ -1,6 +1,7 @@
 """Files are written whole or not at all, and a damaged one is told by name."""
 
 import os
+import platform
 import time
 import zipfile
 from pathlib import Path
@@ -10,20 +11,17 @@ import pytest
 from unlearning_audit.store import files
 from unlearning_audit.store.files import (
     ArtifactError,
-    Check,
-    checksum,
     read_arrays,
     read_json,
     replacing,
-    seal,
     verify,
     write_arrays,
-    write_json,
-    write_spec,
 )
 
 #: The published digest of b"abc" (b2sum -l 160), since RFC 7693 gives none of 20 bytes.
 ABC = "384264f676f39536840523f284921cdc68b6846b"
+#: A file that a process of this machine has begun.
+OURS = f".file.txt.{platform.node()}.{{}}.part"
 
 
 def names(folder: Path) -> list[str]:
@@ -31,16 +29,16 @@ def names(folder: Path) -> list[str]:
 
 
 def write_record(path: Path) -> None:
-    write_spec(path.with_name("spec.json"), {"checksums": {path.name: checksum(path)}})
+    files.write_spec(path.with_name("spec.json"), {"checksums": {path.name: files.checksum(path)}})
 
 
 # ---------------------------------------------------------------- what lies on the disk, to the letter
 
 
 def test_json_is_sorted_and_a_spec_holds_the_checksum_of_itself_without_it(tmp_path):
-    write_json(tmp_path / "a.json", {"b": [1], "a": 2})
+    files.write_json(tmp_path / "a.json", {"b": [1], "a": 2})
     assert (tmp_path / "a.json").read_text() == '{\n "a": 2,\n "b": [\n  1\n ]\n}\n'
-    write_spec(tmp_path / "spec.json", {"b": 1, "a": 2})
+    files.write_spec(tmp_path / "spec.json", {"b": 1, "a": 2})
     assert (tmp_path / "spec.json").read_text() == (
         '{\n "a": 2,\n "b": 1,\n "checksum": "50d266a135fcf0f24bf31a6ac3af634d45d083ab"\n}\n'
     )
@@ -50,8 +48,8 @@ def test_json_is_sorted_and_a_spec_holds_the_checksum_of_itself_without_it(tmp_p
 
 def test_checksums_are_the_published_ones_and_a_seal_is_one_in_a_hidden_file(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
-    seal(tmp_path / "a")
-    assert checksum(tmp_path / "a") == (tmp_path / ".a.blake2b").read_text() == ABC
+    files.seal(tmp_path / "a")
+    assert files.checksum(tmp_path / "a") == (tmp_path / ".a.blake2b").read_text() == ABC
     # FIPS 180-4, example 1
     assert files.sha256(tmp_path / "a") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
@@ -78,15 +76,18 @@ def test_a_new_file_takes_the_place_of_the_old_one_only_when_it_is_whole(tmp_pat
     assert names(path.parent) == ["file.txt"]
 
 
-@pytest.mark.parametrize("name", [".file.txt.host.1.part", ".tmpq5RFis"])
-@pytest.mark.parametrize("age", [0, 4000])
-def test_what_a_killed_process_left_is_removed_when_it_is_old(tmp_path, name, age):
+@pytest.mark.parametrize(
+    ("name", "age", "stays"),
+    [(".file.txt.host.1.part", 0, True), (".file.txt.host.1.part", 4000, False), (".tmpq5RFis", 0, True),
+     (".tmpq5RFis", 4000, False), (OURS.format(os.getppid()), 0, True), (OURS.format(2**22 + 1), 0, False)],
+)  # fmt: skip
+def test_what_a_killed_process_left_is_removed_when_it_is_old_or_the_process_has_ended(tmp_path, name, age, stays):
     path, left = tmp_path / ("file.txt" if "txt" in name else "models.safetensors"), tmp_path / name
     left.write_text("half")
     os.utime(left, (time.time() - age,) * 2)
     with replacing(path) as part:
         part.write_text("whole")
-    assert left.exists() == (age == 0), "it may be of a process that runs"
+    assert left.exists() == stays, "it may be of a process that runs"
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), Exception("os error 28")])
@@ -105,7 +106,7 @@ def test_a_full_disk_is_told_and_leaves_the_old_file(tmp_path, error):
 def test_a_place_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ArtifactError, match=r"file/a.json: could not be written \((Not a directory|File exists)\)"):
-        write_json(tmp_path / "file" / "a.json", 1)
+        files.write_json(tmp_path / "file" / "a.json", 1)
 
 
 # ---------------------------------------------------------------- reading
@@ -152,7 +153,7 @@ def test_a_file_of_another_node_is_refused_and_one_from_elsewhere_passes(tmp_pat
     assert list(read_arrays(second)) == ["x"]
 
 
-@pytest.mark.parametrize("record", [write_record, seal])
+@pytest.mark.parametrize("record", [write_record, files.seal])
 def test_a_file_that_is_not_as_it_was_made_is_told(tmp_path, record):
     path = tmp_path / "metrics.csv"
     path.write_text("a\n1\n2\n")
@@ -170,7 +171,7 @@ def test_a_file_that_is_not_as_it_was_made_is_told(tmp_path, record):
 )
 def test_a_spec_vouches_for_itself(tmp_path, change):
     path, other = (tmp_path / node / "spec.json" for node in ("node-0123456789", "node-9876543210"))
-    write_spec(path, {"stage": "data", "seconds": 1e-7, "node": "node-0123456789"})
+    files.write_spec(path, {"stage": "data", "seconds": 1e-7, "node": "node-0123456789"})
     assert read_json(path)["seconds"] == 1e-7
     text = path.read_text()
     path.write_text(change(text))
@@ -184,7 +185,7 @@ def test_a_spec_vouches_for_itself(tmp_path, change):
 
 
 def test_a_field_is_checked_for_presence_kind_shape_and_numbers():
-    check = Check("a.npz", {"x": np.zeros((2, 3)), "n": np.array([1.0, np.nan, np.inf]), "i": np.arange(2)})
+    check = files.Check("a.npz", {"x": np.zeros((2, 3)), "n": np.array([1.0, np.nan, np.inf]), "i": np.arange(2)})
     assert check.field("x", "f", (2, None)).shape == (2, 3)
     for name, kinds, shape, problem in (
         ("z", "f", None, r"'z' is missing \(the file has i, n, x\)"),

@@ -1,5 +1,8 @@
 """Metrics: they compute rows with intervals from scores, logits and memberships.
 
+`Evaluation.target` says which models of a population are target models: those that are audited. The others are shadow
+models, from which attacks learn.
+
 What metrics are written with is imported from here.
 """
 

@@ -63,7 +63,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         own = path.parent.glob(".tmp??????") if path.suffix == ".safetensors" else ()
         for leftover in (*path.parent.glob(f".{path.name}.*.part"), *own):
             with suppress(OSError):
-                if time.time() - leftover.stat().st_mtime > ABANDONED:
+                if time.time() - leftover.stat().st_mtime > ABANDONED or _ended(leftover):
                     leftover.unlink()
         yield part
         part.chmod(0o666 & ~_umask())
@@ -79,6 +79,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+def _ended(part: Path) -> bool:
+    """Return whether the process of this machine that began a file ``part`` of `replacing` has ended."""
+    *_, process, _ = part.name.split(".")
+    ours = part.name.endswith(f".{platform.node()}.{process}.part") and process.isdigit()
+    return ours and not Path("/proc", process).exists() and Path("/proc/self").exists()
 
 
 def unwritable(path: str | Path, error: Exception) -> str:

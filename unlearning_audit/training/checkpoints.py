@@ -101,6 +101,7 @@ class Checkpoints:
 
 
 def remove(folder: str | Path) -> None:
-    """Delete the checkpoints in ``folder``, and their seals, of a job that has written its results."""
-    for path in [*Path(folder).glob(f"{NAME}-*.safetensors"), *Path(folder).glob(f".{NAME}-*.safetensors.blake2b")]:
+    """Delete the checkpoints in ``folder``, their seals, and what killed processes left of both half-written, of a job
+    that has written its results."""
+    for path in Path(folder).glob(f"*{NAME}-*.safetensors*"):  # hidden files too
         path.unlink(missing_ok=True)

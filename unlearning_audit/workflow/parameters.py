@@ -94,8 +94,7 @@ def tuning(plan: Plan) -> dict[str, Any]:
         where = case.scenario.place
         if where in tuned and first_on.setdefault(repr(case.scenario.data), where) == where:
             effects.setdefault(where, []).append({"method": case.method, "effects": case.effects})
-    verdicts = {where: judged[where]["verdicts"] for where in effects}
-    listed = [{**where._asdict(), "methods": effects[where], "verdicts": verdicts[where]} for where in effects]
+    listed = [{**at._asdict(), "methods": effects[at], "verdicts": judged[at]["verdicts"]} for at in effects]
     return _order(
         plan, "tuning", "tuning", study=plan.study.name, campaigns=campaigns, places=listed,
         margins=plan.study.margins.model_dump(mode="json"), draws=plan.study.bootstrap, seed=plan.study.seed,
