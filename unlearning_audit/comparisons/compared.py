@@ -58,9 +58,9 @@ def models(metric: Compared, protocol: str, member: Membership) -> Estimate:
     originals, _ = member.originals()
     # Which of the models that are trained, and of those that are unlearned, belong to the adversary: all of them count,
     # or only those of the defender.
-    adversarys = member.shadow[originals], member.shadow
+    shadows = member.shadow[originals], member.shadow
     with_shadows = protocol in metric.how.shadows
-    trained, unlearned = (len(mask) if with_shadows else int((~mask).sum()) for mask in adversarys)
+    trained, unlearned = (len(mask) if with_shadows else int((~mask).sum()) for mask in shadows)
     retrained = int((~member.shadow).sum()) * metric.how.retrained
     total = float(trained + unlearned + retrained)
     note = f"{trained} trained, {unlearned} unlearned" + f", {retrained} retrained" * bool(retrained)

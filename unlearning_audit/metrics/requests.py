@@ -45,7 +45,7 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
     if not options.decides:
         return {}
     member, phi = evaluation.membership[evaluation.target], evaluation.audited.phi()
-    of_requests: dict[str, Effect] = {}
+    of_all: dict[str, Effect] = {}
     for request in range(1, member.request_count + 1):
         one_request = member.part(request)  # the memberships, as if it were the only request
         if member.pair is None:
@@ -53,8 +53,8 @@ def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:
             of_request.pop("tail_advantage", None)  # `QUANTITIES` declares the advantage alone for single requests
         else:
             of_request = one_run.guessed(evaluation, one_request)
-        of_requests |= {f"{name}_request_{request}": effect for name, effect in of_request.items()}
-    return of_requests
+        of_all |= {f"{name}_request_{request}": effect for name, effect in of_request.items()}
+    return of_all
 
 
 def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> list[Row]:

@@ -68,7 +68,7 @@ def _add_answers(model: Model, path: Path) -> None:
     """Add the ROUGE-L of every answer in the log ``path`` to a model, as the reading that is named after the folder.
     Compare its mean, and the means of other forms of ROUGE, with those printed in agg.json, if that exists."""
     rows, name = _texts.read_json(path), path.parent.name
-    ids = _texts.identities(name, (str(row.get("question", row.get("prompt"))) for row in rows))
+    ids = _texts.identities(name, (str(row["question"] if "question" in row else row["prompt"]) for row in rows))
     model.readings[name] = Reading(ANSWERS[name], ids, _column(path, rows, KEPT))
     printed = _printed(path.with_name("agg.json"))
     for field in (field for field in ROUGE if f"mean_{field}" in printed):
