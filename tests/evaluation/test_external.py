@@ -43,6 +43,7 @@ def test_scores_and_the_swap_test_are_those_of_the_workflow(workdir):
     Membership.concatenate([first, second]).write("native/membership.npz")
     evaluation.data.write("native/data.npz")
     others = {name: group.logits() for name, group in evaluation.others.items()}
+    np.testing.assert_array_equal(evaluation.retrained.logits, others["retrain"])  # what a user's metric may read
     for name, parts in {"originals": (others["original"], others["shadow_original"]),
                         "unlearned": (evaluation.unlearned, others["shadow"])}.items():  # fmt: skip
         Logits(np.concatenate(parts), evaluation.data.index, evaluation.data.y).write(f"native/{name}.npz")

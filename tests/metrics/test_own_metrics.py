@@ -77,7 +77,7 @@ def test_the_same_file_twice_with_other_options_gives_other_names(tmp_path):
         ('{"": single(', '{"": 1, "x": single(', "mine.py: effects must map names to Effect, it returned dict"),
         ("DecisionRule(1,", "DecisionRule(2,", "effects: mine: field 'direction' is 2, but must be one of 1, -1"),
         ('row(metric="draw"', 'row(metric="q"', "mine.py: rows may not be called 'q', a name of the library's own"),
-        ('row(metric="draw"', 'row(metric="new"', "mine.py: rows are called 'new', but QUANTITIES declares"),
+        ('row(metric="draw"', 'row(metric="new"', "mine.py: QUANTITIES must declare 'new', a row's name; it has"),
         ("options.shift", "options.shaft", "mine.py line 15, in rows: AttributeError: 'Options' object has no attr"),
     ],
 )

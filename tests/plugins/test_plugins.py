@@ -106,7 +106,7 @@ def test_a_users_protocol_is_run(tmp_path):
     [
         ("x = 1\n  y = 2\n", "line 2 is not valid Python ("),
         (b"\xff\xfe\xfa", "is not valid Python ("),
-        ("", "class Options(Settings) is missing; every file of methods defines it"),
+        ("", "unlearn is missing; every file of methods defines it"),
         (OPTIONS + "class A:\n    def unlearn(self): pass\n", "unlearn is missing; every file of methods defines it"),
         ("class Options: pass\ndef unlearn(*a): pass\n", "class Options cannot be read; it must derive from Settings"),
     ],

@@ -149,7 +149,7 @@ MASKS = ("train", "forget", "heldout")
 
 @dataclass(frozen=True)
 class Targets:
-    """The audited models after unlearning: their logits and memberships.
+    """Models of the defender, such as the audited ones after unlearning: their logits and memberships.
 
     ``logits`` float32 [models, samples, classes]; ``labels`` int64 [samples] or [models, samples], as
     models were trained; ``forget``, ``heldout`` and ``retain`` bool [models, samples]; ``split`` and ``block`` int64
@@ -163,6 +163,12 @@ class Targets:
     retain: np.ndarray
     split: np.ndarray
     block: np.ndarray
+
+    @classmethod
+    def of(cls, group: Group) -> "Targets":
+        """Return the logits and memberships of a group of models."""
+        saw = group.membership
+        return cls(group.logits(), group.labels, saw.forget, saw.heldout, saw.retain, saw.split, saw.block)
 
     @cached_property
     def phi(self) -> np.ndarray:

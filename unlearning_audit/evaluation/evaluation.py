@@ -108,20 +108,29 @@ class Evaluation(Cohort):
     @cached_property
     def targets(self) -> Targets:
         """Return the logits and memberships of the audited models after unlearning."""
-        member, labels = self.membership[self.target], self.labels_of(self.target)
-        logits = self.outputs(self.unlearned_files).of(self.target)
-        return Targets(logits, labels, member.forget, member.heldout, member.retain, member.split, member.block)
+        return Targets.of(self.audited)
+
+    @cached_property
+    def original(self) -> Targets | None:
+        """Return the models before unlearning, or None if there are none with the same samples."""
+        return self._same_samples("original")
+
+    @cached_property
+    def retrained(self) -> Targets | None:
+        """Return the retrained models to compare with, or None if there are none with the same samples. For retraining
+        itself, these are independently retrained models."""
+        return self._same_samples("retrain")
+
+    def _same_samples(self, name: str) -> Targets | None:
+        """Return the models called ``name`` (see `group`), or None if there are none with the same samples."""
+        group = self.group(name)
+        return Targets.of(group) if group and group.same_samples(self.audited) else None
 
     @property
     def audited(self) -> Group:
         """Return the audited models after unlearning: all imported ones, or the defender's of those that were trained
         here."""
         return Group(self, self.unlearned_files, None if self.imported else self.target)
-
-    @cached_property
-    def original(self) -> np.ndarray:
-        """Return the logits of the models before unlearning, float32 [models, samples, classes]."""
-        return self.outputs(self.originals).logits
 
     @cached_property
     def unlearned(self) -> np.ndarray:
@@ -274,11 +283,6 @@ class Evaluation(Cohort):
         """Return why the models of ``group`` do not match the audited ones, model by model and sample by sample; "" if
         they do."""
         return unlike(name, group, "target", self.audited)
-
-    @property
-    def compared(self) -> np.ndarray | None:
-        """Return the logits of `compared_files`, float32 [models, samples, classes], or None."""
-        return None if self.compared_files is None else self.outputs(self.compared_files).logits
 
     @cached_property
     def selection(self) -> Selection | None:

@@ -78,13 +78,12 @@ def measure(
     rows: list[Row | Failure] = [Failure("attack", name, error) for name, error in evaluation.failed_attacks.items()]
     refused, doubts = ("", []) if published else believed(evaluation)
     if refused:
-        rows = [Failure("method", "", refused)]
+        rows, metrics = [Failure("method", "", refused)], {}
     rows += [Row("remark", note=text) for text in evaluation.sentences]
     rows += [Row("doubt", note=text) for text in doubts]
     numbers = Numbers(rows)
-    for key, entry in metrics.items() if not refused else ():
-        declared = () if key in files else registry.declared("metrics", entry["name"])
-        if key not in files and ("published" in declared) != bool(published):
+    for key, entry in metrics.items():
+        if key not in files and ("published" in registry.declared("metrics", entry["name"])) != bool(published):
             continue
         new, first_row, first_record = known.get(key), len(numbers.rows), len(numbers.records)
         if new is None:

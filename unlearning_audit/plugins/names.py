@@ -28,5 +28,5 @@ def check_names(metrics: Iterable[str], key: str, file: str) -> None:
                 f"{readable(file)}: rows may not be called {metric!r}, a name of the library's own rows; rename them"
             )
         if not any(fnmatchcase(metric, name) for name in declared_names):
-            declared = ", ".join(declared_names) or "nothing"
-            raise PluginError(f"{readable(file)}: rows are called {metric!r}, but QUANTITIES declares {declared}")
+            declared = ", ".join(declared_names)
+            raise PluginError(f"{readable(file)}: QUANTITIES must declare {metric!r}, a row's name; it has {declared}")

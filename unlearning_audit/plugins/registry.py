@@ -20,10 +20,12 @@ from unlearning_audit.plugins.settings import Settings
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of plug-in. ``noun``: its name in sentences. ``parts``: what each file defines besides ``class
-    Options(Settings)``; names in capitals are constants. ``takes``: the parameters of the function that is the first
-    part, if they are checked (an attack may take signals after them). ``mark``: the part by which a file is
-    recognised."""
+    """A kind of plug-in.
+
+    ``noun``: its name in sentences. ``parts``: what each file defines; names in capitals are constants. ``class
+    Options(Settings)`` may be left out. ``takes``: the parameters of the function that is the first part, if they are
+    checked (an attack may take signals after them). ``mark``: the part by which a file is recognised.
+    """
 
     noun: str
     parts: tuple[str, ...]
@@ -131,15 +133,13 @@ def is_function(kind: str, path: Path, *, named: bool = False) -> bool:
 def _check(kind: str, module: Module, path: Path) -> None:
     """Check that a plug-in defines its parts, and that its function takes the right parameters. Raises ValueError that
     names what is missing or wrong."""
-    for part in (*(["Options"] if kind != "metrics" else []), *KINDS[kind].parts):
+    for part in KINDS[kind].parts:
         if not hasattr(module, part):
-            statement = "class Options(Settings)" if part == "Options" else part
-            raise ValueError(f"{path}: {statement} is missing; every file of {kind} defines it")
+            raise ValueError(f"{path}: {part} is missing; every file of {kind} defines it")
     takes = KINDS[kind].takes
     if takes and inspect.isfunction(function := getattr(module, KINDS[kind].parts[0])):
         _check_arguments(function, takes, path, more=kind == "attacks")
-    options = getattr(module, "Options", Settings)
-    if not (isinstance(options, type) and issubclass(options, Settings)):
+    if not (isinstance(module.Options, type) and issubclass(module.Options, Settings)):
         raise ValueError(f"{path}: class Options cannot be read; it must derive from Settings")
 
 
@@ -277,6 +277,7 @@ def _load(kind: str, path: Path, stamp: int) -> Module:
     try:
         with imports.neighbours(path), guard(path):
             loader.exec_module(module)
+        module.__dict__.setdefault("Options", Settings)  # a file without options takes none
         _check(kind, module, path)
     except PluginError as error:
         del sys.modules[module_name]

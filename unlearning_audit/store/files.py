@@ -333,13 +333,6 @@ class Check:
             self.fail(name, problem)
         return value
 
-    def optional(self, name: str, kinds: str, shape: tuple[int | None, ...]) -> np.ndarray | None:
-        """Return the array ``name`` in 64 bits, or None if the file does not contain it. Raises ArtifactError for
-        another dtype kind or shape (None = any size)."""
-        if name not in self.arrays:
-            return None
-        return self.field(name, kinds, shape).astype(np.float64 if kinds == "f" else np.int64)
-
 
 @dataclass(frozen=True)
 class Arrays:
