@@ -193,7 +193,7 @@ def _show(made: Plan) -> None:
     for name in ("headline", *made.study.tables):
         make("tables", parameters.table(made, name), name, "svg", "png", metrics=union)
     settings = parameters.verdicts(made)
-    naming.know(settings["own_metrics"])
+    naming.set_aliases(settings["own_metrics"])
     verdicts = decisions.read(settings["comparisons"])
     for name in ("verdicts", "ranks", "resolution"):
         paths = {ending: path for ending, path in files(name).items() if ending in ("csv", "md", "tex")}

@@ -72,13 +72,13 @@ def test_data_and_splits_that_models_rest_on_are_named(tmp_path, size, seed, lr,
 
 def test_a_study_that_has_models_more_is_named_and_what_both_have_is_not_compared(tmp_path):
     first, second = finished(tmp_path / "one", METHODS), finished(tmp_path / "two", OPEN)
-    second.nodes["main", "", "c"].append(("train", "train-0.1-more"))
+    second.jobs["main", "", "c"].append(("train", "train-0.1-more"))
     sentence = "two has 1 more train job, and so more models; the models that both have are the same"
     assert [row["why"] for row in compare.compare([first, second])] == ["", "", sentence]
     assert compare.compare([second, first])[-1]["why"] == sentence
     other = finished(tmp_path / "three", METHODS, lr=0.2)
     for study in (second, other):  # a job that both have, and that comes first
-        study.nodes["main", "", "c"].insert(0, ("train", "shared"))
+        study.jobs["main", "", "c"].insert(0, ("train", "shared"))
     assert compare.compare([second, other])[-1]["why"] == RATE
 
 
@@ -95,7 +95,7 @@ def test_ranks_agree_as_kendalls_tau_says(tmp_path):
     first = finished(tmp_path / "one", METHODS | {"none": ("distinguishable", 0.4)})  # which is not ranked
     second = finished(tmp_path / "two", METHODS | {"a": ("distinguishable", 0.15)})  # one pair of three is reversed
     alone = finished(tmp_path / "three", {"a": ("distinguishable", 0.3)})
-    found = [compare.agree(first, other) for other in (first, second, alone)]
+    found = [compare.agreement(first, other) for other in (first, second, alone)]
     assert found == [(1.0, 1), (pytest.approx(1 / 3), 1), (pytest.approx(math.nan, nan_ok=True), 0)]
 
 

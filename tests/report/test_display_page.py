@@ -171,7 +171,7 @@ def test_a_square_says_verdict_share_and_lost_use():
         "scrub": ("traces remain", "50 %", "traces", ""),
         "neggrad": ("model damaged", "", "damaged", "−30 points of retain accuracy"),
     }
-    assert squares["scrub"].at("share") == 40.0  # of a bar that reaches to 1.25
+    assert squares["scrub"].on_ruler("share") == 40.0  # of a bar that reaches to 1.25
     assert board.methods == ("scrub", "neggrad", *REFERENCES)
 
 

@@ -46,7 +46,7 @@ def test_systems_are_ranked_by_what_their_metrics_call_good():
             cases.append(case(scenario, name))
             rows.append(row(cases[-1], metric, value, attack="phi"))
     numbers = Numbers(rows, cases)
-    ranked = [rankings.of(numbers, (where, ""), metric) for where, metric in (("s", "q"), ("o", "right_guesses"))]
+    ranked = [rankings.rank(numbers, (where, ""), metric) for where, metric in (("s", "q"), ("o", "right_guesses"))]
     assert rankings.agreement(*ranked).value == pytest.approx(1.0)
     assert rankings.goodness("privacy_auc", 0.25) == rankings.goodness("privacy_auc", 0.75) < 0
     assert rankings.goodness("leak_at_k_gap", -0.3) < rankings.goodness("leak_at_k_gap", 0.1)

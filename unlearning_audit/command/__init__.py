@@ -195,7 +195,7 @@ def check(file: Study = DEFAULT, as_json: Json = False) -> None:
         {"scenario": s.name, "protocol": s.protocol.name, "methods": list(s.methods), "attacks": list(s.attacks)}
         for s in {s.name: s for s in study.scenarios}.values()  # one of all settings of a scenario
     ]
-    prospect = outlook.records(plan)
+    prospect = outlook.predict(plan)
     if as_json:
         facts = {"file": file, "study": study.name, "scenarios": scenarios, "jobs": jobs,
                  "to_make": to_make, "models": plan.models, "outlook": prospect}  # fmt: skip
@@ -279,7 +279,7 @@ def forecast(file: Study = DEFAULT, as_json: Json = False) -> None:
     """Estimate hours from jobs on record, and what the study will be able to find."""
     from unlearning_audit.report import lookup, outlook
 
-    prospect = outlook.records(planned(file))
+    prospect = outlook.predict(planned(file))
     print(json.dumps(lookup.finite(prospect)) if as_json else outlook.text(prospect))
 
 

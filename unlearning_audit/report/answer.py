@@ -52,10 +52,14 @@ class Line:
         """The share removed and its interval, "33 % [24, 49]"; "" if undefined."""
         return decisions.share({"share_closed": self.share, "share_low": self.low, "share_high": self.high})
 
-    def at(self, end: str) -> float:
-        """Return ``end`` (share, low or high) in per cent of the length of a ruler; the share where it has no
-        interval."""
-        value = self.share if math.isnan(getattr(self, end)) else getattr(self, end)
+    def on_ruler(self, end: str) -> float:
+        """Return where ``end`` (share, low or high) lies on a ruler, in per cent of its length.
+
+        Without an interval, low and high lie where the share does. A value outside the ruler, which reaches from 0 to
+        `REACH`, lies at its end.
+        """
+        value = getattr(self, end)
+        value = self.share if math.isnan(value) else value
         return float(round(100 * min(max(value, 0.0), REACH) / REACH, 1))
 
     @property
@@ -122,7 +126,8 @@ class Answer:
     def contradiction(self) -> str:
         """A sentence that names the method on which the systems disagree most, or says that they agree.
 
-        "" for fewer than two systems, or fewer than three methods that all systems rank.
+        They agree if their ranks for each method differ by less than the share `APART` of the number of methods. "" for
+        fewer than two systems, or fewer than three methods that all systems rank.
         """
         spreads = self.spreads
         if not spreads:
@@ -132,12 +137,14 @@ class Answer:
         worst = max(spreads, key=spreads.__getitem__)
         if spreads[worst] < APART * len(spreads):
             return f"The {len(self.judges)} systems rank the methods alike ({range_})."
-        best, last = (pick(self.judges, key=lambda judge: judge.ranks[worst]) for pick in (min, max))
-        ranks = [words.ordinal(judge.ranks[worst]) for judge in (best, last)]
-        return (
-            f"The {len(self.judges)} systems disagree on {naming.method(worst)}: {best.name} ranks it {ranks[0]} of "
-            f"{len(spreads)}, {last.name} {ranks[1]} ({range_})."
+        # The systems that rank this method highest and lowest.
+        kind = min(self.judges, key=lambda judge: judge.ranks[worst])
+        strict = max(self.judges, key=lambda judge: judge.ranks[worst])
+        ranks = (
+            f"{words.ordinal(kind.ranks[worst])} of {len(spreads)}, {strict.name} {words.ordinal(strict.ranks[worst])}"
         )
+        systems = f"The {len(self.judges)} systems disagree on {naming.method(worst)}"
+        return f"{systems}: {kind.name} ranks it {ranks} ({range_})."
 
     @property
     def spreads(self) -> dict[str, int]:
@@ -158,19 +165,21 @@ def answers(numbers: Numbers, judgements: Decisions) -> list[Answer]:
     """Return, for each scenario and setting with verdicts, the answer that the report shows first: a line for each
     method, the checks, and whether systems of evaluation agree."""
     answered = []
-    for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):  # places that have verdicts
+    judged = [place for place in lookup.places(numbers.cases) if judgements.verdicts.get(place)]
+    for place in judged:
         cases = [case for case in numbers.cases if lookup.place(case) == place]
         cases = [case for case in cases if case["method"] not in naming.BASELINES]
         lines = sorted((line(numbers, judgements, case) for case in cases), key=_order)
         by_name = sentences.checks(judgements, place)
         checks = tuple((words.CHECKS[name], check.tone, check.text) for name, check in by_name.items())
-        answered.append(Answer(place, tuple(lines), checks, *_judges(numbers, place)))
+        judges, agreement = _judges(numbers, place)
+        answered.append(Answer(place, tuple(lines), checks, judges, agreement))
     return answered
 
 
 def line(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Line:
     """Return the line of one case (a method in a scenario and setting) in the answer: verdict, share of traces removed,
-    loss of accuracy, and why a verdict is open.
+    test accuracy above retraining, loss of utility, and why a verdict is open.
 
     A case without a verdict counts as failed. References (none, retrain, …) have no share of traces removed.
     """
@@ -180,13 +189,15 @@ def line(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> Line:
         return Line(method, decide.FAILED, why=words.REASONS[decide.FAILED])
     reference = method in naming.BASELINES
     share, low, high = (math.nan if reference else row[f"share_{name}"] for name in ("closed", "low", "high"))
-    points = -100 * judgements.of(place, method).get("accuracy_test", {}).get("distance", math.nan)
+    # The distance of an accuracy is how far it lies below retraining, so its negative is how far it lies above.
+    points = -100 * judgements.by_metric(place, method).get("accuracy_test", {}).get("distance", math.nan)
     lost, condition = decisions.loss(judgements, place, method), judgements.condition(place, method)
     reason = words.DIVERGED if row["verdict"] == decide.BROKEN and numbers.failure(case) else decisions.reason(row)
     if row["verdict"] == decide.NO_YARDSTICK and condition:
         reason = ""  # the condition says what a verdict with one retrained model would rest on
     why = ", ".join(filter(None, (reason, condition)))
-    return Line(method, row["verdict"], share, low, high, points, lost, method in judgements.leaders(place), why)
+    nearest = method in judgements.leaders(place)
+    return Line(method, row["verdict"], share, low, high, points, lost=lost, nearest=nearest, why=why)
 
 
 def _order(line: Line) -> tuple[Any, ...]:
@@ -196,29 +207,31 @@ def _order(line: Line) -> tuple[Any, ...]:
 
 def _judges(numbers: Numbers, place: Place) -> tuple[tuple[Judge, ...], tuple[float, float]]:
     """Return the systems of evaluation whose main metric ranks at least three methods, each with its ranks, and the
-    lowest and highest Kendall's τ between two of them (NaN, NaN if there are not two)."""
+    lowest and highest Kendall's τ between two of them (NaN, NaN without any τ).
+
+    A system with several main metrics ranks by the first one that ranks three methods. Equal values share a rank.
+    """
     judges: dict[str, Judge] = {}
     ranked = []
     for metric in naming.primary():
         quantity = naming.meaning(metric)
         if quantity.system and quantity.system not in judges:
-            ranking = rankings.of(numbers, place, metric)
-            if len(values := ranking.values) > 2:
-                # Equal values share a rank.
+            ranking = rankings.rank(numbers, place, metric)
+            values = ranking.values
+            if len(values) > 2:
+                # The rank is 1 plus the number of methods with a better value.
                 ranks = {name: 1 + sum(other > own for other in values.values()) for name, own in values.items()}
                 judges[quantity.system] = Judge(quantity.system, quantity.display_name, ranks)
                 ranked.append(ranking)
-    pairs = itertools.combinations(ranked, 2)
-    taus = [cell.value for left, right in pairs if not (cell := rankings.agreement(left, right)).empty]
+    agreements = [rankings.agreement(left, right) for left, right in itertools.combinations(ranked, 2)]
+    taus = [cell.value for cell in agreements if not cell.empty]
     return tuple(judges.values()), (min(taus), max(taus)) if taus else (math.nan, math.nan)
 
 
 def plain(answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON values; NaN becomes None."""
-    lines = [
-        lookup.finite({**asdict(line), "word": line.state.word, "removed": line.removed, "accuracy": line.accuracy})
-        for line in answer.lines
-    ]
+    """Return an answer as JSON values, with the sentences and texts that its properties give; NaN becomes None."""
+    lines = [lookup.finite({**asdict(line), "word": line.state.word, "removed": line.removed,
+                            "accuracy": line.accuracy}) for line in answer.lines]  # fmt: skip
     return {
         "label": answer.label, "lines": lines, "best": answer.best, "nearest": answer.nearest, "like": answer.like,
         "contradiction": answer.contradiction, "checked": answer.checked, "passed": answer.passed,

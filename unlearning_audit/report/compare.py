@@ -26,20 +26,21 @@ MOST_SETTINGS = 3
 
 @dataclass(frozen=True)
 class Study:
-    """A finished study: the ``folder`` of its results, the rows of its verdicts, and the jobs on which each verdict
-    rests.
+    """A finished study: the ``folder`` of its results, the rows of its ``verdicts``, and ``jobs``, those on which each
+    verdict rests.
 
-    ``distances``: (scenario, setting) → metric → method → absolute distance from retraining.
+    A job is (stage, name). ``distances``: (scenario, setting) → metric → method → absolute distance from retraining.
     """
 
     folder: Path
     verdicts: dict[Case, dict[str, Any]]
-    nodes: dict[Case, list[tuple[str, str]]]
+    jobs: dict[Case, list[tuple[str, str]]]
     distances: dict[tuple[str, str], dict[str, dict[str, float]]] = field(default_factory=dict)
 
 
 def read(folder: str | Path) -> Study:
-    """Read the verdicts of a finished study, the jobs behind them and the distances from the ``folder`` of its results.
+    """Read the verdicts of a finished study, the jobs behind the verdicts, and the methods' absolute distances from
+    retraining, from the ``folder`` of its results. References (none, retrain, …) have no distances.
 
     Raises ArtifactError that names a file which is missing or not valid.
     """
@@ -51,13 +52,13 @@ def read(folder: str | Path) -> Study:
     summary = read_json(folder / "summary.json")
     if "nodes" not in summary:
         raise ArtifactError(f"{folder}: these results of an older version do not name their jobs; run the study again")
-    nodes = {_case(key): [tuple(node) for node in made_by] for key, made_by in summary["nodes"].items()}
+    jobs = {_case(key): [tuple(job) for job in made_by] for key, made_by in summary["nodes"].items()}
     distances: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for row in cells.table(folder / "tables" / "ranks.csv"):
         if row["method"] not in naming.BASELINES:
             by_metric = distances.setdefault((row["scenario"], row["setting"]), {})
             by_metric.setdefault(row["metric"], {})[row["method"]] = abs(float(row["distance"]))
-    return Study(folder, verdicts, nodes, distances)
+    return Study(folder, verdicts, jobs, distances)
 
 
 def _case(key: str) -> Case:
@@ -83,14 +84,15 @@ def compare(studies: list[Study]) -> list[dict[str, str]]:
     shared = []
     for case in dict.fromkeys(case for study in studies for case in study.verdicts):
         rows = [study.verdicts.get(case) for study in studies]
-        (first, verdict), *others = [(study, row["verdict"]) for study, row in zip(studies, rows, strict=True) if row]
-        if others:
-            other = next((study for study, said in others if said != verdict), None)
+        judged = [study for study in studies if case in study.verdicts]
+        if len(judged) > 1:
+            verdict = judged[0].verdicts[case]["verdict"]
+            other = next((study for study in judged if study.verdicts[case]["verdict"] != verdict), None)
             verdict_of = dict(zip(names(studies), [_verdict(row) if row else "—" for row in rows], strict=True))
             scenario, setting, method = case
             place = ", ".join(filter(None, (scenario.replace("_", " "), naming.setting(setting))))
             label = f"{naming.method(method)} in {place}"
-            shared.append({"method": label, **verdict_of, "why": why(first, other, case) if other else ""})
+            shared.append({"method": label, **verdict_of, "why": why(judged[0], other, case) if other else ""})
     return shared
 
 
@@ -102,79 +104,94 @@ def _verdict(row: dict[str, Any]) -> str:
 
 
 def why(before: Study, after: Study, case: Case) -> str:
-    """Return a sentence on why two studies may have different verdicts on a case: the first of `STAGES` whose jobs
-    differ, and how the settings of one such job in each study differ.
+    """Return a sentence on why two studies may have different verdicts on a case.
 
-    If only one study has further jobs of that stage, the sentence says how many. If the two studies have the same jobs,
-    the sentence says so. A job is (stage, name), and its name ends in its key.
+    A job is (stage, name). Its name ends in a key made from its settings, so jobs of equal names are the same job. The
+    first of `STAGES` in which the two studies do not have the same jobs decides. If each study has a job of this stage
+    that the other study lacks, the sentence says how the settings of two such jobs differ. If only one study has such
+    jobs, the sentence says how many. If all jobs are the same, the sentence says so.
     """
-    old, new = (set(study.nodes[case]) for study in (before, after))
+    old, new = set(before.jobs[case]), set(after.jobs[case])
     for stage in STAGES:
-        # Names of the jobs of this stage that only the earlier study has, and that only the later one has.
-        left, right = ({name for at, name in nodes if at == stage} for nodes in (old - new, new - old))
-        if left and right:
-            return _changes((before, min(left)), (after, min(right)), stage)
-        if left or right:
-            jobs = naming.count(len(left | right), f"more {stage} job")
-            longer = (after if right else before).folder.name
-            return f"{longer} has {jobs}, and so more models; the models that both have are the same"
+        only_before = {name for job_stage, name in old - new if job_stage == stage}
+        only_after = {name for job_stage, name in new - old if job_stage == stage}
+        if only_before and only_after:
+            return _changes((before, min(only_before)), (after, min(only_after)), stage)
+        if only_before or only_after:
+            more = naming.count(len(only_before | only_after), f"more {stage} job")
+            larger = (after if only_after else before).folder.name
+            return f"{larger} has {more}, and so more models; the models that both have are the same"
     return "all keys are equal: the same jobs, run on another machine or with other versions of packages"
 
 
-def agree(left: Study, right: Study) -> tuple[float, int]:
-    """Return the mean of Kendall's τ between two studies' rankings of methods by distance, and the number of settings.
+def agreement(left: Study, right: Study) -> tuple[float, int]:
+    """Return the mean of Kendall's τ between two studies' rankings of methods by distance from retraining, and over how
+    many places (a scenario and its setting) it is the mean.
 
-    In each shared setting, methods are ranked by the first metric that both studies have. Settings with fewer than two
-    common methods, or in which τ is undefined, do not count. NaN and 0 if none is left.
+    At each place, methods are ranked by the first metric that both studies have there. A place with fewer than two
+    common methods, or at which τ is undefined, does not count. If no place counts, the result is NaN and 0.
     """
-    values = []
+    taus = []
     for place, by_metric in left.distances.items():
-        counterpart = right.distances.get(place, {})
-        metric = next((name for name in by_metric if name in counterpart), "")
-        x, y = by_metric.get(metric, {}), counterpart.get(metric, {})
-        both = [method for method in x if method in y]
+        other_by_metric = right.distances.get(place, {})
+        metric = next((name for name in by_metric if name in other_by_metric), "")
+        distances, other_distances = by_metric.get(metric, {}), other_by_metric.get(metric, {})
+        both = [method for method in distances if method in other_distances]
         if len(both) > 1:
-            first, second = (np.array([side[method] for method in both]) for side in (x, y))
-            values.append(stats.kendall(x=first, y=second).value)
-    values = [value for value in values if not math.isnan(value)]
-    return (sum(values) / len(values), len(values)) if values else (math.nan, 0)
+            x = np.array([distances[method] for method in both])
+            y = np.array([other_distances[method] for method in both])
+            taus.append(stats.kendall(x=x, y=y).value)
+    taus = [tau for tau in taus if not math.isnan(tau)]
+    return (sum(taus) / len(taus), len(taus)) if taus else (math.nan, 0)
 
 
 def _changes(old: tuple[Study, str], new: tuple[Study, str], stage: str) -> str:
-    """Return what differs between two jobs of a stage, in their data and splits first, then in their settings.
+    """Return how the settings of two jobs of a ``stage`` differ, and before them those of the jobs of `ORIGINS` (data,
+    splits, …) whose results the two jobs take.
 
-    For example "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2".
+    For example "data otherwise: use.size: 600 → 400; train otherwise: recipe.lr: 0.1 → 0.2". For verdicts, origins are
+    left out. If a file with settings is missing, or if all settings are equal, the sentence says so. ``old`` and
+    ``new``: a study and the name of its job.
     """
     noun = "verdicts computed otherwise; the models are the same" if stage == "comparisons" else f"{stage} otherwise"
-    if not all(_spec(study, stage, name).is_file() for study, name in (old, new)):
+    (old_study, old_job), (new_study, new_job) = old, new
+    if not (_spec(old_study, stage, old_job).is_file() and _spec(new_study, stage, new_job).is_file()):
         return f"{noun}: its key differs; the files with its settings are missing, so they cannot be compared"
-    before, after = ({**_origins(study, stage, name), stage: name} for study, name in (old, new))
-    nouns = {at: f"{at} otherwise" for at in ORIGINS if stage != "comparisons"} | {stage: noun}
-    differ = {at: _settings(_spec(old[0], at, before[at]), _spec(new[0], at, after[at]))
-              for at in nouns if at in before and at in after}  # fmt: skip
-    sentences = [f"{nouns[at]}: {changes}" for at, changes in differ.items() if changes]
+    # Stage → name of a job: of the inputs, and of the two jobs themselves.
+    before = {**_origins(old_study, stage, old_job), stage: old_job}
+    after = {**_origins(new_study, stage, new_job), stage: new_job}
+    origins = () if stage == "comparisons" else ORIGINS
+    sentences = []
+    for compared in (*origins, stage):
+        if compared in before and compared in after:
+            old_spec = _spec(old_study, compared, before[compared])
+            changes = _settings(old_spec, _spec(new_study, compared, after[compared]))
+            if changes:
+                sentences.append(f"{noun if compared == stage else f'{compared} otherwise'}: {changes}")
     return "; ".join(sentences) or f"{noun}: its settings are equal, so its inputs or the code that made it differ"
 
 
 def _spec(study: Study, stage: str, name: str) -> Path:
+    """Return the path of a job's ``spec.json``, which holds its settings and the paths of its inputs."""
     return study.folder.parent / stage / name / "spec.json"
 
 
 def _origins(study: Study, stage: str, name: str) -> dict[str, str]:
-    """Return stage → the first job of that stage among the inputs of a job."""
+    """Return the inputs of a job as stage → name of the job that made the input, the first one of each stage."""
     paths = [Path(path) for path in read_json(_spec(study, stage, name)).get("inputs", [])]
     # A path ends in stage/name/file. In reversed order, the first job of a stage overwrites the others.
     return {path.parts[-3]: path.parts[-2] for path in reversed(paths) if len(path.parts) > 2}
 
 
 def _settings(old: Path, new: Path) -> str:
-    """Return the settings that differ between two spec.json files; "" if none does, or if a file is missing."""
+    """Return the settings that differ between two spec.json files, as "name: old → new"; "" if none does, or if a file
+    is missing. At most `MOST_SETTINGS` are listed; the rest is counted."""
     if not (old.is_file() and new.is_file()):
         return ""
     differ = differences(*(read_json(path).get("settings", {}) for path in (old, new)))
-    changes = [f"{name}: {change}" for name, change in differ.items()][:MOST_SETTINGS]
+    listed = [f"{name}: {change}" for name, change in differ.items()][:MOST_SETTINGS]
     rest = f" and {len(differ) - MOST_SETTINGS} more" if len(differ) > MOST_SETTINGS else ""
-    return "; ".join(changes) + rest
+    return "; ".join(listed) + rest
 
 
 def differences(old: object, new: object) -> dict[str, str]:
@@ -185,11 +202,16 @@ def differences(old: object, new: object) -> dict[str, str]:
 
 
 def flat(tree: object, path: str = "") -> dict[str, object]:
-    """Return nested settings as a flat mapping with dotted names."""
-    if isinstance(tree, dict):
-        parts = (flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items())
-        return {name: value for part in parts for name, value in part.items()}
-    return {path: tree}
+    """Return nested settings as a flat mapping: {"recipe": {"lr": 0.1}} as {"recipe.lr": 0.1}.
+
+    ``path``: the dotted name of ``tree`` itself. A value that is not a mapping is returned under this name.
+    """
+    if not isinstance(tree, dict):
+        return {path: tree}
+    settings: dict[str, object] = {}
+    for name, value in tree.items():
+        settings |= flat(value, f"{path}.{name}" if path else str(name))
+    return settings
 
 
 def headline(shared: list[dict[str, str]]) -> str:
@@ -197,21 +219,25 @@ def headline(shared: list[dict[str, str]]) -> str:
     changed = sum(bool(row["why"]) for row in shared)
     if not shared:
         return "These studies share no scenario and method, so nothing can be compared."
-    verdicts, differ = naming.count(len(shared), "verdict"), f"{changed or 'none'} differ{'s' if changed == 1 else ''}"
-    return f"Of {verdicts} that at least two of these studies share, {differ}."
+    verdicts, verb = naming.count(len(shared), "verdict"), "differs" if changed == 1 else "differ"
+    return f"Of {verdicts} that at least two of these studies share, {changed or 'none'} {verb}."
 
 
 def text(studies: list[Study], shared: list[dict[str, str]], width: int) -> str:
-    """Return the comparison as text for a terminal, in lines of at most ``width`` characters: the ``shared`` verdicts
-    that differ, and whether methods rank alike."""
+    """Return the comparison as text for a terminal, in lines of at most ``width`` characters: the verdicts that differ,
+    and how much the rankings of methods agree in every two studies.
+
+    ``shared``: the rows that `compare` returns. Two studies without a common ranking have no line.
+    """
     lines = textwrap.wrap(headline(shared), width)
-    called = names(studies)
-    for row in (row for row in shared if row["why"]):
-        lines += textwrap.wrap(f"{row['method']}: {' → '.join(row[name] for name in called)}", width)
-        lines += textwrap.wrap(row["why"], width, initial_indent="  ", subsequent_indent="  ")
-    for (left, one), (right, other) in itertools.combinations(zip(studies, called, strict=True), 2):
-        tau, count = agree(left, right)
+    study_names = names(studies)
+    for row in shared:
+        if row["why"]:  # the verdicts differ
+            lines += textwrap.wrap(f"{row['method']}: {' → '.join(row[name] for name in study_names)}", width)
+            lines += textwrap.wrap(row["why"], width, initial_indent="  ", subsequent_indent="  ")
+    for i, j in itertools.combinations(range(len(studies)), 2):
+        tau, count = agreement(studies[i], studies[j])
         if count:
             mean = f"Kendall's τ {tau:.2f}, mean of {naming.count(count, 'setting')}"
-            lines += textwrap.wrap(f"Ranks of {one} and {other}: {mean}.", width)
+            lines += textwrap.wrap(f"Ranks of {study_names[i]} and {study_names[j]}: {mean}.", width)
     return "\n".join(lines)

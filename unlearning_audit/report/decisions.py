@@ -25,16 +25,21 @@ UNDECIDED = (decide.INCONCLUSIVE, decide.NO_YARDSTICK)
 def word(row: dict[str, Any]) -> str:
     """Return the word for a verdict; "the reference" for retraining that cannot be compared with a second
     retraining."""
-    alone = row["method"] == "retrain" and math.isnan(row["distance"]) and row["verdict"] in UNDECIDED
-    return words.REFERENCE if alone else words.state(row["verdict"]).word
+    unpaired = row["method"] == "retrain" and math.isnan(row["distance"]) and row["verdict"] in UNDECIDED
+    return words.REFERENCE if unpaired else words.state(row["verdict"]).word
 
 
 def reason(row: dict[str, Any]) -> str:
-    """Return in a few words why nothing can be concluded from a row of verdicts; "" if something can."""
-    undecided = row["note"] == f"{sensitivity.NO_DISTANCE}{sensitivity.NOTHING_DECIDES}"
+    """Return in a few words why nothing can be concluded from a row of verdicts; "" if something can.
+
+    The verdict gives the reason (`words.REASONS`), with two exceptions, which the row's note tells: too few models to
+    show that doing nothing leaves traces, and no metric that decides.
+    """
     if row["verdict"] == decide.NOTHING_TO_FIND and row["note"].startswith(sensitivity.TOO_FEW):
-        return words.REASONS[decide.INCONCLUSIVE]  # it was not shown that doing nothing leaves traces
-    return words.UNDECIDED if undecided else words.REASONS.get(row["verdict"], "")
+        return words.REASONS[decide.INCONCLUSIVE]
+    if row["note"] == f"{sensitivity.NO_DISTANCE}{sensitivity.NOTHING_DECIDES}":
+        return words.UNDECIDED
+    return words.REASONS.get(row["verdict"], "")
 
 
 @dataclass
@@ -59,78 +64,88 @@ class Decisions:
     def extension(self, where: Place, method: str = "") -> str:
         """Return a clause that says that a scenario was extended without a plan, and what follows.
 
-        "" for a scenario that was not extended, and for a ``method`` that was not judged before.
+        "" for a scenario that was not extended, and for a ``method`` that was not judged before the extension. Without
+        ``method``, the clause is about the whole scenario.
         """
         growth = self.extended.get(where)
-        if not growth or (method and method not in growth.get("methods", (method,))):
+        # Without "methods", all methods were judged before.
+        if not growth or (method and "methods" in growth and method not in growth["methods"]):
             return ""
         return words.EXTENDED.format(sizes=" and ".join(map(str, growth["from"])), to=growth["to"], unit=growth["unit"])
 
     def extensions(self) -> str:
-        """Return a sentence that names all scenarios that were extended without a plan; "" if there is none."""
-        places: dict[str, list[str]] = {}  # clause about the extension → the scenarios of which it is true
+        """Return a sentence for each clause about an extension without a plan, with the scenarios for which the clause
+        holds: their names, or their number above three. "" if no scenario was extended.
+
+        If only some methods of a scenario were judged before, they stand after its name.
+        """
+        places: dict[str, list[str]] = {}  # clause about the extension → the scenarios for which it holds
         for where, growth in self.extended.items():
             judged = ", ".join(map(naming.method, growth.get("methods", ())))
             label = lookup.label(where) + (f" ({judged})" if judged else "")
             places.setdefault(self.extension(where), []).append(label)
         named = {clause: ", ".join(labels) if len(labels) <= 3 else f"{len(labels)} scenarios"
                  for clause, labels in places.items()}  # fmt: skip
-        return " ".join(f"{labels}: {clause}." for clause, labels in named.items())
+        return " ".join(f"{names}: {clause}." for clause, names in named.items())
 
     def verdict(self, where: Place, method: str) -> dict[str, Any] | None:
         """Return the row of verdicts.csv for a method; None if there is none."""
         return self.verdicts.get(where, {}).get(method)
 
-    def of(self, where: Place, method: str) -> dict[str, dict[str, Any]]:
-        """Return metric → distance of a method."""
+    def by_metric(self, where: Place, method: str) -> dict[str, dict[str, Any]]:
+        """Return metric → row of distances.csv, for one method in a scenario and setting."""
         return {row["metric"]: row for row in self.distances.get(where, []) if row["method"] == method}
 
     def main_distance(self, where: Place, method: str) -> dict[str, Any] | None:
-        """Return the distance on which a method's verdict rests, with the interval that the verdict uses; None if there
-        is none."""
+        """Return the row of distances.csv on which a method's verdict rests; None if there is none.
+
+        This is the deciding row with the verdict's own distance and interval. The verdict "equivalent" has the interval
+        of the two one-sided tests (``inner_low``, ``inner_high``); the row is then returned with this interval as
+        ``ci_low`` and ``ci_high``, and its note says so.
+        """
         verdict = self.verdict(where, method)
         if verdict is None:
             return None
-        proven = verdict["verdict"] == decide.EQUIVALENT
-        ends = ("inner_low", "inner_high") if proven else ("ci_low", "ci_high")
-        interval = verdict["distance"], verdict["ci_low"], verdict["ci_high"]
-        # The row that has the verdict's own distance and interval is the one on which it rests.
-        for row in self.of(where, method).values():
-            if row["deciding"] and (row["distance"], row[ends[0]], row[ends[1]]) == interval:
-                limits = {"ci_low": interval[1], "ci_high": interval[2]}
+        equivalent = verdict["verdict"] == decide.EQUIVALENT
+        low, high = ("inner_low", "inner_high") if equivalent else ("ci_low", "ci_high")
+        wanted = (verdict["distance"], verdict["ci_low"], verdict["ci_high"])
+        for row in self.by_metric(where, method).values():
+            if row["deciding"] and (row["distance"], row[low], row[high]) == wanted:
                 note = "; ".join(filter(None, (decide.INNER, row["note"])))
-                return {**row, **limits, "note": note} if proven else row
+                inner = {"ci_low": row[low], "ci_high": row[high], "note": note}
+                return {**row, **inner} if equivalent else row
         return None
 
     def condition(self, where: Place, method: str) -> str:
         """Return the assumption on which a verdict rests if there is one retrained model; "" otherwise.
 
-        It is the spread of retrained models that the study states. Without one, it is the distance from this model, and
-        the spread at which that distance would be chance.
+        If the study states how much retrained models vary, that is the assumption. Otherwise the result is the distance
+        from the one retrained model, and how much retrained models would have to vary for a distance by chance.
         """
         verdict, measured = self.verdict(where, method), self.main_distance(where, method)
         clause = sensitivity.condition(verdict["note"]) if verdict else ""
-        lone = clause.startswith(sensitivity.BY_CHANCE)
-        return f"{distance(measured, words.LONE)}, {clause}" if lone and measured is not None else clause
+        if clause.startswith(sensitivity.BY_CHANCE) and measured is not None:
+            return f"{distance(measured, words.LONE)}, {clause}"
+        return clause
 
     def ranking(self, where: Place) -> list[dict[str, Any]]:
-        """Return the rows of ranks.csv of a comparison for its first deciding metric. Reference methods, and methods
-        without a usable model, are left out."""
+        """Return the rows of ranks.csv for the first deciding metric of a scenario and setting. References, and methods
+        that failed or whose models are broken, are left out."""
         rows, verdicts = self.ranks.get(where, []), self.verdicts.get(where, {})
         usable = {name for name, row in verdicts.items() if row["verdict"] not in (decide.BROKEN, decide.FAILED)}
         usable -= set(naming.BASELINES)
         return [row for row in rows if row["metric"] == rows[0]["metric"] and row["method"] in usable]
 
     def leaders(self, where: Place) -> list[str]:
-        """Return the methods that may be nearest to retraining: no other method is proven to be nearer. [] if that
-        holds for all."""
+        """Return the methods that may be nearest to retraining: no other method is proven to be nearer (``ahead`` is
+        0). [] if that holds for all methods, because then none stands out."""
         ranking = self.ranking(where)
         first = [row["method"] for row in ranking if row["ahead"] == 0]
         return first if len(first) < len(ranking) else []
 
     def hours(self, where: Place, method: str, need: dict[str, Any]) -> float:
-        """Return the hours that a plan takes beyond the hours spent; NaN if costs are unknown, as for imported models.
-        ``need``: the plan, a row of resolution.csv."""
+        """Return the hours that a plan takes beyond the hours spent; NaN if costs are unknown or 0, as for imported
+        models. ``need``: the plan, a row of resolution.csv, which makes ``times`` as many models as there are."""
         return float((self.spent.get((where, method)) or math.nan) * (need["times"] - 1) / 3600)
 
 
@@ -160,15 +175,15 @@ def read(order: list[dict[str, Any]], ledger: list[dict[str, Any]] | tuple[()] =
 
 
 def label(metric: str) -> str:
-    """Return a metric's name in a verdict."""
+    """Return the name of a metric as verdicts and tables show it."""
     return words.UTILITY.get(metric) or naming.meaning(metric).display_name
 
 
 def size(row: dict[str, Any]) -> Cell:
     """Return the distance of a row, with its interval, on the scale that reports show.
 
-    On a log scale, it is a multiple of retraining's value; on a ratio scale, the value whose ideal is 1; otherwise the
-    difference.
+    The scale "log" shows a multiple of retraining's value. On the scale "ratio", the distance is 1 minus a value whose
+    ideal is 1, and this value is shown. The scale "difference" shows the distance itself.
     """
     value, low, high = row["distance"], row["ci_low"], row["ci_high"]
     if row["scale"] == "log":
@@ -182,6 +197,7 @@ def distance(row: dict[str, Any], source: str = "retraining") -> str:
 
     ``source``: from what a difference is measured.
     """
+    # The scale "difference" has no entry: its text ends in the source.
     end = {"log": " times retraining's", "ratio": " instead of 1"}
     return interval(size(row), digits(row)) + end.get(row["scale"], f" from {source}")
 
@@ -196,25 +212,26 @@ def _margin(row: dict[str, Any]) -> float:
     """Return the margin of a distance on the scale that reports show: a difference, or else a factor.
 
     ``row`` of distances.csv: distances from ``margin_far`` < 0 to ``margin_near`` > 0 count as equivalent. The two are
-    equally far from 0, except on the scale "ratio", where they are 1/m − 1 and m − 1 for the factor m, or 1 − m and 1 −
-    1/m.
+    equally far from 0, except on the scale "ratio". There, one is m − 1 away from 0 and the other 1 − 1/m, for the
+    factor m > 1.
     """
     near, far = row["margin_near"], -row["margin_far"]
     if row["scale"] == "ratio":
-        return float(1 + max(near, far))
+        return float(1 + max(near, far))  # m, because m − 1 is larger than 1 − 1/m
     return math.exp(near) if row["scale"] == "log" else float(near)
 
 
 def digits(row: dict[str, Any]) -> int:
     """Return the decimals of a distance and of its margin, the same for both, so that rounding does not hide which is
     larger."""
-    cell, margin = size(row), _margin(row)
-    # Of a factor, the part above 1 has to be resolved: 1 is subtracted unless the margin is a difference.
-    return max(decimals([cell]), places(margin - (row["scale"] != "difference")))
+    margin = _margin(row)
+    # Of a factor, the part above 1 has to be resolved.
+    return max(decimals([size(row)]), places(margin if row["scale"] == "difference" else margin - 1))
 
 
 def places(margin: float) -> int:
-    """Return the fewest decimals, at least 2, that give a margin to within a tenth of its size."""
+    """Return the fewest decimals, at least 2, that give a margin to within a tenth of its size; 2 for a margin that is
+    not positive and finite."""
     if not (math.isfinite(margin) and margin > 0):
         return 2
     return next(digits for digits in itertools.count(2) if abs(round(margin, digits) - margin) <= 0.1 * margin)
@@ -234,8 +251,9 @@ def loss(judgements: Decisions, place: Place, method: str) -> str:
 
     For example "−5 points of retain accuracy" or "× 1.4 retain perplexity".
     """
-    gaps = [row for name, row in judgements.of(place, method).items() if name in words.UTILITY]
-    beyond = [row for row in gaps if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
+    losses = [row for name, row in judgements.by_metric(place, method).items() if name in words.UTILITY]
+    # "Not at most" instead of "larger" is also true of a margin that is NaN.
+    beyond = [row for row in losses if row["ci_low"] > 0 and not row["distance"] <= row["margin_near"]]
     if not beyond or method in naming.BASELINES:
         return ""
     worst = max(beyond, key=lambda row: row["distance"])
@@ -248,28 +266,31 @@ def gained(row: dict[str, Any]) -> str:
     """Return how a row's utility compares with retraining: "+2.1" points of accuracy, or "× 1.13" for a perplexity."""
     if row["scale"] == "log":
         return f"× {number(math.exp(row['distance']), 2)}"
+    # The distance of an accuracy is how far it lies below retraining.
     return words.signed(-100 * row["distance"])
 
 
 def rank(row: dict[str, Any]) -> str:
     """Return the ranks that a method may have, from a row of ranks.csv: "2 of 6", or "1–3 of 6"."""
-    best, worst = int(row["best"]), int(row["worst"])
-    return f"{best if best == worst else f'{best}–{worst}'} of {int(row['methods'])}"
+    best, worst, methods = int(row["best"]), int(row["worst"]), int(row["methods"])
+    return f"{best} of {methods}" if best == worst else f"{best}–{worst} of {methods}"
 
 
 def probability(p: float) -> str:
     """Return a p-value as text: "p = 0.003", "p < 10⁻⁴" if it is smaller than can be resolved, or "not tested" for NaN.
 
-    It has two digits, or as many as show whether it is below α.
+    A p-value has two digits, or as many as show on which side of α it lies.
     """
     if math.isnan(p):
         return "not tested"
     if p <= decide.LEAST_P:
         return "p < 10⁻⁴"
+    side = np.sign(p - decide.ALPHA)
     texts = (f"{p:.{digits}g}" for digits in range(2, 18))
-    return "p = " + next(text for text in texts if np.sign(float(text) - decide.ALPHA) == np.sign(p - decide.ALPHA))
+    return "p = " + next(text for text in texts if np.sign(float(text) - decide.ALPHA) == side)
 
 
 def source(row: dict[str, Any]) -> str:
-    """Return the metric of a distance with its attack: "advantage (kde, unlearned)"."""
-    return label(row["metric"]) + (f" ({row['attack'].replace('_', ' ').replace('/', ', ')})" if row["attack"] else "")
+    """Return the metric of a distance, with its attack if it has one: "advantage (kde, unlearned)"."""
+    attack = row["attack"].replace("_", " ").replace("/", ", ")
+    return f"{label(row['metric'])} ({attack})" if attack else label(row["metric"])

@@ -27,10 +27,10 @@ def summary(
     `decisions.read` takes them.
     """
     nodes = {}
-    for place in comparisons:
-        judged = ["comparisons", Path(place["verdicts"]).parent.name]
-        for method, made_by in place["made"].items():
-            nodes[f"{place['scenario']}|{place['setting']}|{method}"] = [*made_by, judged]
+    for comparison in comparisons:
+        judged_by = ["comparisons", Path(comparison["verdicts"]).parent.name]
+        for method, made_by in comparison["made"].items():
+            nodes[f"{comparison['scenario']}|{comparison['setting']}|{method}"] = [*made_by, judged_by]
     answers = [answer.plain(place) for place in answer.answers(numbers, judgements)]
     return {"study": study, "answers": answers, "extended": judgements.extensions(), "nodes": nodes}
 
@@ -43,15 +43,17 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     counted. A study without unlearning methods gets one sentence. ``summary``: as the function `summary` returns it;
     ``page``: the path of the report; ``following``: a sentence with the next command.
     """
-    closing = [f"Report: {page}", following]
-    closing = closing if len("  ".join(closing)) > width else ["  ".join(closing)]
+    closing = [f"Report: {page}  {following}"]
+    if len(closing[0]) > width:
+        closing = [f"Report: {page}", following]
     answers = [place for place in summary["answers"] if place["lines"]]
     if not answers:
         return "\n".join([*textwrap.wrap(_unjudged(summary), width), *closing])
-    body = _of_methods(answers[0]) if len(answers) == 1 else _of_places(answers)
-    sentences = [words.LEGEND]
     if len(answers) == 1:
+        body, noun = _of_methods(answers[0]), "more method"
         sentences = [answers[0][name] for name in ("best", "contradiction", "checked")]
+    else:
+        body, noun, sentences = _of_places(answers), "more scenario", [words.LEGEND]
     lines = [line for sentence in [*sentences, summary.get("extended", "")] for line in textwrap.wrap(sentence, width)]
     room = LINES - len(lines) - len(closing) - 1  # 1 for the question
     head, *rows = [textwrap.wrap(line, width, subsequent_indent=" " * 6) for line in body]
@@ -61,34 +63,35 @@ def text(summary: dict[str, Any], page: str, width: int = 100, following: str = 
     while sum(map(len, rows[:shown])) + (shown < len(rows)) > room:
         shown -= 1
     if shown < len(rows):
-        rest = naming.count(len(rows) - shown, "more method" if len(answers) == 1 else "more scenario")
-        rows = [*rows[:shown], [f"  … and {rest} in the report"]]
+        rows = [*rows[:shown], [f"  … and {naming.count(len(rows) - shown, noun)} in the report"]]
     table = itertools.chain(head, *rows)  # of the question, a narrow terminal shows the first line only
     return "\n".join([*textwrap.wrap(words.QUESTION, width)[:1], *table, *lines, *closing])
 
 
 def _of_methods(place: dict[str, Any]) -> list[str]:
-    """Return a line of column names and a line for every method of one answer, the best first; empty columns are left
-    out."""
+    """Return a line of column names and a line for every method of one answer (``place``), the best first. Columns
+    without any text below their name are left out."""
     rows = [("method", "traces removed", "verdict", "accuracy against retraining, points")]
     for line in place["lines"]:
         verdict = ": ".join(filter(None, (line["word"], line["why"])))
         rows.append((naming.method(line["method"]), line["removed"], verdict, line["accuracy"]))
-    columns = zip(*rows, strict=True)
-    filled = zip(*(column for column in columns if any(column[1:])), strict=True)
-    return [f"  {line}" for line in formats.aligned(list(filled))]
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    return [f"  {line}" for line in formats.aligned(list(zip(*columns, strict=True)))]
 
 
 def _of_places(answers: list[dict[str, Any]]) -> list[str]:
-    """Return a line of column names and a line for every answer (scenario and setting): its nearest methods, how many
-    methods have each verdict, and whether its checks passed."""
+    """Return a line of column names and a line for every answer (scenario and setting): its methods like retraining, or
+    else the nearest ones, how many methods have each verdict, and whether its checks passed.
+
+    Of more than two nearest methods, the first is named and the others are counted.
+    """
     rows = [("scenario", "nearest to retraining", "verdicts", "checks")]
     for place in answers:
         counts = [(state.mark, sum(line["word"] == state.word for line in place["lines"])) for state in words.STATES]
-        counted = "  ".join(f"{count} {mark}" for mark, count in counts if count)
+        verdicts = "  ".join(f"{count} {mark}" for mark, count in counts if count)
         nearest = place["like"] or place["nearest"]
-        few = words.joined(nearest[:2], "or") if len(nearest) < 3 else f"{nearest[0]} or {len(nearest) - 1} more"
-        rows.append((place["label"], few, counted, "passed" if place["passed"] else "see the report"))
+        named = words.joined(nearest, "or") if len(nearest) < 3 else f"{nearest[0]} or {len(nearest) - 1} more"
+        rows.append((place["label"], named, verdicts, "passed" if place["passed"] else "see the report"))
     return [f"  {line}" for line in formats.aligned(rows)]
 
 
@@ -97,8 +100,9 @@ def _unjudged(summary: dict[str, Any]) -> str:
     checks = [place["passed"] for place in summary["answers"]]
     if not checks:
         return f"Study {summary['study']}: nothing was compared with retraining."
-    of = naming.count(len(checks), "scenario")
-    return f"Study {summary['study']}: no unlearning method was compared; checks passed in {sum(checks)} of {of}."
+    scenarios = naming.count(len(checks), "scenario")
+    passed = f"checks passed in {sum(checks)} of {scenarios}"
+    return f"Study {summary['study']}: no unlearning method was compared; {passed}."
 
 
 def show(study: str, root: str | Path, stream: TextIO, following: str = words.NEXT) -> None:
@@ -113,8 +117,8 @@ def show(study: str, root: str | Path, stream: TextIO, following: str = words.NE
 
 
 def told(study: str, root: str | Path, following: str = words.NEXT) -> str:
-    """Return what `show` prints of a finished study; "" if it has no summary; the error's sentence if that is not
-    valid."""
+    """Return what `show` prints of a finished study: its answer, "" if there is no summary, or a sentence that says why
+    the summary cannot be read."""
     folder = Path(root) / study
     if not (folder / "summary.json").exists():
         return ""

@@ -7,23 +7,26 @@ def lines(records: list[Record]) -> list[str]:
     """Return a line for each failure, as "scenarios.noisy.methods.mine: my_method.py line 12, in unlearn: IndexError:
     …".
 
-    The same sentence in one scenario gives one line, which lists the names. Failures that only follow from another are
-    left out. Methods whose models diverged are included.
+    A line begins with the field of the study that names what failed. Failures with the same sentence in one scenario
+    share a line, which lists their names. Only plug-ins that raised an error and methods whose models diverged are
+    included; other failures follow from these.
     """
-    methods: dict[tuple[str, str], list[str]] = {}
+    # (field of the study, sentence) → the names of what failed, each once, in order.
+    failed: dict[tuple[str, str], dict[str, None]] = {}
     for record in records:
         row = record.row
         if isinstance(row, Failure) and (row.raised or row.kind == "diverged"):
-            kind = "method" if row.kind == "diverged" else row.kind
-            field = "model" if kind == "model" else f"{kind}s"
-            names = methods.setdefault((f"scenarios.{record.scenario}.{field}", row.sentence), [])
-            name = "" if kind == "model" else row.name or record.method
-            names += [] if name in names else [name]
-    return [f"{field}{_of_names(names)}: {sentence}" for (field, sentence), names in methods.items()]
+            if row.kind == "model":  # a scenario has one model, so this field has no names
+                field, name = "model", ""
+            else:
+                field = "methods" if row.kind == "diverged" else f"{row.kind}s"
+                name = row.name or record.method
+            failed.setdefault((f"scenarios.{record.scenario}.{field}", row.sentence), {})[name] = None
+    return [f"{field}{_of_names(list(names))}: {sentence}" for (field, sentence), names in failed.items()]
 
 
 def _of_names(names: list[str]) -> str:
-    """Return ".mine", or ".mine (and others)" if several names share a sentence."""
+    """Return ".mine", or ".mine (and others)" if several names share a sentence; "" for the empty name of a model."""
     rest = f" (and {', '.join(names[1:])})" if len(names) > 1 else ""
     return f".{names[0]}{rest}" if names[0] else ""
 

@@ -13,6 +13,7 @@ from unlearning_audit.plugins.declarations import Protocol
 from unlearning_audit.report import naming, words
 from unlearning_audit.store.files import NoAnswerError
 
+#: Scenario, (axis, setting) pairs and method, by which the rows of a case are found.
 Key = tuple[str, frozenset[tuple[str, str]], str]
 
 
@@ -49,7 +50,7 @@ class Cell:
 
 
 def finite(value: object) -> object:
-    """Convert nested records to JSON values: NaN becomes None."""
+    """Return nested records with None in place of NaN, which JSON does not have."""
     if isinstance(value, dict):
         return {name: finite(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -58,9 +59,10 @@ def finite(value: object) -> object:
 
 
 def failed(failure: Failure) -> str:
-    """Return which attack or metric failed, and why."""
-    part = {"attack": f"attack {failure.name}", "metric": failure.name, "missing": failure.name}.get(failure.kind, "")
-    return " failed: ".join(filter(None, [part, failure.sentence or "no reason given"]))
+    """Return which attack or metric failed, and why; only why if the model or the method failed."""
+    reason = failure.sentence or "no reason given"
+    name = f"attack {failure.name}" if failure.kind == "attack" else failure.name
+    return reason if failure.whole else f"{name} failed: {reason}"
 
 
 def missing(why: str, flag: str = "") -> Cell:
@@ -93,9 +95,12 @@ class Numbers:
         here = {case["method"]: case for case in self.cases if place(case) == where}
         return {method: here.get(method) for method in methods(self.cases)}
 
-    def answered(self, case: dict[str, Any] | None, read: Callable[[dict[str, Any]], Any]) -> Any:
-        """Return what ``read`` makes of the files of a case that a figure draws; None if there is no case, if it lacks
-        a file, or if its method failed or diverged."""
+    def read_files(self, case: dict[str, Any] | None, read: Callable[[dict[str, Any]], Any]) -> Any:
+        """Return what the function ``read`` makes of the files of a case that a figure draws.
+
+        None if there is no case, if the case has no files, if its method failed or diverged, or if ``read`` raises
+        NoAnswerError.
+        """
         if case is None or not case["files"] or self.failure(case):
             return None
         with suppress(NoAnswerError):
@@ -108,8 +113,8 @@ class Numbers:
         fewer._rows, fewer._failures, fewer._of_metric = self._rows, self._failures, self._of_metric
         return fewer
 
-    def of(self, case: dict[str, Any]) -> list[Row]:
-        """Return the rows of a case."""
+    def rows_of(self, case: dict[str, Any]) -> list[Row]:
+        """Return the rows of a case, in the order of the study; [] if it has none."""
         return self._rows.get(_key_of(case), [])
 
     def of_metric(self, case: dict[str, Any], metric: str) -> list[Row]:
@@ -117,26 +122,29 @@ class Numbers:
         return self._of_metric.get((_key_of(case), metric), [])
 
     def failure(self, case: dict[str, Any]) -> str:
-        """Return why the method of a case failed; "" if it did not. Failures of attacks and metrics are not
-        considered."""
+        """Return why a case has no numbers at all, because its method failed or its models diverged; "" if neither
+        happened. Failures of single attacks and metrics are not considered."""
         return next((failed(entry) for entry in self.failures(case) if entry.whole), "")
 
     def lost(self, case: dict[str, Any] | None) -> str:
-        """Return which word of `words.LOST` replaces the numbers of a case; "" if the method did not fail."""
-        whole = next((entry for entry in self.failures(case) if entry.whole), None) if case else None
-        return "" if whole is None else words.DAMAGED.word if whole.kind == "diverged" else words.FAILED
+        """Return the word of `words.LOST` that replaces the numbers of a case whose method failed or diverged; "" for
+        any other case, and for None."""
+        whole = [failure for failure in self.failures(case) if failure.whole] if case else []
+        if not whole:
+            return ""
+        return words.DAMAGED.word if whole[0].kind == "diverged" else words.FAILED
 
     def failures(self, case: dict[str, Any]) -> list[Failure]:
         """Return everything that failed in a case: its method, attacks and metrics."""
         return self._failures.get(_key_of(case), [])
 
     def noted(self, case: dict[str, Any], what: str) -> list[str]:
-        """Return what is implausible about the models of a case ("doubt"), or what readers must know about a case from
-        result files, without doubting it ("remark")."""
+        """Return the sentences noted on a case under ``what``: "doubt", on what is implausible about its models, or
+        "remark", on what readers of result files must know without doubting the case."""
         return [row.note for row in self.of_metric(case, what)]
 
     def unchanged(self, case: dict[str, Any]) -> bool:
-        """Return whether the method of a case left the models unchanged."""
+        """Return whether the method of a case left the models unchanged; such a case has a row "unchanged"."""
         return bool(self.of_metric(case, "unchanged"))
 
     def cell(self, case: dict[str, Any], metric: str, attack: str = "", where: Where = (), **place: Any) -> Cell:
@@ -148,10 +156,11 @@ class Numbers:
         or keywords (``role="test"``) select one. Without them, the row without such fields is taken, or the only row.
         """
         where = where or Row(metric, **place).place  # keywords as pairs, in the order in which rows have them
-        if failure := self.failure(case):
-            return missing(failure, self.lost(case))
+        failures = self.failures(case)
+        if self.failure(case):
+            return missing(self.failure(case), flag=self.lost(case))
         rows = self.of_metric(case, metric)
-        if not rows and (failures := self.failures(case)):
+        if not rows and failures:
             return missing("; ".join(map(failed, failures)))
         if not rows:
             return missing(f"protocol {case['protocol']} gives no {naming.meaning(metric).display_name}")
@@ -160,8 +169,8 @@ class Numbers:
         adversary = attack or next((name for name in preferred if name in names), names[0])
         rows = [row for row in rows if row.attack == adversary]
         if not rows:
-            why = [failed(failure) for failure in self.failures(case)
-                   if (failure.kind, failure.name) == ("attack", adversary.partition("/")[0])]  # fmt: skip
+            name = adversary.partition("/")[0]  # without the form, as in "kde/trained"
+            why = [failed(failure) for failure in failures if (failure.kind, failure.name) == ("attack", name)]
             return missing(why[0] if why else f"there is no attack {attack} here, only {', '.join(names)}")
         places = list(dict.fromkeys(row.place for row in rows))
         where = places[0] if not where and len(places) == 1 else where
@@ -171,11 +180,14 @@ class Numbers:
             return missing(f"there is no {about(where) or 'overall number'}; choose one with where: {choice}")
         flag = "unchanged" if self.unchanged(case) else ""
         note = row.note or ("no reason was recorded" if math.isnan(row.value) else "")
-        return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric, adversary, where)
+        return Cell(row.value, row.ci_low, row.ci_high, row.n, note, flag, metric=metric, attack=adversary, where=where)
 
     def pairs(self, case: dict[str, Any], metric: str, attack: str = "") -> list[Cell]:
-        """Return the number of a metric for each pair (or group) of models of a case, by increasing pair. Pairs without
-        a number are left out, and so are rows about a part of a pair, such as a role."""
+        """Return the number of a metric for each pair (or group) of models of a case, by increasing pair.
+
+        Pairs without a number are left out. So are rows about a part of a pair, such as a role: their place has more
+        fields than the pair.
+        """
         rows = self.of_metric(case, metric)
         numbers = {row.pair for row in rows if row.pair is not None and len(row.place) == 1}
         cells = [self.cell(case, metric, attack, pair=number) for number in sorted(numbers)]
@@ -192,12 +204,12 @@ class Numbers:
         return [values[model] for model in sorted(values)]
 
     def primary(self, case: dict[str, Any], attack: str = "") -> tuple[str, Cell]:
-        """Return the name of the main metric of the case's scenario, and its number for the case.
+        """Return the name of the main metric of the case's scenario and setting, and its number for the case.
 
         The main metric is the first of ``naming.primary`` with a number in the scenario, else the first with a row. If
-        there is none, the result is "" and an empty cell.
+        there is none, the result is "" and an empty cell with the reason.
         """
-        rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.of(neighbour)]
+        rows = [row for neighbour in self.cases if place(neighbour) == place(case) for row in self.rows_of(neighbour)]
         metrics = {row.metric for row in rows}
         measured = {row.metric for row in rows if not math.isnan(row.value)}
         metric = next((name for available in (measured, metrics) for name in naming.primary() if name in available), "")
@@ -205,12 +217,12 @@ class Numbers:
 
 
 def place(case: dict[str, Any]) -> tuple[str, str]:
-    """Return scenario and axis setting, which the methods of one comparison share."""
+    """Return the scenario and axis setting of a case, which the methods of one comparison share."""
     return case["scenario"], case["setting"]
 
 
 def places(cases: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return every scenario and axis setting, once, in study order."""
+    """Return every (scenario, axis setting) of the cases, once, in study order."""
     return list(dict.fromkeys(map(place, cases)))
 
 
@@ -221,7 +233,7 @@ def label(where: tuple[str, str]) -> str:
 
 
 def named(where: tuple[str, str], method: str, places: list[Any]) -> str:
-    """Return a method as readers see it, with its scenario and setting if there are several."""
+    """Return a method as readers see it, after its scenario and setting if there are several ``places``."""
     return naming.method(method) if len(places) == 1 else f"{label(where)}, {naming.method(method)}"
 
 
@@ -236,7 +248,7 @@ def methods(cases: list[dict[str, Any]]) -> list[str]:
     return naming.ordered(dict.fromkeys(case["method"] for case in cases))
 
 
-def at(cases: list[dict[str, Any]], where: tuple[str, str], method: str) -> dict[str, Any] | None:
+def find_case(cases: list[dict[str, Any]], where: tuple[str, str], method: str) -> dict[str, Any] | None:
     """Return the case of a method in a scenario and setting; None if there is none."""
     return next((case for case in cases if place(case) == where and case["method"] == method), None)
 

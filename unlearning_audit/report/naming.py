@@ -9,15 +9,15 @@ from fnmatch import fnmatchcase
 from unlearning_audit.plugins import registry
 from unlearning_audit.plugins.declarations import Column, Quantity
 
-#: Names that a study gives to metrics: name → (name of the metric's module, its file or None). Set by `know`.
+#: Names that a study gives to metrics: name → (name of the metric's module, its file or None). Set by `set_aliases`.
 _aliases: dict[str, tuple[str, str | None]] = {}
 
 BASELINES = ("none", "retrain", "retrain_control")
 
 
-def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
-    """Add the quantities that a study's own metrics declare, so that `quantities` and `meaning` name them, too.
-    Quantities that an earlier call added are removed.
+def set_aliases(aliases: Mapping[str, tuple[str, str | None]]) -> None:
+    """Set the names that a study gives to metrics, so that `quantities` and `meaning` also know the quantities of its
+    own metrics. Names that an earlier call set are forgotten.
 
     ``aliases``: name in the study → (name of the metric, its file), for metrics from a user's file, and for metrics of
     the library (file None) that the study gives another name.
@@ -30,41 +30,41 @@ def know(aliases: Mapping[str, tuple[str, str | None]]) -> None:
 
 @functools.cache
 def attacks() -> tuple[str, ...]:
-    """Return the attacks to show if none is named, in order of preference: the sets for Q, then classical attacks."""
+    """Return the attacks to show if none is named, in order of preference: the two sets of attacks by which Q is
+    computed, then each classical attack, against unlearned shadow models before trained ones."""
     classical = registry.defining("attacks", "CLASSICAL")
     return "adaptive", "extended", *(f"{name}/{form}" for name in classical for form in ("unlearned", "trained"))
 
 
 @functools.cache
 def quantities() -> dict[str, Quantity]:
-    """Return name → quantity for every quantity that a metric declares."""
-    metrics = [
-        *((name, None, "") for name in registry.names("metrics")),
-        *((*source, key) for key, source in _aliases.items()),
-    ]
-    return {quantity.name: quantity for metric in metrics for quantity in registry.quantities(*metric)}
+    """Return name → quantity for every quantity that a metric of the library, or one that the study names, declares."""
+    declared = [quantity for name in registry.names("metrics") for quantity in registry.quantities(name, None, "")]
+    for alias, (name, file) in _aliases.items():
+        declared += registry.quantities(name, file, alias)
+    return {quantity.name: quantity for quantity in declared}
 
 
 @functools.cache
 def meaning(metric: str) -> Quantity:
     """Return the quantity called ``metric``: its label, its ideal and how to read it.
 
-    A declared name with a * matches any text in its place, which also replaces the * in the label. If no metric
-    declares the name, the quantity has only that name.
+    In a declared name, a * stands for any text. This text then replaces the * in the label. If no metric declares the
+    name, the quantity has only that name.
     """
-    records = quantities()
-    if metric in records:
-        return records[metric]
-    pattern = next((name for name in records if "*" in name and fnmatchcase(metric, name)), None)
+    declared = quantities()
+    if metric in declared:
+        return declared[metric]
+    pattern = next((name for name in declared if "*" in name and fnmatchcase(metric, name)), None)
     if pattern is None:
         return Quantity(metric)
     before, _, after = pattern.partition("*")
     text = metric.removeprefix(before).removesuffix(after).replace("_", " ")
-    return replace(records[pattern], name=metric, label=records[pattern].label.replace("*", text))
+    return replace(declared[pattern], name=metric, label=declared[pattern].label.replace("*", text))
 
 
 def columns() -> list[tuple[str, Column]]:
-    """Return the columns of the headline from left to right, each with the name of its quantity."""
+    """Return the columns of the headline table from left to right, each as (name of its quantity, column)."""
     pairs = [(name, column) for name, quantity in quantities().items() for column in quantity.columns]
     return sorted(pairs, key=lambda pair: pair[1].place)
 
@@ -88,12 +88,13 @@ def ordered(methods: Iterable[str]) -> list[str]:
 
 
 def method(name: str) -> str:
-    """Return the name of a method as readers see it."""
+    """Return the name of a method as readers see it: "retrain (control)" for retrain_control, else without
+    underscores."""
     return "retrain (control)" if name == "retrain_control" else name.replace("_", " ")
 
 
 def value(text: str) -> str:
-    """Return the value of an axis as readers see it."""
+    """Return the value of an axis as readers see it: ∞ for inf, any other value unchanged."""
     return "∞" if text == "inf" else text
 
 
@@ -105,7 +106,7 @@ def axis(name: str) -> str:
 
 
 def setting(text: str) -> str:
-    """Return an axis setting such as "epsilon=8;size=500" as readers see it."""
+    """Return an axis setting such as "epsilon=8;size=inf" as readers see it: "epsilon = 8, size = ∞"."""
     return ", ".join(part.replace("=inf", "=∞").replace("=", " = ") for part in text.split(";") if part)
 
 

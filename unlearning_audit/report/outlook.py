@@ -19,22 +19,25 @@ HEADS = ("scenario", "metric", "units", "models", "half-width", "least distance"
 FORETOLD = ("unit", "units", "models", "half_width", "least_distance", "margin")
 
 
-def records(plan: Plan) -> dict[str, Any]:
+def predict(plan: Plan) -> dict[str, Any]:
     """Predict what a study will cost and what it will detect, before it is run; return JSON values.
 
-    ``seconds``: processor time of the missing jobs, None if unknown; ``rates``: what this is based on; ``missing``: how
-    many jobs are missing; ``telling``: what each comparison will detect.
+    ``seconds``: processor time of the missing jobs, None if unknown; ``rates``: what this is based on, finished jobs or
+    the known rates of small models; ``missing``: how many jobs are missing; ``telling``: what each comparison will
+    detect, with costs only if they are based on finished jobs.
     """
     specs = plan.specs()
     done = costs_of.measured(specs)
     costs = costs_of.expected(specs, done)
-    tells = costs_of.tell(specs, done)
-    known = tells or announcement.small(plan)
-    rest = sum(seconds for path, seconds in costs.items() if path not in done)
-    seconds = {(node.stage, node.name): costs[node.outputs["spec"]] if tells else math.nan for node in plan.all()}
+    by_finished_jobs = costs_of.tell(specs, done)
+    known = by_finished_jobs or announcement.small(plan)
+    missing = sum(seconds for path, seconds in costs.items() if path not in done)
+    of_jobs = {
+        (job.stage, job.name): costs[job.outputs["spec"]] if by_finished_jobs else math.nan for job in plan.all()
+    }
     return {
-        "seconds": rest if known else None, "rates": "finished jobs" if tells else "small models",
-        "missing": len(costs) - len(done), "telling": foretold(plan, seconds) if plan.comparisons else [],
+        "seconds": missing if known else None, "rates": "finished jobs" if by_finished_jobs else "small models",
+        "missing": len(costs) - len(done), "telling": foretold(plan, of_jobs) if plan.comparisons else [],
     }  # fmt: skip
 
 
@@ -43,42 +46,44 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
 
     A prediction scales the intervals of a pilot: the largest comparison on record with the same data, model, recipe and
     protocol. Returns one record for each comparison and each metric on which its verdicts rest: scenario, setting,
-    seconds, metric, the fields `FORETOLD`, and basis (which pilot, or "done" for a comparison that has been run, and so
-    has its own numbers). A comparison without a pilot has one record, without a metric. A comparison of imported models
-    has none.
+    seconds, metric, the fields `FORETOLD`, and basis (the size of the pilot, or "done" for a comparison that has been
+    run, and so has its own numbers). A comparison without a pilot has one record, without a metric. A comparison of
+    imported models has none.
 
     ``costs``: (stage, job) → seconds.
     """
     planned, recorded = pilots.planned(plan), pilots.recorded(ROOT)
-    told: list[dict[str, Any]] = []
+    predictions: list[dict[str, Any]] = []
     for comparison in compared.comparisons(plan):
-        # (stage, job) of everything that made the compared models, each once.
-        jobs = dict.fromkeys(tuple(node) for nodes in comparison["made"].values() for node in nodes)
-        place = {name: comparison[name] for name in ("scenario", "setting")}
-        place["seconds"] = sum(map(costs.__getitem__, jobs)) if jobs else math.nan
-        size = planned.get(Path(comparison["resolution"]).parent.name)
+        size = planned.get(Path(comparison["resolution"]).parent.name)  # how many models are planned
         if size is None:  # of imported models
             continue
+        # (stage, job) of everything that made the compared models, each once.
+        jobs = dict.fromkeys(tuple(node) for nodes in comparison["made"].values() for node in nodes)
+        seconds = sum(map(costs.__getitem__, jobs)) if jobs else math.nan
+        common = {"scenario": comparison["scenario"], "setting": comparison["setting"], "seconds": seconds}
         pilot = pilots.pilot(size, recorded)
         if pilot is None:
-            told.append(place)
+            predictions.append(common)
             continue
         folder = Path(ROOT, "comparisons", pilot.node)
         deciding = {row["metric"] for row in files.read(folder / "distances.csv", files.DISTANCES) if row["deciding"]}
         basis = "done" if pilot.node == size.node else f"{pilot.blocks} × {pilot.models} models"
-        plans = files.read(folder / "resolution.csv", files.RESOLUTION)
+        resolution = files.read(folder / "resolution.csv", files.RESOLUTION)
         for metric in sorted(deciding):
-            of_metric = [row for row in plans if row["metric"] == metric]
-            method = verdicts.spokesman(of_metric)  # the one whose errors stand for those of all methods
+            of_metric = [row for row in resolution if row["metric"] == metric]
+            method = verdicts.representative(of_metric)  # the one whose errors stand for those of all methods
             rows = [row for row in of_metric if row["method"] == method]
             pairs, models = size.times(pilot, rows[0]["unit"])  # how many times as many as the pilot has
-            at_size = planning.foretold(rows, pairs=pairs, models=models)
-            told.append({**place, "metric": metric, **{name: at_size[name] for name in FORETOLD}, "basis": basis})
-    return told
+            scaled = planning.foretold(rows, pairs=pairs, models=models)
+            fields = {name: scaled[name] for name in FORETOLD}
+            predictions.append({**common, "metric": metric, **fields, "basis": basis})
+    return predictions
 
 
 def text(outlook: dict[str, Any]) -> str:
-    """Return the prediction of `records` as text for a terminal."""
+    """Return the prediction of `predict` as text for a terminal: how long the missing jobs take, a table of what can be
+    detected, and a sentence if that is not known for every comparison."""
     lines = []
     if outlook["seconds"] is None:
         lines.append("The time is known once models are trained: run the study with few pairs, then forecast again.")
@@ -95,12 +100,12 @@ def text(outlook: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _rows(told: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return the predictions as rows of a table for the terminal, its head first. ``told``: as `foretold` returns
-    them."""
+def _rows(predictions: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Return a table for the terminal as rows, its head first: a row for each of the ``predictions`` of `foretold` that
+    has a metric."""
     return [HEADS, *(
         (lookup.label(lookup.place(record)), decisions.label(record["metric"]), f"{record['units']:g} {record['unit']}",
          f"{record['models']:g}", number(record["half_width"], 3), number(record["least_distance"], 3),
          number(record["margin"], decisions.places(record["margin"])), duration(record["seconds"]), record["basis"])
-        for record in told
+        for record in predictions
     )]  # fmt: skip

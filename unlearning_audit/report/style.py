@@ -59,9 +59,10 @@ def markers(methods: list[str]) -> dict[str, str]:
 def panels(
     count: int, *, height: float | list[float], columns: int = 3, share_y: bool = True, width: float | None = None
 ) -> tuple["Figure", list["Axes"]]:
-    """Return a figure and its ``count`` axes, in rows of at most ``columns``.
+    """Return a figure and its ``count`` axes, in rows of at most ``columns``; spare axes of the last row are hidden.
 
-    Up to two columns are half a page wide. ``height`` in inches, of every row or of each row.
+    ``height``: inches, one number for every row or a list with one for each row; ``share_y``: whether all axes have the
+    same vertical limits; ``width``: inches, without which up to two columns are half a page wide, more a whole page.
     """
     # Without pyplot, which takes longer to import than most figures to draw.
     from matplotlib.figure import Figure
@@ -97,13 +98,13 @@ def blocks(count: int, size: int, *, height: float, **more: Any) -> tuple["Figur
     return figure, [group[:size] for group in groups]
 
 
-def legend(figure: "Figure", looks: list[dict[str, Any]]) -> float:
+def legend(figure: "Figure", entries: list[dict[str, Any]]) -> float:
     """Add a legend above all panels, in as few lines as fit the figure's width; return its height in inches, 0 without
-    entries. ``looks``: the arguments of `Line2D` for each entry, ``label`` among them."""
+    entries. ``entries``: for each entry the arguments of `Line2D`, ``label`` among them."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], **look) for look in looks]
-    for columns in range(len(handles), 0, -1):
+    handles = [Line2D([], [], **entry) for entry in entries]
+    for columns in range(len(handles), 0, -1):  # the first number of columns that fits has the fewest lines
         box = figure.legend(handles=handles, loc="outside upper left", ncols=columns)
         extent = box.get_window_extent()
         if columns == 1 or extent.width <= figure.bbox.width:
@@ -121,8 +122,10 @@ def blank(sentence: str, width: float | None = None) -> "Figure":
 
 
 def rows(axis: "Axes", names: list[str], most: int = 0) -> None:
-    """Label the rows of a panel by ``names`` from the top, with room for at least ``most`` rows, so that panels beside
-    each other agree, and draw vertical grid lines."""
+    """Label the rows of a panel by ``names`` from the top, and draw vertical grid lines.
+
+    The panel has room for at least ``most`` rows, so that rows in panels beside each other are equally high.
+    """
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(max(most, len(names)) - 0.4, -0.6)
     axis.tick_params(axis="y", length=0)
@@ -151,7 +154,8 @@ def mark(
     axis: "Axes", y: float, value: float, ends: tuple[float, float], colour: str, marker: str = "o", *,
     hollow: bool = False,
 ) -> None:  # fmt: skip
-    """Draw a value at height ``y`` with its interval, whose ``ends`` are NaN without one."""
+    """Draw a value at height ``y`` and its interval, whose ``ends`` are NaN if there is none. A ``hollow`` mark is an
+    outline."""
     if not math.isnan(sum(ends)):
         axis.plot(ends, [y, y], color=colour, solid_capstyle="round")
     axis.plot(value, y, marker, color=colour, mfc=PAPER if hollow else colour, mew=1, clip_on=False)
@@ -162,7 +166,7 @@ def nothing(axis: "Axes", why: str) -> None:
     axis.text(0.5, 0.5, why, transform=axis.transAxes, ha="center", color=MUTED, size=6.5, style="italic")
 
 
-def rates(axis: "Axes", low: float) -> None:
+def rate_axes(axis: "Axes", low: float) -> None:
     """Make both axes of a panel logarithmic rates from ``low`` to 1, and draw the line of chance."""
     axis.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1.05))
     axis.plot([low, 1], [low, 1], color=MUTED, lw=0.8, ls=(0, (1, 1.5)), zorder=0)
@@ -178,9 +182,10 @@ def spread(positions: list[float], gap: float, low: float, high: float) -> list[
 
     order = np.argsort(positions, kind="stable")
     steps = gap * np.arange(len(order))
-    # Without the steps, positions must only not decrease. The nearest sequence that does not is their isotonic
-    # regression, which SciPy refuses to compute of an empty list.
+    # Sorted positions are at least a gap apart if, minus 0, 1, 2, … gaps, they do not decrease. The nearest sequence
+    # that does not decrease is an isotonic regression, which SciPy refuses to compute of an empty list.
     starts = isotonic_regression(np.array(positions)[order] - steps).x if len(order) else steps
+    # The highest start for which the last position is at most ``high``.
     moved = np.clip(starts, low, max(high - steps[-1:].sum(), low)) + steps
     return [float(position) for position in moved[np.argsort(order)]]  # back from sorted to the given order
 
@@ -196,8 +201,10 @@ def logarithmic(axis: "Axes", subs: tuple[float, ...] = (1.0, 3.0)) -> None:
 
 
 def fit(figure: "Figure") -> None:
-    """Break titles that are wider than their panel, and turn labels below an axis that would overlap. If all titles and
-    labels are short, nothing is measured or changed."""
+    """Break titles that are wider than their panel, and turn the labels below an axis by 30° if they would overlap.
+
+    If no title and no axis's labels together have more than `SHORT` letters, nothing is measured or changed.
+    """
     if not any(len(axis.get_title(loc="left")) > SHORT or _letters(axis) > SHORT for axis in figure.axes):
         return
     arrange(figure)  # the widths of panels depend on the labels beside them
@@ -206,7 +213,7 @@ def fit(figure: "Figure") -> None:
         share = title.get_window_extent().width / axis.bbox.width
         if share > 1:
             lines = title.get_text().splitlines()
-            fitting = max(8, int(max(map(len, lines)) / share))
+            fitting = max(8, int(max(map(len, lines)) / share))  # letters of a line that is as wide as the panel
             title.set_text("\n".join(textwrap.fill(line, fitting, break_long_words=False) for line in lines))
         labels = [label for label in axis.get_xticklabels() if label.get_text()]
         extents = sorted((label.get_window_extent() for label in labels), key=lambda extent: extent.x0)
@@ -221,7 +228,7 @@ def _letters(axis: "Axes") -> int:
 
 
 def arrange(figure: "Figure") -> None:
-    """Place the panels so that labels beside them have room."""
+    """Place the panels so that labels beside them have room. A figure without a layout engine stays as it is."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
 

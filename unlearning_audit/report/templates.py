@@ -17,7 +17,7 @@ FOLDER = RESOURCES / "page"
 
 
 def read(path: Path) -> str:
-    """Return the text of a file. Raises ArtifactError."""
+    """Return the text of a file. Raises ArtifactError if the file is missing or damaged."""
     return checked(path, lambda: path.read_text(encoding="utf-8"))
 
 
@@ -33,10 +33,11 @@ def environment(folder: str, **more: Any) -> "Environment":
 
 
 def render(name: str, filters: Mapping[str, Any] | None = None, **context: Any) -> str:
-    """Return a page from a template in resources/page, with the style of all pages, as one file. Text is escaped.
+    """Return a page from the template ``name`` in resources/page, with the style of all pages, as one file. Text is
+    escaped.
 
-    ``filters``: name → function, for the template.
+    ``filters``: name → function, for the template; ``context``: the values that the template shows.
     """
-    made = environment("page", autoescape=True)
-    made.filters |= dict(filters or {})
-    return made.from_string(read(FOLDER / name)).render(style=Markup(read(FOLDER / "page.css")), **context)
+    page_environment = environment("page", autoescape=True)
+    page_environment.filters |= dict(filters or {})
+    return page_environment.from_string(read(FOLDER / name)).render(style=Markup(read(FOLDER / "page.css")), **context)

@@ -63,12 +63,12 @@ DIVERGED = "its models diverged"
 
 
 def state(verdict: str) -> State:
-    """Return the state of a verdict's code."""
+    """Return the state of a verdict's code; `UNKNOWN` for a code that has no state of its own."""
     return STATE_OF.get(verdict, UNKNOWN)
 
 
 def joined(parts: list[str], last: str = "and") -> str:
-    """ "a, b and c".
+    """Return the parts as an enumeration, with the word ``last`` before the last part.
 
     >>> joined(["a", "b", "c"], "or")
     'a, b or c'
@@ -81,8 +81,10 @@ HOLDS = 0.6
 
 
 def rankings(taus: list[float]) -> str:
-    """Return a sentence that says whether methods rank alike. ``taus``: Kendall's τ between every two rankings; NaN is
-    ignored; "" if none remains."""
+    """Return a sentence that says whether methods rank alike, with the range of τ; "" without any τ.
+
+    ``taus``: Kendall's τ between every two rankings; NaN is ignored. Rankings are alike if all τ are at least `HOLDS`.
+    """
     taus = [tau for tau in taus if not math.isnan(tau)]
     if not taus:
         return ""
@@ -145,7 +147,7 @@ NO_METHODS = "No unlearning method was compared with retraining; the sections be
 #: What must not be concluded.
 OPEN = f"that methods with the verdict {UNKNOWN.word!r} forget"
 ELSEWHERE = "anything about other data, models or attacks"
-WHERE = {False: "where a check fails", True: "where there are too few retrained models"}
+WHERE_CHECKS_FAIL, WHERE_TOO_FEW = "where a check fails", "where there are too few retrained models"
 #: Titles of the figures that every study has.
 TITLES = {
     "verdicts": "Between doing nothing and retraining",
@@ -163,21 +165,23 @@ def best(like: list[str], nearest: list[str], unknown: bool) -> str:
     """
     if like:
         return f"Like retraining: {joined(like)}."
-    # A text times a bool: "shown to be " stands there only if the verdict on some method is open.
-    first = f"No method is {'shown to be ' * unknown}like retraining."
+    # While a verdict is open, that method may still be like retraining.
+    first = "No method is shown to be like retraining." if unknown else "No method is like retraining."
     if len(nearest) < 2:
         return f"{first} The nearest is {nearest[0]}, at 95 % confidence." if nearest else first
     return f"{first} The nearest is {joined(nearest, 'or')}, which is not certain."
 
 
 def checked(checks: Iterable[tuple[str, str, str]]) -> str:
-    """Return a sentence that says whether the checks passed. ``checks``: (name, tone, sentence)."""
-    wrong = [sentence for _, tone, sentence in checks if tone == "bad"]
-    if wrong:
-        return f"A check failed: {wrong[0]}."
-    passed, unsure = ([what for what, tone, _ in checks if tone == wanted] for wanted in ("good", ""))
-    parts = [f"Checks passed: {', '.join(passed)}."] if passed else []
-    return " ".join([*parts, f"Not shown: {', '.join(unsure)}."] if unsure else parts)
+    """Return sentences that say which checks passed and which are open; if a check failed, only the sentence of the
+    first that did. ``checks``: (name, tone, sentence), with the tone "good", "bad" (failed) or "" (open)."""
+    failed = [sentence for _, tone, sentence in checks if tone == "bad"]
+    if failed:
+        return f"A check failed: {failed[0]}."
+    passed = ", ".join(name for name, tone, _ in checks if tone == "good")
+    unsure = ", ".join(name for name, tone, _ in checks if tone == "")
+    sentences = (f"Checks passed: {passed}." if passed else "", f"Not shown: {unsure}." if unsure else "")
+    return " ".join(filter(None, sentences))
 
 
 # ---------------------------------------------------------------- how tables are read

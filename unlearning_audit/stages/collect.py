@@ -19,7 +19,7 @@ def collect(union: str, lists: str, csv: str, md: str, tex: str, settings: dict[
     ``csv``, ``md`` and ``tex`` are the files of the table.
     """
     rows.write_union(union, settings["study"], gathered(settings["cases"]))
-    naming.know(settings["own_metrics"])  # what is shown below names the study's own metrics too
+    naming.set_aliases(settings["own_metrics"])  # what is shown below names the study's own metrics too
     lines = []
     for case in settings["cases"]:
         place = {"study": settings["study"], **{name: case[name] for name in ("scenario", "setting", "method")}}

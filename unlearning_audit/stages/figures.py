@@ -10,7 +10,7 @@ from unlearning_audit.report.lookup import Numbers
 
 def figures(metrics: str, svg: str, png: str, settings: dict[str, Any]) -> None:
     """Draw the figure of ``settings["figure"]`` from the numbers in ``metrics``, by the module that its kind names."""
-    naming.know(settings["own_metrics"])  # what follows names the study's own metrics too
+    naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     cases = settings["cases"]
     numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)
     kind = load("report/figures", settings["figure"]["kind"])

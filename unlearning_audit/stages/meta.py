@@ -23,7 +23,7 @@ def meta(metrics: str, csv: str, md: str, tex: str, svg: str, png: str, settings
         name: (made["protocol"], Membership.concatenate([Membership.read(path) for path in made["splits"]]))
         for name, made in settings["scenarios"].items()
     }
-    naming.know(settings["own_metrics"])  # the next line returns the quantities of the study's own metrics too
+    naming.set_aliases(settings["own_metrics"])  # the next line returns the quantities of the study's own metrics too
     quantities = naming.quantities().values()
     rows = evaluation.evaluate(read_union(metrics), quantities, broken=settings["broken"], members=members)
     formats.write(meta_table.sheets(rows), csv=csv, md=md, tex=tex, columns=meta_table.COLUMNS)

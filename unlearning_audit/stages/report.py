@@ -28,7 +28,7 @@ def report(
     of every job. ``specs``: the spec.json of every job. ``tables`` and ``figures``: files that the page shows or offers
     for download. ``settings``: as `workflow.parameters.report` returns them.
     """
-    naming.know(settings["own_metrics"])  # what follows names the study's own metrics too
+    naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     comparisons, seconds = settings["verdicts"]["comparisons"], cost.read(ledger)
     numbers, judged = Numbers(read_union(metrics), settings["cases"]), decisions.read(comparisons, seconds)
     write_json(summary, ending.summary(numbers, judged, settings["study"], comparisons))

@@ -11,7 +11,7 @@ from unlearning_audit.report.tables import formats, grid
 def tables(metrics: str, csv: str, md: str, tex: str, settings: dict[str, Any]) -> None:
     """Write the table that ``settings`` describe, from the numbers in ``metrics``. If it names a paper's table, the
     paper's numbers stand beside ours."""
-    naming.know(settings["own_metrics"])  # what follows names the study's own metrics too
+    naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     cases = settings["cases"]
     numbers = Numbers(read_union(metrics, {case["scenario"] for case in cases}), cases)
     formats.write(grid.sheets_of(numbers, settings), csv=csv, md=md, tex=tex)

@@ -13,7 +13,7 @@ def verdicts(settings: dict[str, Any], **shown: str) -> None:
 
     ``shown``: the output files of these tables and of the figure, named as by `workflow.parameters.shown`.
     """
-    naming.know(settings["own_metrics"])  # what follows names the study's own metrics too
+    naming.set_aliases(settings["own_metrics"])  # what follows names the study's own metrics too
     decided = decisions.read(settings["comparisons"])
     for prefix, make in (("", tables.verdicts), ("ranks_", tables.ranks), ("resolution_", tables.resolution)):
         csv, md, tex = (shown[prefix + ending] for ending in ("csv", "md", "tex"))

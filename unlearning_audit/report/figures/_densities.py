@@ -57,10 +57,8 @@ def grouped(numbers: Numbers, along: str | None) -> dict[str, list[tuple[str, di
     has one scenario and a curve for each method; the case is None where the scenario does not have the method.
     """
     if along is None:
-        return {
-            lookup.label(where): [(naming.method(name), case) for name, case in numbers.by_method(where).items()]
-            for where in lookup.places(numbers.cases)
-        }
+        return {lookup.label(where): [(naming.method(name), case) for name, case in numbers.by_method(where).items()]
+                for where in lookup.places(numbers.cases)}  # fmt: skip
     several = len({case["scenario"] for case in numbers.cases}) > 1
     panels: dict[str, list[Any]] = {}
     for name in lookup.methods(numbers.cases):

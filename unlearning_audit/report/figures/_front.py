@@ -21,12 +21,9 @@ def undominated(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     Of ``rows``, a row for each method, three columns are read: "tuned" is the distance from retraining and "lost" the
     loss of utility, both in margins; "method_seconds" is the time on one pair.
     """
-    usable = sorted(
-        (row for row in rows if row["lost"] <= TOLERABLE and not math.isnan(row["tuned"])),
-        key=lambda row: (row["method_seconds"], row["tuned"]),
-    )
+    usable = [row for row in rows if row["lost"] <= TOLERABLE and not math.isnan(row["tuned"])]
     corners, nearest = [], math.inf
-    for row in usable:
+    for row in sorted(usable, key=lambda row: (row["method_seconds"], row["tuned"])):
         if row["tuned"] < nearest:
             corners.append(row)
             nearest = row["tuned"]
@@ -75,13 +72,12 @@ def seconds(value: float) -> float:
 def mark(axis: "style.Axes", row: dict[str, Any], color: str) -> None:
     """Draw a tuned method as a point with its interval, hollow if it loses too much utility, and its published setting
     as a cross. ``row``: the method's row in the table of tuning."""
-    at = seconds(row["method_seconds"])
-    axis.plot([at] * 2, [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
+    x = seconds(row["method_seconds"])
+    axis.plot([x, x], [row["tuned_low"], row["tuned_high"]], color=color, linewidth=0.6, alpha=0.5)
     fill = "full" if row["lost"] <= TOLERABLE else "none"
-    axis.plot(at, row["tuned"], "o", markersize=3, color=color, fillstyle=fill)
-    axis.plot(
-        seconds(row["published_seconds"]), row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6
-    )
+    axis.plot(x, row["tuned"], "o", markersize=3, color=color, fillstyle=fill)
+    x = seconds(row["published_seconds"])
+    axis.plot(x, row["published"], "x", markersize=2.5, color=style.MUTED, markeredgewidth=0.6)
 
 
 def name(axis: "style.Axes", corners: list[dict[str, Any]]) -> None:

@@ -65,10 +65,9 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
     figure.set_label(f"{len(failing) or 'None'} of {naming.count(len(names), 'metric')} fails a test")
     used = {_kind(row) for row in spoken.values() if row["property"] in properties and not math.isnan(row["value"])}
     entries: list[dict[str, Any]] = [
-        {"label": meaning, "ls": "", "marker": mark, "color": colour, "mfc": colour if full else style.PAPER}
-        for kind, (colour, mark, full, meaning) in MARKS.items()
-        if kind in used
-    ]
+        {"label": meaning, "ls": "", "marker": marker, "color": colour, "mfc": colour if filled else style.PAPER}
+        for kind, (colour, marker, filled, meaning) in MARKS.items() if kind in used
+    ]  # fmt: skip
     style.legend(figure, [*entries, {"label": "what is wanted", "ls": (0, (4, 2)), "color": style.INK, "lw": 0.7}])
     return figure
 

@@ -26,9 +26,9 @@ def draw(judgements: Decisions) -> "style.Figure":
         return style.blank("No method of this study was compared with none.")
     points = [row for where in judged for row in _rows(judgements, where) if not math.isnan(row["share_closed"])]
     metrics = list(dict.fromkeys(row["metric"] for row in points))
-    colours, marks = itertools.cycle(style.PALETTE), itertools.cycle(style.MARKERS)
+    colours, markers = itertools.cycle(style.PALETTE), itertools.cycle(style.MARKERS)
     # Metric → (colour, marker); both cycles are endless.
-    looks = dict(zip(metrics, zip(colours, marks, strict=False), strict=False))
+    look_of = dict(zip(metrics, zip(colours, markers, strict=False), strict=False))
     # Every row of panels is as high as the longest list of methods in it.
     counts = [*map(len, judged.values())]
     most = [max(counts[at : at + ACROSS]) for at in range(0, len(counts), ACROSS)]
@@ -37,7 +37,7 @@ def draw(judgements: Decisions) -> "style.Figure":
     for at, (axis, (where, methods)) in enumerate(zip(axes, judged.items(), strict=True)):
         for row, method in enumerate(methods):
             distances = [distance for distance in _rows(judgements, where) if distance["method"] == method]
-            _row(axis, row, distances, looks, judgements.verdicts[where][method])
+            _row(axis, row, distances, look_of, judgements.verdicts[where][method])
         for x in (0, 1):
             axis.axvline(x, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
         axis.set_title(lookup.label(where).replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"))
@@ -48,9 +48,8 @@ def draw(judgements: Decisions) -> "style.Figure":
     states = [words.state(judgements.verdicts[w][name]["verdict"]) for w, names in judged.items() for name in names]
     summary = ", ".join(f"{state.word} {states.count(state)}" for state in words.STATES if state in states)
     figure.set_label(f"Of {naming.count(len(states), 'verdict')}: {summary}")
-    entries: list[dict[str, Any]] = [
-        {"label": decisions.label(name), "color": colour, "marker": mark} for name, (colour, mark) in looks.items()
-    ]
+    entries: list[dict[str, Any]] = [{"label": decisions.label(metric), "color": colour, "marker": marker}
+                                     for metric, (colour, marker) in look_of.items()]  # fmt: skip
     if any(not row["p_holm"] <= decide.ALPHA for row in points):
         hollow = {"ls": "", "color": style.MUTED, "marker": "o", "mfc": style.PAPER}
         entries.append({**hollow, "label": "not distinguishable from retraining"})
@@ -64,23 +63,25 @@ def _rows(judgements: Decisions, where: decisions.Place) -> list[dict[str, Any]]
 
 
 def _row(
-    axis: "style.Axes", at: int, distances: list[dict[str, Any]], looks: dict[str, Any], verdict: dict[str, Any]
+    axis: "style.Axes", row: int, distances: list[dict[str, Any]], look_of: dict[str, Any], verdict: dict[str, Any]
 ) -> None:
-    """Draw the share of traces removed by one method in row ``at``, a mark with its interval for each metric. A value
-    outside the panel is an arrow at its edge.
+    """Draw the share of traces removed by one method in a ``row`` of the panel: a mark with its interval for each
+    metric. The marks lie one below the other. A value outside the panel is an arrow at the panel's edge.
 
-    Without any share, the row has the word of the ``verdict`` or "no share". ``looks``: metric → (colour, marker).
+    A mark is hollow if the distance is not significant. Without any share, the row has the word of the method's
+    ``verdict`` if that is open or failed, else "no share". ``look_of``: metric → (colour, marker).
     """
-    finite = [row for row in distances if not math.isnan(row["share_closed"])]
+    finite = [distance for distance in distances if not math.isnan(distance["share_closed"])]
     if not finite:
         is_state = verdict["verdict"] in (decide.FAILED, *decide.STATES)
-        style.absent(axis, at, words.state(verdict["verdict"]).word if is_state else "no share")
+        style.absent(axis, row, words.state(verdict["verdict"]).word if is_state else "no share")
         return
-    for i, row in enumerate(finite):
-        colour, mark = looks[row["metric"]]
-        y = at + 0.22 * (i - (len(finite) - 1) / 2)
-        low, high, value = (
-            min(max(row[name], LIMITS[0]), LIMITS[1]) for name in ("share_low", "share_high", "share_closed")
-        )
-        mark = mark if value == row["share_closed"] else "<" if value == LIMITS[0] else ">"
-        style.mark(axis, y, value, (low, high), colour, mark, hollow=not row["p_holm"] <= decide.ALPHA)
+    left, right = LIMITS
+    for i, distance in enumerate(finite):
+        colour, marker = look_of[distance["metric"]]
+        value, low, high = (min(max(distance[f"share_{end}"], left), right) for end in ("closed", "low", "high"))
+        if value != distance["share_closed"]:  # it was outside
+            marker = "<" if value == left else ">"
+        y = row + 0.22 * (i - (len(finite) - 1) / 2)
+        # "Not at most" is also true without a p-value.
+        style.mark(axis, y, value, (low, high), colour, marker, hollow=not distance["p_holm"] <= decide.ALPHA)

@@ -76,7 +76,7 @@ def finding(numbers: Numbers, wish: dict[str, Any]) -> str:
     metric = next((m for m, _ in map(numbers.primary, numbers.cases) if m), "")
     if not metric:
         return ""
-    ranked = [rankings.of(numbers, where, metric, wish["attack"]) for where in lookup.places(numbers.cases)]
+    ranked = [rankings.rank(numbers, where, metric, wish["attack"]) for where in lookup.places(numbers.cases)]
     ranked = [ranking for ranking in ranked if len(ranking.values) > 2]
     taus = [cell.value for pair in combinations(ranked, 2) if not (cell := rankings.agreement(*pair)).empty]
     return words.rankings(taus)

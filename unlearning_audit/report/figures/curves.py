@@ -34,7 +34,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
                     lows, tpr, highs = ([max(getattr(cell, part), low) for _, cell in line] for part in PARTS)
                     axis.fill_between(fpr, lows, highs, color=colours[where], alpha=0.13, lw=0)
                     axis.plot(fpr, tpr, color=colours[where], lw=1.2, marker="o", ms=2, mew=0)
-            style.rates(axis, low)
+            style.rate_axes(axis, low)
             axis.set_title(naming.method(name))
             if not any(curves[where, name] for where in places):
                 style.nothing(axis, "no curve")

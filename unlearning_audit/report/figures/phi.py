@@ -22,7 +22,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     areas: dict[str, float] = {}
     for panels, where in zip(blocks, places, strict=True):
         case_of = numbers.by_method(where)
-        pairs, counterpart = _against([numbers.answered(case, values) for case in case_of.values()], methods)
+        pairs, counterpart = _against([numbers.read_files(case, values) for case in case_of.values()], methods)
         # Without any value, the axis goes from −1 to 1.
         pooled = np.concatenate([x for pair in pairs if pair for x in pair] or [np.array([-1.0, 1.0])])
         low, high = np.quantile(pooled, [0.005, 0.995])
@@ -47,10 +47,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     figure.supxlabel("confidence in the label (φ)", fontsize=7.5)
     if len(areas) > 1:
         least, *_, most = sorted(areas, key=lambda name: abs(areas[name] - 0.5))
-        figure.set_label(
-            f"Confidence tells forgotten samples best after {most} (AUC {areas[most]:.2f}), "
-            f"least after {least} ({areas[least]:.2f})"
-        )
+        best = f"Confidence tells forgotten samples best after {most} (AUC {areas[most]:.2f})"
+        figure.set_label(f"{best}, least after {least} ({areas[least]:.2f})")
     return figure
 
 

@@ -21,9 +21,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     """
     wish = order["figure"]
     panels = _densities.grouped(numbers, wish["axis"])
-    figure, axes = style.panels(
-        len(panels), height=2.0, columns=3, width=style.WHOLE if len(panels) > 1 else style.HALF
-    )
+    width = style.WHOLE if len(panels) > 1 else style.HALF
+    figure, axes = style.panels(len(panels), height=2.0, columns=3, width=width)
     names = list(dict.fromkeys(name for lines in panels.values() for name, _ in lines))
     colours = dict(zip(names, itertools.cycle(style.PALETTE), strict=False))
     pairs, middles = [], []

@@ -122,10 +122,10 @@ def curve(attack: str, score: np.ndarray, target: Membership) -> Curve | None:
     # Σ w² / (Σ w)² is 1 / n for n held-out samples of equal weight.
     resolution = max(float((weight[h] ** 2).sum() / weight[h].sum() ** 2) for _, _, h in models)
     fpr = np.geomspace(resolution, 1.0, POINTS)
-    return Curve(attack, fpr, np.mean([rates(*pair, fpr) for pair in pairs], axis=0))
+    return Curve(attack, fpr, np.mean([largest_tpr(*pair, fpr) for pair in pairs], axis=0))
 
 
-def rates(of_positive: Weighted, of_negative: Weighted, fpr: np.ndarray) -> np.ndarray:
+def largest_tpr(of_positive: Weighted, of_negative: Weighted, fpr: np.ndarray) -> np.ndarray:
     """Return the largest TPR with FPR at most each of ``fpr``, over all rules score > threshold: float64 [points].
 
     ``of_positive`` and ``of_negative`` are scores and their weights, float [n] each.
@@ -154,7 +154,7 @@ def _furnish(axis: "style.Axes", finest: float, attack: str) -> None:
         style.nothing(axis, f"{nothing}, or every method failed")
         return
     low = finest / 1.7
-    style.rates(axis, low)
+    style.rate_axes(axis, low)
     axis.set_xlabel("false positive rate")
     axis.axvspan(low, finest, color=style.GRID, alpha=0.6, lw=0, zorder=0)
     axis.text(

@@ -35,7 +35,7 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     figure, axes = style.panels(len(panels), height=1.45, columns=2, width=style.WHOLE)
     for axis, (where, name, case) in zip(axes, panels, strict=True):
         axis.set(title=lookup.named(where, name, places), xticks=[])
-        sides = [phi for phi in numbers.answered(case, values) or [] if all(map(len, phi))]
+        sides = [phi for phi in numbers.read_files(case, values) or [] if all(map(len, phi))]
         if not sides:
             style.nothing(axis, numbers.lost(case) or "no logits")
             continue

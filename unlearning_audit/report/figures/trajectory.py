@@ -20,11 +20,8 @@ def draw(numbers: Numbers, order: dict[str, Any]) -> "style.Figure":
     and models before unlearning (dotted).
     """
     places = {where: trajectories(numbers, where) for where in lookup.places(numbers.cases)}
-    panels = [
-        (where, metric, role)
-        for where, lines in places.items()
-        for metric, role in _metrics(numbers, [case for line in lines.values() for _, case in line])
-    ]
+    panels = [(where, metric, role) for where, lines in places.items()
+              for metric, role in _metrics(numbers, [case for line in lines.values() for _, case in line])]  # fmt: skip
     figure, axes = style.panels(max(len(panels), 1), height=2.0, columns=3)
     names = list(dict.fromkeys(name for lines in places.values() for name in lines))
     palette, keyed = style.colours(names), set()
@@ -73,7 +70,7 @@ def trajectories(numbers: Numbers, where: tuple[str, str]) -> dict[str, list[tup
 def _metrics(numbers: Numbers, cases: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Return (metric, role of samples) for each panel, at most `MOST`: first the AUCs of attacks, with the role "",
     then values of forgotten samples."""
-    rows = [row for case in cases for row in numbers.of(case)]
+    rows = [row for case in cases for row in numbers.rows_of(case)]
     attacks = [(row.metric, "") for row in rows if row.metric.startswith("auc_")]
     readings = [(row.metric, row.role) for row in rows if row.metric.startswith("reading_") and row.role == "forget"]
     return list(dict.fromkeys([*attacks, *readings]))[:MOST]

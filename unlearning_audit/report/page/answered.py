@@ -16,8 +16,8 @@ STEP, TOP, SIDE, GAP = 26, 34, 110, 110
 def chosen(answers: list[Answer]) -> Answer | None:
     """Return the answer that the first screen shows; None if no scenario has methods.
 
-    Only scenarios with methods are considered and, if all checks pass in some of them, only these. The one with the
-    most systems of evaluation is shown.
+    Only scenarios with methods are considered. If all checks pass in some of them, only these are considered. Of these,
+    the one with the most systems of evaluation is shown.
     """
     with_methods = [answer for answer in answers if answer.lines]
     passed = [answer for answer in with_methods if answer.passed]
@@ -27,11 +27,12 @@ def chosen(answers: list[Answer]) -> Answer | None:
 def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: dict[str, float]) -> dict[str, Any]:
     """Return the values that the template of the report's first screen shows.
 
-    "told": the answer; "about": method → a sentence on what it does; "times": method → its time as text; "timed" and
-    "priced": whether there is any time and any accuracy, so that their columns are shown; "chart": the chart of ranks.
+    "told": the answer; "about": method → a sentence on what the method does; "times": method → its time as text;
+    "timed" and "priced": whether there is any time and any accuracy, so that these columns are shown; "chart": the
+    chart of ranks.
 
     ``plugins``: method → (its plug-in, the user's file or None); ``times``: method → its time as a share of retraining,
-    NaN if it is unknown.
+    NaN if the time is unknown.
     """
     return {
         "told": answer,
@@ -43,8 +44,10 @@ def screen(answer: Answer, plugins: dict[str, tuple[str, str | None]], times: di
 
 
 def _time(ratio: float) -> str:
-    """Return the time as a share of retraining: "12 %", or "1.4 ×" if it takes longer."""
-    return "" if math.isnan(ratio) else f"{ratio:.1f} ×" if ratio > 1 else f"{100 * ratio:.0f} %"
+    """Return a time as a share of that of retraining: "12 %", or "1.4 ×" if it is longer; "" for NaN."""
+    if math.isnan(ratio):
+        return ""
+    return f"{ratio:.1f} ×" if ratio > 1 else f"{100 * ratio:.0f} %"
 
 
 def about(plugin: str, file: str | None) -> str:
@@ -61,26 +64,27 @@ def about(plugin: str, file: str | None) -> str:
 
 
 def _chart(answer: Answer) -> dict[str, Any] | None:
-    """Return the positions of a chart with a line for each method, at the height of its rank by each system of
-    evaluation. The method whose ranks differ most is marked ``worst`` and drawn last.
+    """Return the positions of a chart of ranks. Each system of evaluation is a vertical axis, from left to right, and
+    each method a line, whose height at an axis is the method's rank by that system.
 
-    None for fewer than two systems or three methods.
+    The method whose ranks differ most is marked ``worst`` and drawn last, above the others. None for fewer than two
+    systems or three methods.
     """
     judges, spreads = answer.judges, answer.spreads
     if not spreads:
         return None
-    at = [SIDE + GAP * i for i in range(len(judges))]
+    columns = [SIDE + GAP * i for i in range(len(judges))]  # the horizontal position of each system
     worst = max(spreads, key=spreads.__getitem__)
     lines: list[dict[str, Any]] = []
-    for name in sorted(spreads, key=worst.__eq__):  # the worst comes last, as False is sorted before True
+    for name in [*(name for name in spreads if name != worst), worst]:
         heights = [TOP + STEP * (judge.ranks[name] - 0.5) for judge in judges]
-        dots = list(zip(at, heights, strict=True))
+        dots = list(zip(columns, heights, strict=True))
         ranks = ", ".join(f"{judge.name} {words.ordinal(judge.ranks[name])}" for judge in judges)
         lines.append(
             {"name": naming.method(name), "told": f"{naming.method(name)}: {ranks}", "worst": name == worst,
              "points": " ".join(f"{x},{y}" for x, y in dots), "dots": dots, "first": heights[0], "last": heights[-1],
-             "left": at[0] - 10, "right": at[-1] + 10}
+             "left": columns[0] - 10, "right": columns[-1] + 10}
         )  # fmt: skip
-    heads = [{"x": x, "name": judge.name, "number": judge.number} for x, judge in zip(at, judges, strict=True)]
+    heads = [{"x": x, "name": judge.name, "number": judge.number} for x, judge in zip(columns, judges, strict=True)]
     return {"heads": heads, "lines": lines, "width": 2 * SIDE + GAP * (len(judges) - 1),
             "height": TOP + STEP * len(spreads)}  # fmt: skip

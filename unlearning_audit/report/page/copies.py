@@ -16,27 +16,26 @@ COLUMNS = (
 
 
 def read(order: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row for every scenario and setting with numbers of exact copies, from the specs of its data and its
-    splits.
+    """Return a row for every scenario and setting with numbers of exact copies, from the spec of its data and those of
+    its splits.
 
     ``groups``: groups of equal samples; ``pairs``: pairs of equal training and test samples; and the counts of
     `COLUMNS`, summed over all batches of models. ``order``: for each scenario and setting, the paths of these specs.
     """
-    cache: dict[str, dict[str, Any]] = {}
-    lines = []
+    rows = []
     for place in order:
-        data = cache.setdefault(place["data"], read_json(place["data"])).get("duplicates", {})
+        duplicates = read_json(place["data"]).get("duplicates", {})
         counts: Counter[str] = Counter()
         for path in place["splits"]:
-            counts.update(cache.setdefault(path, read_json(path)).get("copies", {}))
-        where = {name: place[name] for name in ("scenario", "setting")}
-        groups, pairs = (data.get(name, 0) for name in ("groups", "train_test_pairs"))
-        lines.append({**where, "groups": groups, "pairs": pairs, **counts})
-    return lines
+            counts.update(read_json(path).get("copies", {}))
+        where = {"scenario": place["scenario"], "setting": place["setting"]}
+        groups, pairs = duplicates.get("groups", 0), duplicates.get("train_test_pairs", 0)
+        rows.append({**where, "groups": groups, "pairs": pairs, **counts})
+    return rows
 
 
 def sheet(places: list[dict[str, Any]]) -> Sheet | None:
-    """Return a table with a line for every scenario whose data hold a sample twice; None if there is none.
+    """Return a table with a line for every scenario whose data hold a sample twice; None if there is no such scenario.
 
     ``places``: the rows that `read` returns. A cell says how many samples have a copy, of how many, such as "3 of 50".
     A count that the specs lack is shown as 0.
@@ -45,10 +44,10 @@ def sheet(places: list[dict[str, Any]]) -> Sheet | None:
     for place in places:
         if place["groups"]:
             cells = [Entry(f"{place[name]:,}") for name in ("groups", "pairs")]
-            for *_, counted, total in COLUMNS:
-                copied, samples = place.get(counted, 0), place.get(total, 0)
+            for _, _, with_copy, total in COLUMNS:
+                copied, samples = place.get(with_copy, 0), place.get(total, 0)
                 cells.append(Entry(f"{copied:,} of {samples:,}", tone="bad" if copied else "good"))
             lines.append(Line(lookup.label(lookup.place(place)), cells))
     heads = [Head("groups", "equal samples"), Head("training–test pairs", "equal samples")]
-    heads += [Head(where, group) for group, where, *_ in COLUMNS]
+    heads += [Head(where, group) for group, where, _, _ in COLUMNS]
     return Sheet("copies", "Exact copies", words.COPIES, "scenario", heads, lines) if lines else None

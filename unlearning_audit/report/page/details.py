@@ -21,25 +21,24 @@ FIELDS = (
 
 
 def build(matrix: Matrix, judgements: Decisions, cases: list[dict[str, Any]], command: str) -> dict[str, Any]:
-    """Return what the page shows when a square of the matrix is opened: {"columns": {key: state}, "squares":
-    {"method|key": …}}.
+    """Return what the page shows when a square of the matrix is opened: {"columns": {key: whether checks passed},
+    "squares": {"method|key": details}}.
 
     A key is "scenario|setting". ``cases`` list, for each method in each scenario, the file of its numbers; ``command``
-    is the command that makes such a file again, without the file's name.
+    is the command that makes such a file again, without the file's name. A case without a square is left out.
     """
     squares, places = {}, {"|".join(lookup.place(case)): lookup.place(case) for case in cases}
     for case in cases:
         key, method = "|".join(lookup.place(case)), case["method"]
-        if square := matrix.squares.get((method, key)):
-            again = {"command": f"{command} --force {case['metrics']}"}
-            squares[f"{method}|{key}"] = _square(judgements, places[key], method, square) | again
-    columns = {
-        column.key: {
-            "label": column.label, "state": f"{column.state.sign} {column.state.words}",
-            "sentence": column.state.sentence, "nearest": _nearest(judgements, places[column.key]),
-        }
-        for column in matrix.columns
-    }  # fmt: skip
+        square = matrix.squares.get((method, key))
+        if square:
+            shown = _square(judgements, places[key], method, square)
+            squares[f"{method}|{key}"] = {**shown, "command": f"{command} --force {case['metrics']}"}
+    columns = {}
+    for column in matrix.columns:
+        state, nearest = column.state, _nearest(judgements, places[column.key])
+        columns[column.key] = {"label": column.label, "state": f"{state.sign} {state.words}",
+                               "sentence": state.sentence, "nearest": nearest}  # fmt: skip
     return {"columns": columns, "squares": squares}
 
 
@@ -47,7 +46,7 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
     """Return the details of one square, a method in a scenario and setting: its verdict, ranks, distances, losses of
     utility and cost. A part without a value is "" or empty."""
     row = judgements.verdict(place, method)
-    gaps = judgements.of(place, method)
+    gaps = judgements.by_metric(place, method)
     seconds = judgements.spent.get((place, method), math.nan)
     ranks = [row for row in judgements.ranks.get(place, []) if row["method"] == method]
     return {
@@ -64,8 +63,8 @@ def _square(judgements: Decisions, place: Place, method: str, square: Square) ->
 
 
 def _reference(row: dict[str, Any]) -> str:
-    """Return a sentence on the verdict of none, retrain or the control, on which `sentences.methods` has none: why it
-    is open, or its state and p-value."""
+    """Return a sentence on the verdict of a reference (none, retrain or the control), for which `sentences.method`
+    returns "": why the verdict is open, or its state and p-value."""
     if row["verdict"] in (decide.FAILED, decide.INCONCLUSIVE, *decide.STATES) or math.isnan(row["distance"]):
         return str(row["note"])
     return f"{words.state(row['verdict']).word}, {decisions.probability(row['p_holm'])}"
@@ -76,27 +75,25 @@ def _nearest(judgements: Decisions, place: Place) -> str:
     ranking, leaders = judgements.ranking(place), judgements.leaders(place)
     if len(ranking) < 2:
         return ""
-    by = decisions.label(ranking[0]["metric"])
+    metric = decisions.label(ranking[0]["metric"])
     if not leaders:
-        return f"None of {len(ranking)} methods is proven to be nearer to retraining than another by {by}, at 95 %."
-    names, certain = words.joined([*map(naming.method, leaders)], "or"), "is" if len(leaders) == 1 else "may be"
-    return f"{names} {certain} the nearest of {len(ranking)} methods to retraining by {by}, at 95 %."
+        return f"None of {len(ranking)} methods is proven to be nearer to retraining than another by {metric}, at 95 %."
+    names, verb = words.joined([*map(naming.method, leaders)], "or"), "is" if len(leaders) == 1 else "may be"
+    return f"{names} {verb} the nearest of {len(ranking)} methods to retraining by {metric}, at 95 %."
 
 
 def _distance(gap: dict[str, Any]) -> dict[str, Any]:
     """Return the texts that the page shows for one deciding distance: metric, share of traces removed, distance, margin
     and p-value. ``gap``: its row in distances.csv."""
-    size = decisions.size(gap)
     return {
-        "label": decisions.source(gap),
-        "closed": decisions.share(gap) or "undefined",
-        "text": interval(size, decisions.digits(gap)),
-        "margin": decisions.margin(gap),
+        "label": decisions.source(gap), "closed": decisions.share(gap) or "undefined",
+        "text": interval(decisions.size(gap), decisions.digits(gap)), "margin": decisions.margin(gap),
         "p": "" if math.isnan(gap["p_holm"]) else decisions.probability(gap["p_holm"]),
-    }
+    }  # fmt: skip
 
 
 def _worth(gap: dict[str, Any]) -> dict[str, Any]:
+    """Return the name of a measure of utility and its distance as text. ``gap``: its row in distances.csv."""
     size = decisions.size(gap)
     return {"label": decisions.label(gap["metric"]), "text": interval(size, max(decimals([size]), 3))}
 

@@ -25,20 +25,21 @@ def title(path: str | Path) -> str:
 
 def drawing(path: str | Path, label: str) -> str:
     """Return a matplotlib svg file as an element of the page: without prologue and title, with ids that are unique in
-    the page, colours of the page's theme, and coordinates rounded to 0.01 points.
+    the page, colours of the page's theme, coordinates cut after two decimals, and a size in pixels.
 
     ``label``: the sentence for screen readers, which must be escaped already.
     """
     text = templates.read(Path(path))
     text = text[text.index("<svg") :]
     text = re.sub(r"<(metadata|title)>.*?</\1>", "", text, flags=re.S)
+    # Two figures may have the same ids, so the figure's name stands before every id and every reference to one.
     prefix = re.sub(r"\W", "-", Path(path).stem)
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
     # A hundredth of a point is enough for a screen. Text between tags is unchanged.
     text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
     for name, ink in {"ink": style.INK, "muted": style.MUTED, "grid": style.GRID, "paper": style.PAPER}.items():
         text = text.replace(ink, f"var(--{name})")
-    width, height = (_number(rf'<svg[^>]*? {side}="([\d.]+)pt"', text) for side in ("width", "height"))
+    width, height = (_first_number(rf'<svg[^>]*? {side}="([\d.]+)pt"', text) for side in ("width", "height"))
     head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" style="max-width:{SCALE * width:.0f}px" role="img" '
     # A function as replacement, because re.sub would interpret backslashes of a label in a string.
     return re.sub(r"<svg[^>]*>", lambda _: f'{head}aria-label="{label}">', text, count=1)
@@ -46,10 +47,11 @@ def drawing(path: str | Path, label: str) -> str:
 
 def width(drawing: str) -> float:
     """Return the width of an embedded figure in points."""
-    return _number(r'viewBox="0 0 ([\d.]+)', drawing)
+    return _first_number(r'viewBox="0 0 ([\d.]+)', drawing)
 
 
-def _number(pattern: str, text: str) -> float:
+def _first_number(pattern: str, text: str) -> float:
+    """Return the number in the group of the first match of ``pattern``."""
     return float(re.findall(pattern, text)[0])
 
 
@@ -62,11 +64,11 @@ def download(path: str | Path) -> dict[str, str]:
     """Return the name, ending, type and address of a file for a download link, and its compressed ``content`` if the
     page includes files of that ending ("" if not).
 
-    Raises ArtifactError for a damaged file, so that none is offered.
+    Raises ArtifactError for a damaged file, so that no damaged file is offered, even where the page only links it.
     """
     path = Path(path)
-    read = checked(path, path.read_bytes)  # checked even if not included, so that no damaged file is offered
-    content = packed(read) if path.suffix in PACKED else ""
+    whole = checked(path, path.read_bytes)
+    content = packed(whole) if path.suffix in PACKED else ""
     address = f"{path.parent.name}/{path.name}"
     return {
         "file": path.name, "kind": path.suffix[1:], "type": KINDS[path.suffix], "address": address, "content": content,

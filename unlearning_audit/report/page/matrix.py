@@ -71,14 +71,14 @@ class Square(Line):
 
     @property
     def rank(self) -> float:
-        """A number that sorts squares from the best state to the worst; equal states by distance from retraining.
+        """A number that sorts squares from the best state to the worst, and equal states by distance from retraining.
 
-        References come last.
+        Methods that failed come after all states, references last. An unknown distance counts as the largest.
         """
         # A distance is at most 9, so that a better state, 10 apart from the next, always comes first.
         distance = 9.0 if math.isnan(self.share) else min(abs(1 - self.share), 9.0)
-        place = len(ORDER) if self.verdict == decide.FAILED else ORDER.index(self.state)
-        return round(100 * self.reference + 10 * place + distance, 4)
+        state = len(ORDER) if self.verdict == decide.FAILED else ORDER.index(self.state)
+        return round(100 * self.reference + 10 * state + distance, 4)
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ class Matrix:
     squares: dict[tuple[str, str], Square]
 
     def scenarios(self) -> list[tuple[str, list[Column]]]:
-        """Return the columns of each scenario, in order."""
+        """Return (scenario, its columns) for each scenario, in order."""
         groups: dict[str, list[Column]] = {}
         for column in self.columns:
             groups.setdefault(column.scenario, []).append(column)
         return list(groups.items())
 
     def row(self, method: str) -> list[tuple[Column, Square | None]]:
-        """Return the squares of a method from left to right."""
+        """Return (column, square) for each column from left to right; None where the method has no square."""
         return [(column, self.squares.get((method, column.key))) for column in self.columns]
 
 
@@ -106,65 +106,66 @@ def build(numbers: Numbers, judgements: Decisions) -> Matrix:
     the verdict in each square. Scenarios in which nothing is compared are left out."""
     columns: list[Column] = []
     squares: dict[tuple[str, str], Square] = {}
-    for place in filter(judgements.verdicts.get, lookup.places(numbers.cases)):  # places that have verdicts
+    judged = [place for place in lookup.places(numbers.cases) if judgements.verdicts.get(place)]
+    for place in judged:
         cases = [case for case in numbers.cases if lookup.place(case) == place]
         key, scenario, system = "|".join(place), place[0].replace("_", " "), cases[0]["protocol"].replace("_", " ")
-        # A comparison that could not judge methods records why as their verdict.
-        open_ = next((row for row in judgements.verdicts[place].values() if row["verdict"] in decide.STATES), None)
-        state = State("–", decisions.reason(open_), reason(open_), "bad") if open_ else _state(judgements, place)
+        # If a whole scenario could not be judged, the verdict of its methods says why.
+        unjudged = next((row for row in judgements.verdicts[place].values() if row["verdict"] in decide.STATES), None)
+        state = _state(judgements, place)
+        if unjudged:
+            state = State("–", decisions.reason(unjudged), reason(unjudged), "bad")
         columns.append(Column(key, scenario, naming.setting(place[1]), system, state))
         for case in cases:
             line, sentence = answer.line(numbers, judgements, case), sentences.method(numbers, judgements, case)
+            # Squares are numbered in the order in which they are made, for links to them.
             squares[case["method"], key] = Square(**vars(line), sentence=sentence, number=len(squares))
-    methods = dict.fromkeys(method for method, _ in squares)
-    last = {name: rank for rank, name in enumerate(naming.BASELINES, start=1)}
-    return Matrix(tuple(columns), tuple(sorted(methods, key=lambda name: last.get(name, 0))), squares)
+    methods = list(dict.fromkeys(method for method, _ in squares))
+    references = [name for name in naming.BASELINES if name in methods]
+    compared = [name for name in methods if name not in references]
+    return Matrix(tuple(columns), (*compared, *references), squares)
 
 
 def _state(judgements: Decisions, place: Place) -> State:
     """Return whether the checks of one scenario and setting passed, with a sign, a reason and a sentence.
 
-    The first of these conditions that holds decides. A check failed (its tone is "bad"): retrained models differ from
-    each other, or the models before unlearning do not differ from retrained ones. It is open (tone "") whether the
-    models before unlearning differ from retrained ones. It is open whether the distance between retrained models lies
-    within the margin. There is no second group of retrained models to compare. If no condition holds, all checks
-    passed.
+    There are three checks: retraining is like retraining, two groups of retrained models agree, and doing nothing is
+    detected. A check has the tone "good", "bad" (failed) or "" (open), and no value if it was not made.
     """
-    perfect, agree, exposed = sentences.checks(judgements, place).values()
-    whys = (decide.YARDSTICKS_DISAGREE, decide.YARDSTICKS_DISAGREE, decide.NOTHING_TO_FIND)
-    for check, why in zip((perfect, agree, exposed), whys, strict=True):
+    perfect, agree, detected = sentences.checks(judgements, place).values()
+    for check in (perfect, agree):
         if check.tone == "bad":
-            return State("–", words.REASONS[why], check.text, "bad")
-    if exposed.tone == "":
-        return State("–", words.UNCHECKED, exposed.text, "")
-    # A missing control has no value. A control whose interval exceeds the margin is inconclusive.
-    unsure = next((check for check in (perfect, agree) if check.tone == "" and check.value), None)
-    if unsure is not None:
-        return State("–", words.UNSURE, unsure.text, "")
-    if not (perfect.value or agree.value):
-        return State("–", words.UNCHECKED, f"{words.NO_CONTROL}; {exposed.text}", "")
-    return State(words.OK, words.PASSED, exposed.text, "good")
+            return State("–", words.REASONS[decide.YARDSTICKS_DISAGREE], check.text, "bad")
+    if detected.tone == "bad":
+        return State("–", words.REASONS[decide.NOTHING_TO_FIND], detected.text, "bad")
+    if detected.tone == "":
+        return State("–", words.UNCHECKED, detected.text, "")
+    for check in (perfect, agree):
+        if check.tone == "" and check.value:  # the interval is too wide to lie within the margin
+            return State("–", words.UNSURE, check.text, "")
+    if not (perfect.value or agree.value):  # no second group of retrained models
+        return State("–", words.UNCHECKED, f"{words.NO_CONTROL}; {detected.text}", "")
+    return State(words.OK, words.PASSED, detected.text, "good")
 
 
 def cautions(matrix: Matrix) -> list[str]:
-    """Return a sentence on what must not be concluded from the matrix: open verdicts, and scenarios whose checks
-    failed.
+    """Return a sentence on what must not be concluded from the matrix: anything from open verdicts, from scenarios
+    whose checks failed, or from scenarios with too few retrained models, and anything about other data.
 
     For a study without unlearning methods, sentences say so, and in how many scenarios checks passed.
     """
-    methods = [name for name in matrix.methods if name not in naming.BASELINES]
-    if not methods:
-        hold = sum(column.state.sign == words.OK for column in matrix.columns)
+    if all(name in naming.BASELINES for name in matrix.methods):
+        passed = sum(column.state.sign == words.OK for column in matrix.columns)
         columns = naming.count(len(matrix.columns), "column")
-        return [words.NO_METHODS, f"Checks passed in {hold} of {columns}."] if matrix.columns else [words.NO_METHODS]
-    blind = words.REASONS[decide.NO_YARDSTICK]
-    doubtful = [column for column in matrix.columns if column.state.tone == "bad"]
+        return [words.NO_METHODS, f"Checks passed in {passed} of {columns}."] if matrix.columns else [words.NO_METHODS]
     parts = []
     squares = matrix.squares.values()
     if any(square.verdict == decide.INCONCLUSIVE and not square.reference for square in squares):
         parts.append(words.OPEN)
-    for where, why in words.WHERE.items():
-        labels = [column.label for column in doubtful if (column.state.words == blind) == where]
+    doubtful = [column for column in matrix.columns if column.state.tone == "bad"]
+    too_few = [column.label for column in doubtful if column.state.words == words.REASONS[decide.NO_YARDSTICK]]
+    failed = [column.label for column in doubtful if column.state.words != words.REASONS[decide.NO_YARDSTICK]]
+    for labels, why in ((failed, words.WHERE_CHECKS_FAIL), (too_few, words.WHERE_TOO_FEW)):
         if labels:
             listed = words.joined(labels) if len(labels) <= 3 else f"{len(labels)} columns"
             parts.append(f"anything from {listed}, {why}")

@@ -38,28 +38,27 @@ def render(
     """Return the page as HTML. Text from studies and plug-ins is escaped.
 
     ``numbers`` and ``judgements``: all numbers and verdicts of the study; ``ledger``: the seconds of each job;
-    ``records``: the study's file of recognised records; ``displays``: the files of all tables and figures; ``specs``:
-    the records of all jobs; ``order``: as `workflow.parameters.report` returns it.
+    ``records``: path of the study's table of recognised records; ``specs``: paths of the jobs' ``spec.json``;
+    ``displays``: paths of all tables and figures; ``order``: what the page shows, as `workflow.parameters.report`
+    returns it.
     """
     found, files = recognised.read(records), {Path(path).name: path for path in displays}
-    tables = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
+    verdict_tables = {"verdicts": judged.verdicts, "ranks": judged.ranks, "resolution": judged.resolution}
     evaluated, folder = worth.read(files["meta.csv"]), templates.FOLDER
     context = {
         "order": order,
         **_first_screen(numbers, judgements, order, ledger, found),
         "recognised": found,
         "script": Markup(templates.read(folder / "page.js")),
-        "libraries": {
-            name: embed.packed(templates.read(folder / f"vendor/{name}.min.js").encode()) for name in LIBRARIES
-        },
+        "libraries": {name: embed.packed(templates.read(folder / f"vendor/{name}.min.js").encode())
+                      for name in LIBRARIES},
         "references": naming.BASELINES,
-        "verdicts": [_table(name, [make(judgements, order["study"])], files) for name, make in tables.items()],
+        "verdicts": [_table(name, [make(judgements, order["study"])], files) for name, make in verdict_tables.items()],
         "between": _drawing("verdicts", words.TITLES["verdicts"], files),
-        "headline": _wished(numbers, order["headline"], files),
-        "tables": [_wished(numbers, wish, files) for wish in order["tables"]],
-        "figures": [
-            _drawing(wish["name"], wish["figure"]["title"], files, wish["caption"]) for wish in order["figures"]
-        ],
+        "headline": _metric_table(numbers, order["headline"], files),
+        "tables": [_metric_table(numbers, table, files) for table in order["tables"]],
+        "figures": [_drawing(figure["name"], figure["figure"]["title"], files, figure["caption"])
+                    for figure in order["figures"]],
         "controls": controls(numbers, judgements),
         "copies": copies.sheet(copies.read(order["copies"])),
         "no_copies": words.NO_COPIES,
@@ -70,10 +69,9 @@ def render(
         "settings": settings(order["scenarios"]),
         "software": software(specs),
         "example": example(numbers),
-        "artifacts": [
-            {**c, "where": lookup.label(lookup.place(c)), "who": naming.method(c["method"])} for c in order["cases"]
-        ],
-    }
+        "artifacts": [{**case, "where": lookup.label(lookup.place(case)), "who": naming.method(case["method"])}
+                      for case in order["cases"]],
+    }  # fmt: skip
     filters = {"paragraphs": paragraphs, "named": naming.method, "orders": orders, "spans": spans}
     return templates.render("page.html", filters, **context)
 
@@ -81,42 +79,37 @@ def render(
 def _first_screen(
     numbers: Numbers, judgements: Decisions, order: dict[str, Any], ledger: list[dict[str, Any]], found: dict[Any, Any]
 ) -> dict[str, Any]:
-    """Return what the template shows at the top of the page: the answer, the matrix, the sentences above it, what would
-    decide open verdicts, and the compressed details of its squares.
+    """Return what the template shows at the top of the page: the answer in one scenario and setting, the matrix of
+    verdicts, the sentences above it, what would decide open verdicts, and the compressed details of the squares.
 
     ``ledger``: the seconds of each job; ``found``: (method, "scenario|setting") → its recognised records.
     """
-    squares = matrix.build(numbers, judgements)
+    verdicts = matrix.build(numbers, judgements)
     answers = answer.answers(numbers, judgements)
     shown = answered.chosen(answers)
-    plugins = {case["method"]: (case["plugin"], case.get("file")) for case in numbers.cases}
-    spent = cost.ratios(ledger, order["cost"]["cases"])
-    times = {method: ratio for (*place, method), (_, ratio) in spent.items() if shown and tuple(place) == shown.place}
-    behind = details.build(squares, judgements, order["cases"], order["command"])
+    screen = pictured = None
+    if shown:
+        plugins = {case["method"]: (case["plugin"], case.get("file")) for case in numbers.cases}
+        ratios = cost.ratios(ledger, order["cost"]["cases"])  # (scenario, setting, method) → (seconds, time ratio)
+        times = {key[2]: ratio for key, (_, ratio) in ratios.items() if key[:2] == shown.place}
+        screen = answered.screen(shown, plugins, times)
+        pictured = recognised.pictured(found, "|".join(shown.place), [line.method for line in shown.lines])
+    behind = details.build(verdicts, judgements, order["cases"], order["command"])
     content = json.dumps(behind, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    occurring = {square.state for square in verdicts.squares.values()}
+    undecided = []
+    for column, method in itertools.product(verdicts.columns, verdicts.methods):
+        square = verdicts.squares.get((method, column.key))
+        if square and square.verdict == decide.INCONCLUSIVE and not square.reference:
+            why = behind["squares"][f"{method}|{column.key}"]["why"]
+            undecided += [{"method": method, "where": column.label, "why": why}] if why else []
     return {
-        "matrix": squares,
-        "answer": answered.screen(shown, plugins, times) if shown else None,
-        "pictured": shown and recognised.pictured(found, "|".join(shown.place), [line.method for line in shown.lines]),
-        "states": words.MEANINGS,
-        "places": len(answers),
-        "lead": list(filter(None, [*matrix.cautions(squares), judgements.extensions()])),
-        "systems": list(dict.fromkeys(column.system for column in squares.columns)),
-        "roomy": ROOMY,
-        "legend": [
-            (state.mark, state.word, meaning)
-            for state, meaning in words.MEANINGS.items()
-            if any(square.state is state for square in squares.squares.values())
-        ],
-        "undecided": [
-            {"method": square.method, "where": column.label, "why": why}
-            for column, method in itertools.product(squares.columns, squares.methods)
-            if (square := squares.squares.get((method, column.key)))
-            and (square.verdict, square.reference) == (decide.INCONCLUSIVE, False)
-            and (why := behind["squares"][f"{method}|{column.key}"]["why"])
-        ],
-        "details": embed.packed(content.encode()),
-    }
+        "matrix": verdicts, "answer": screen, "pictured": pictured, "states": words.MEANINGS, "places": len(answers),
+        "lead": list(filter(None, [*matrix.cautions(verdicts), judgements.extensions()])),
+        "systems": list(dict.fromkeys(column.system for column in verdicts.columns)), "roomy": ROOMY,
+        "legend": [(state.mark, state.word, words.MEANINGS[state]) for state in words.STATES if state in occurring],
+        "undecided": undecided, "details": embed.packed(content.encode()),
+    }  # fmt: skip
 
 
 def paragraphs(text: str) -> list[str]:
@@ -126,13 +119,16 @@ def paragraphs(text: str) -> list[str]:
 
 
 def controls(numbers: Numbers, judgements: Decisions) -> dict[str, Any]:
-    """Return the section of the page on checks: a row of signs (✓, ✗ or –) for every scenario, a sentence for each
-    failed check, and the remarks on result files."""
+    """Return the section of the page on checks: for every scenario a row with a cell for each check, a sentence for
+    each failed check and for everything else that went wrong, and the remarks on result files.
+
+    A cell has a sign (✓ passed, ✗ failed, none if it is open) and a value; a check that was not made has "–".
+    """
     signs = {"good": "✓", "bad": "✗", "": ""}
     rows, wrong, noted = [], [], []
     for where in lookup.places(numbers.cases):
         checks = sentences.checks(judgements, where).values()
-        cells = [Entry(f"{signs[check.tone]} {check.value}".strip() or "–", (), check.tone) for check in checks]
+        cells = [Entry(f"{signs[check.tone]} {check.value}".strip() or "–", tone=check.tone) for check in checks]
         rows.append(Line(lookup.label(where), cells))
         wrong += [(lookup.label(where), check.text) for check in checks if check.tone == "bad"]
     for case in numbers.cases:
@@ -146,18 +142,20 @@ def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
     """Return for a table the settings that all scenarios share, and the settings that differ, with their value in each
     scenario.
 
-    An option of a method or an attack differs only among scenarios that use it; elsewhere it is "". Any other setting
-    that a scenario lacks is "—".
+    The options of methods and attacks are settings, and so are the lists of their names. An option differs only if two
+    scenarios that use the method or attack have different values; elsewhere, its value is "". Any other setting that a
+    scenario lacks is "—".
     """
-    flat = []
+    flat = []  # for each scenario, dotted name → value as text
     for scenario in scenarios:
-        lists = {kind: ", ".join(scenario[kind]) or "none" for kind in ("methods", "attacks")}
-        fields = compare.flat({k: v for k, v in scenario.items() if k not in ("scenario", "setting")})
-        flat.append({**{name: str(value) for name, value in fields.items() if value not in (None, [])}, **lists})
+        fields = compare.flat({name: value for name, value in scenario.items() if name not in ("scenario", "setting")})
+        texts = {name: str(value) for name, value in fields.items() if value not in (None, [])}
+        texts |= {kind: ", ".join(scenario[kind]) or "none" for kind in ("methods", "attacks")}
+        flat.append(texts)
     shared, differ = [], []
-    for name in dict.fromkeys(name for scenario in flat for name in scenario):
+    for name in dict.fromkeys(name for texts in flat for name in texts):
         absent = "" if name.startswith(("methods.", "attacks.")) else "—"
-        values = [scenario.get(name, absent) for scenario in flat]
+        values = [texts.get(name, absent) for texts in flat]
         distinct = {value for value in values if value}
         if len(distinct) == 1:
             shared.append((name, distinct.pop()))
@@ -168,8 +166,8 @@ def settings(scenarios: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def software(specs: list[str]) -> list[tuple[str, str]]:
-    """Return (name, all its versions) of every package, processor and device that a job used. ``specs``: the records of
-    jobs."""
+    """Return (name, all its versions) for Python and every package, processor and device that a job used. ``specs``:
+    paths of the jobs' ``spec.json``."""
     versions: dict[str, set[str]] = {}
     for spec in map(read_json, specs):
         facts = {"python": spec.get("python"), **spec.get("packages", {}), **spec.get("machine", {})}
@@ -180,8 +178,8 @@ def software(specs: list[str]) -> list[tuple[str, str]]:
 
 
 def example(numbers: Numbers) -> dict[str, Any] | None:
-    """Return the main number of one method and the file that it comes from, with which the page explains how to look a
-    number up; None if the study has no number. A method that is not a reference is preferred."""
+    """Return the main number of one method and the file that this number comes from, with which the page explains how
+    to look a number up; None if the study has no number. References are only taken if no other method has a number."""
     for case in sorted(numbers.cases, key=lambda case: case["method"] in naming.BASELINES):
         metric, cell = numbers.primary(case)
         if not cell.empty:
@@ -194,14 +192,14 @@ def example(numbers: Numbers) -> dict[str, Any] | None:
     return None
 
 
-def _wished(numbers: Numbers, wish: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
-    """Return the tables that the study asks for under one name. ``wish``: the table's settings and cases."""
-    return _table(wish["name"], grid.sheets_of(numbers.narrowed(wish["cases"]), wish), files, wish["caption"])
+def _metric_table(numbers: Numbers, order: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+    """Return the headline or an entry of the study's ``tables`` for the template. ``order``: its settings and cases."""
+    return _table(order["name"], grid.sheets_of(numbers.narrowed(order["cases"]), order), files, order["caption"])
 
 
 def _table(name: str, sheets: list[Sheet], files: dict[str, str], caption: str = "") -> dict[str, Any]:
-    """Return the tables of one file for the template, with their caption and downloads. ``files``: name of a file → its
-    path."""
+    """Return the tables called ``name`` for the template, with their caption and downloads. ``files``: name of a file →
+    its path."""
     return {"name": name, "sheets": sheets, "caption": caption, **_downloads(name, files, TABLE_FILES)}
 
 
@@ -212,38 +210,40 @@ def _tuning(files: dict[str, str], study: str) -> dict[str, Any]:
         return {}
     makers = {"standings": standings, "tuning": tuned}
     tables = {name: [maker.sheet(maker.read(files[f"{name}.csv"]), study)] for name, maker in makers.items()}
-    return {
-        "figures": [_drawing(name, words.TITLES[name], files) for name in ("front", "tuning")],
-        "tables": [_table(name, sheets, files) for name, sheets in tables.items()],
-    }
+    figures = [_drawing(name, words.TITLES[name], files) for name in ("front", "tuning")]
+    return {"figures": figures, "tables": [_table(name, sheets, files) for name, sheets in tables.items()]}
 
 
 def orders(sheet: Sheet) -> list[dict[str, float | str]]:
     """Return, for each column of a table, text of a cell → the number by which the page sorts it.
 
-    A text that stands for a missing number has "". A column with any other text is sorted as words: its mapping is
-    empty.
+    A text that stands for a missing number (`ABSENT`) has "" in place of a number. If any other text has no number, or
+    no text has one, the column is sorted as words: its mapping is empty.
     """
+    most = sys.float_info.max  # in place of ∞, so that the page has a number to sort by
     columns: list[dict[str, float | str]] = []
     for i in range(len(sheet.heads)):
         numbers = {line.cells[i].text: leading(line.cells[i].text) for line in sheet.lines}
-        bare = dict.fromkeys((text for text, number in numbers.items() if math.isnan(number)), "")
-        sortable = len(bare) < len(numbers) and bare.keys() <= set(ABSENT)
-        most = sys.float_info.max  # in place of ∞, so that the page has a number to sort by
-        columns.append({text: min(max(n, -most), most) for text, n in numbers.items()} | bare if sortable else {})
+        missing = {text for text, number in numbers.items() if math.isnan(number)}
+        columns.append({})
+        if len(missing) < len(numbers) and missing <= set(ABSENT):
+            for text, number in numbers.items():
+                columns[i][text] = "" if text in missing else min(max(number, -most), most)
     return columns
 
 
 def _drawing(name: str, title: str, files: dict[str, str], caption: str = "") -> dict[str, Any]:
-    """Return the drawing, title, caption and downloads of a figure for the template. ``wide``: it takes more than half
-    the page.
+    """Return the drawing, title, caption and downloads of a figure for the template. ``wide``: whether the figure takes
+    more than half of the page.
 
-    The title is the sentence on what the figure shows, if it has one, and ``kind`` is then the study's ``title``, with
-    which its caption begins; otherwise the title is the study's and ``kind`` is "".
+    If the figure's file has a sentence on what the figure shows, that is the title, and the study's ``title`` is the
+    ``kind``, with which the caption begins. Otherwise, the title is the study's, and ``kind`` is "".
     """
     shown = embed.title(files[f"{name}.svg"]) or title
     drawing = embed.drawing(files[f"{name}.svg"], str(escape(shown)))
-    kind = "" if shown == title else title if title.endswith(("?", ".")) else f"{title}."
+    kind = ""
+    if shown != title:
+        kind = title if title.endswith(("?", ".")) else f"{title}."
     return {
         "name": name, "title": shown, "kind": kind, "drawing": Markup(drawing), "caption": caption,
         "wide": embed.width(drawing) > style.HALF * 72 * 1.1, **_downloads(name, files, FIGURE_FILES),
@@ -251,4 +251,5 @@ def _drawing(name: str, title: str, files: dict[str, str], caption: str = "") ->
 
 
 def _downloads(name: str, files: dict[str, str], endings: tuple[str, ...]) -> dict[str, Any]:
+    """Return the downloads of the files called ``name`` with one of the ``endings``, as far as ``files`` has them."""
     return {"downloads": [embed.download(files[name + ending]) for ending in endings if name + ending in files]}

@@ -1,6 +1,7 @@
 """Show forgotten records that are still recognised, beside never-seen ones, as text and pictures on the page."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,45 +43,53 @@ class Recognised:
 
 
 def read(path: str) -> dict[tuple[str, str], Recognised]:
-    """Return (method, "scenario|setting") → its recognised records, from a study's ``records.csv``."""
-    places = records.exposed(path).items()
-    return {(method, "|".join(place)): of(found) for place, methods in places for method, found in methods.items()}
+    """Return (method, "scenario|setting") → what the page shows of the recognised records of this method, from the file
+    ``records.csv`` of a study."""
+    by_place = records.exposed(path).items()
+    return {
+        (method, "|".join(place)): describe(found) for place, methods in by_place for method, found in methods.items()
+    }
 
 
 def pictured(found: dict[tuple[str, str], Recognised], place: str, methods: list[str]) -> tuple[str, Card] | None:
-    """Return the first of ``methods`` with a recognised record that has a picture, and the record; None without one."""
+    """Return the first of ``methods`` with a recognised record that has a picture, and the card of this record; None if
+    no method has one. ``found``: as `read` returns it; ``place``: "scenario|setting"."""
     for method in methods:
-        for card in found[method, place].cards if (method, place) in found else ():
-            if card.picture:
-                return method, card
+        cards = found[method, place].cards if (method, place) in found else []
+        with_picture = [card for card in cards if card.picture]
+        if with_picture:
+            return method, with_picture[0]
     return None
 
 
-def of(exposed: records.Exposed) -> Recognised:
-    """Return what the page shows of one method's recognised records in one scenario: a sentence with their number and
-    how many are expected to be false, a card for each listed record, and how to read the cards.
+def describe(exposed: records.Exposed) -> Recognised:
+    """Return what the page shows of one method's recognised records in one scenario: a sentence on how many there are
+    and how many of them are expected to be false, a card for each listed record, and how to read the cards.
 
-    If no record is recognised, there is only a sentence that says so.
+    The sentence also counts the recognised persons if the data say whose a record is. If no record is recognised, there
+    is only a sentence that says so.
     """
+    # With several lists of forgotten records, one for each split, a record counts once for each list.
     counted = f"{words.PER_SPLIT}," if exposed.lists > 1 else ""
     if not exposed.recognised:
         return Recognised(f"None of {exposed.looked} forgotten records{counted} is still recognised.", [])
     verb = "is" if exposed.recognised == 1 else "are"
-    sentence = (
-        f"{exposed.recognised} of {exposed.looked} forgotten records{counted} {verb} still recognised; at most "
-        f"{exposed.false:.1f} of them are expected to be false"
-    )
+    sentence = f"{exposed.recognised} of {exposed.looked} forgotten records{counted} {verb} still recognised"
+    sentence += f"; at most {exposed.false:.1f} of them are expected to be false"
     if exposed.people is not None:
-        # A text times a bool: "" for a single list.
-        each = ", each counted in every split" * (exposed.lists > 1)
-        sentence += f"; {exposed.people[0]} of {exposed.people[1]} persons or groups{each}"
-    unseen = (exposed.unseen.get((line["pair"], line["split"], line["sample"])) for line in exposed.records)
-    cards = [card(line, card(other) if other else None) for line, other in zip(exposed.records, unseen, strict=True)]
+        recognised, total = exposed.people
+        each = ", each counted in every split" if exposed.lists > 1 else ""
+        sentence += f"; {recognised} of {total} persons or groups{each}"
+    cards = []
+    for record in exposed.records:
+        unseen = exposed.unseen.get((record["pair"], record["split"], record["sample"]))
+        cards.append(card(record, beside=card(unseen) if unseen else None))
     return Recognised(f"{sentence}.", cards, " ".join(_reading(exposed)))
 
 
 def _reading(exposed: records.Exposed) -> Iterator[str]:
-    """Yield sentences on how to read the cards: the most exposed records, the records beside them, and the colours."""
+    """Yield sentences on how to read the cards: that not all records are shown, what stands beside them, and what
+    colours of tokens mean. A sentence is left out where it does not apply."""
     if exposed.recognised > len(exposed.records) > 0:
         yield f"Shown are the {len(exposed.records)} with the smallest p-values."
     if exposed.unseen:
@@ -88,36 +97,38 @@ def _reading(exposed: records.Exposed) -> Iterator[str]:
             "Beside each is the record never seen that the same attack finds most familiar, with the same label if "
             "there is one. A larger score means more familiar."
         )
-    if any(line["kind"] == records.TOKENS for line in exposed.records):
+    if any(record["kind"] == records.TOKENS for record in exposed.records):
         yield "The darker a token, the more it surprises the models (−log p in nats)."
 
 
-def card(line: dict[str, Any], beside: Card | None = None) -> Card:
-    """Return the card of one record: its content (picture, tokens or text) and a line with sample, label, person, score
-    and p.
+def card(record: dict[str, Any], beside: Card | None = None) -> Card:
+    """Return the card of one record: its content (picture, tokens or text), and words with its sample, label, person,
+    score and p-value. An unknown label, person or p-value is left out.
 
-    ``line``: its row in records.csv; ``beside``: the card of a sample that was never seen. Content that is not a valid
+    ``record``: a row of records.csv; ``beside``: the card of a sample that was never seen. Content that is not a valid
     picture or list of tokens is left out; long text is cut.
     """
-    parts = [f"sample {line['sample']:.0f}"]
-    # A label, person or p that is unknown is NaN, which differs from itself.
-    parts += [f"{name} {line[name]:.0f}" for name in ("label", "person") if line[name] == line[name]]
-    parts.append(f"score {line['score']:.3g}".replace("-", "−"))
-    if line["p"] == line["p"]:
-        parts.append(decisions.probability(line["p"]))
-    content, picture, tokens = line["content"], "", []
-    if line["kind"] == records.PICTURE:
+    about = [f"sample {record['sample']:.0f}"]
+    about += [f"{name} {record[name]:.0f}" for name in ("label", "person") if not math.isnan(record[name])]
+    about.append(f"score {record['score']:.3g}".replace("-", "−"))
+    if not math.isnan(record["p"]):
+        about.append(decisions.probability(record["p"]))
+    content, picture, tokens = record["content"], "", []
+    if record["kind"] == records.PICTURE:
         picture = content if len(content) <= _LONGEST and _PNG.fullmatch(content) else ""
-    elif line["kind"] == records.TOKENS:
+    elif record["kind"] == records.TOKENS:
         tokens = _tokens(content)
     else:
         tokens = [(content if len(content) <= _PASSAGE else f"{content[:_PASSAGE]}…", 0, "")]
-    return Card(picture, tokens, ", ".join(parts), beside)
+    return Card(picture, tokens, words=", ".join(about), beside=beside)
 
 
 def _tokens(content: str) -> list[tuple[str, int, str]]:
-    """Return (token, level of surprise, note in nats) for each token in the JSON list ``content``, up to the length of
-    a passage, after which "…" stands; [] if the list is not valid."""
+    """Return (token, level of surprise, note) for each token in ``content``, a JSON list of [token, nats].
+
+    The level is the number of `LEVELS` that the nats reach, and the note states the nats; without nats, they are 0 and
+    "". After the length of a passage, "…" replaces all further tokens. [] if ``content`` is not such a list.
+    """
     try:
         pairs = [(str(text), None if nats is None else float(nats)) for text, nats in json.loads(content)]
     except (TypeError, ValueError):
@@ -128,6 +139,6 @@ def _tokens(content: str) -> list[tuple[str, int, str]]:
         letters += len(text)
         if letters > _PASSAGE:
             return [*tokens, ("…", 0, "")]
-        level = 0 if nats is None else sum(nats >= step for step in LEVELS)
+        level = 0 if nats is None else sum(nats >= limit for limit in LEVELS)
         tokens.append((text, level, "" if nats is None else f"{nats:.2f} nats"))
     return tokens

@@ -12,6 +12,7 @@ from unlearning_audit.report.tables import verdicts
 from unlearning_audit.report.tables.typeset import decimals, interval
 from unlearning_audit.stats import decide
 
+#: The retrained models beside which methods are shown, the preferred ones first.
 YARDSTICKS = ("retrain_control", "retrain")
 
 #: References, in the order of `words.CHECKS`: the first two must not be distinguishable from retraining, the last must.
@@ -30,41 +31,44 @@ class Check(NamedTuple):
 
 
 def checks(judgements: Decisions, where: Place) -> dict[str, Check]:
-    """Return name of a check, as in `words.CHECKS` → the statement on it in one scenario and setting."""
+    """Return name of a check, as in `words.CHECKS` → its statement on one scenario and setting. The check of each name
+    is made on the reference at the same position in `CHECKED`."""
     return {name: _check(judgements, where, method) for name, method in zip(words.CHECKS, CHECKED, strict=True)}
 
 
 def wrong(numbers: Numbers, case: dict[str, Any]) -> list[str]:
-    """Return a sentence on the failure of a case's method, or else on every attack or metric that failed, on every
-    doubt about its models, and on a method that changed nothing."""
+    """Return one sentence if the method of a case failed. Otherwise, return a sentence on every attack or metric that
+    failed, on every doubt about the models, and on a method that changed nothing."""
     name = naming.method(case["method"])
     if failure := numbers.failure(case):
         return [f"{name} failed: {failure}"]
-    said = [*map(lookup.failed, numbers.failures(case)), *numbers.noted(case, "doubt")]
-    # A list times False is empty.
-    unchanged = [f"{name} returned exactly the models it was given"] * numbers.unchanged(case)
-    return [*(f"{name}: {sentence}" for sentence in said), *unchanged]
+    faults = [*map(lookup.failed, numbers.failures(case)), *numbers.noted(case, "doubt")]
+    unchanged = [f"{name} returned exactly the models it was given"] if numbers.unchanged(case) else []
+    return [*(f"{name}: {fault}" for fault in faults), *unchanged]
 
 
 def reference(numbers: Numbers, where: Place, attack: str = "") -> tuple[str, Cell]:
-    """Return the retrained models beside whose number the numbers of methods are shown, as ("retrain_control" or
-    "retrain", number).
+    """Return the name of the retrained models ("retrain_control" or "retrain") beside which methods are shown, and
+    their number by the main metric.
 
-    They are the control, because it is independent of the models that metrics compare with. If its interval is more
-    than 1.5 times as wide as that of retrain, retrain is returned: the control of a protocol may have only half of the
-    models. Without a number of either, the result is "" and an empty cell.
+    The control is preferred, because it is independent of the models that metrics compare with. If the control's
+    interval is more than 1.5 times as wide as that of retrain, retrain is returned: the control of a protocol may have
+    only half of the models. If neither has a number, the result is "" and an empty cell.
     """
-    cases = {name: lookup.at(numbers.cases, where, name) for name in YARDSTICKS}
+    cases = {name: lookup.find_case(numbers.cases, where, name) for name in YARDSTICKS}
     cells = [(name, numbers.primary(case, attack)[1]) for name, case in cases.items() if case]
     cells = [(name, cell) for name, cell in cells if not cell.empty]
     if len(cells) == 2 and _width(cells[0][1]) > 1.5 * _width(cells[1][1]):
-        cells.reverse()
+        cells.reverse()  # retrain first
     return cells[0] if cells else ("", lookup.missing("the scenario has no retrained models"))
 
 
 def method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> str:
-    """Return the sentence on one method in a scenario: its verdict in words, or that it failed, changed nothing, or
-    has no verdict; "" for references."""
+    """Return the sentence on one method in a scenario: its verdict in words, or that the method failed, changed
+    nothing, or has no verdict; "" for references.
+
+    The reason of a failure is only given if the models diverged (verdict "broken"); errors of methods stand elsewhere.
+    """
     if case["method"] in naming.BASELINES:
         return ""
     row = judgements.verdict(lookup.place(case), case["method"])
@@ -79,55 +83,63 @@ def method(numbers: Numbers, judgements: Decisions, case: dict[str, Any]) -> str
 
 def _sentence(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
     """Return the verdict of a row in words, with the distance and p-value that it rests on, how the method compares
-    with doing nothing, and remarks. Without a distance, the row's note says why."""
+    with doing nothing, and remarks.
+
+    Without a distance, the row's note says why there is none. If the verdict is open, the sentence ends with the reason
+    and what would decide.
+    """
     distance = judgements.main_distance(where, row["method"])
     if distance is None:
         return f"{decisions.word(row)}: {row['note']}"
-    by, bare = (f"{decisions.source(distance)} {write(distance)}" for write in (decisions.distance, _number))
-    far = bare if distance["scale"] == "difference" else by
+    # The distance with its metric; after "traces remain", a difference need not say from what it is measured.
+    full = f"{decisions.source(distance)} {decisions.distance(distance)}"
+    short = f"{decisions.source(distance)} {_number(distance)}" if distance["scale"] == "difference" else full
     p = decisions.probability(row["p_holm"])
     match row["verdict"]:
         case decide.EQUIVALENT:
-            text = f"like retraining within {decisions.margin(distance)}: {by}"
+            text = f"like retraining within {decisions.margin(distance)}: {full}"
         case decide.DISTINGUISHABLE:
-            text = f"traces remain: {far}, {p}"
+            text = f"traces remain: {short}, {p}"
         case decide.OVER_UNLEARNED:
-            text = f"over-unlearned, forgotten samples look less familiar than samples never seen: {far}, {p}"
+            text = f"over-unlearned, forgotten samples look less familiar than samples never seen: {short}, {p}"
         case decide.BROKEN:
             text = f"model damaged: {_broken(judgements, where, row)}"
         case _:
-            word, lone = words.state(row["verdict"]).word, judgements.condition(where, row["method"])
-            if row["verdict"] == decide.NO_YARDSTICK and lone:
-                return f"{word}: {decisions.source(distance)} {lone}"
-            return f"{word}: {by}, {p}; {verdicts.why(judgements, where, row['method'], row)}"
-    note = judgements.of(where, row["method"])[distance["metric"]]["note"]
-    if row["verdict"] == decide.OVER_UNLEARNED:  # the text says so already
+            word, condition = words.state(row["verdict"]).word, judgements.condition(where, row["method"])
+            if row["verdict"] == decide.NO_YARDSTICK and condition:
+                return f"{word}: {decisions.source(distance)} {condition}"
+            return f"{word}: {full}, {p}; {verdicts.why(judgements, where, row['method'], row)}"
+    note = judgements.by_metric(where, row["method"])[distance["metric"]]["note"]
+    if row["verdict"] == decide.OVER_UNLEARNED:  # the text already says what this note would say
         note = note.removesuffix(FAR_SIDE).removesuffix("; ")
     return "; ".join(filter(None, (text, _against(row), verdicts.besides(judgements, where, row), note)))
 
 
 def _against(row: dict[str, Any]) -> str:
-    """Return how a method compares with the models before unlearning: worse, not distinguishable, better, or the share
-    of traces that it removes; "" if they were not compared."""
+    """Return how a method compares with doing nothing: worse, not distinguishable, or the share of traces that the
+    method removes. If the method is over-unlearned or the share is undefined, it is only called better. "" if the two
+    were not compared."""
     if row["against_none"] == decide.WORSE:
         return "worse than doing nothing"
+    if row["against_none"] == decide.LIKE and row["verdict"] == decide.OVER_UNLEARNED:
+        return "neither shown to be nearer to retraining than doing nothing nor further, but in the opposite direction"
     if row["against_none"] == decide.LIKE:
-        far = "neither shown to be nearer to retraining than doing nothing nor further, but in the opposite direction"
-        return far if row["verdict"] == decide.OVER_UNLEARNED else "not distinguishable from doing nothing"
+        return "not distinguishable from doing nothing"
     if row["verdict"] == decide.OVER_UNLEARNED or not decisions.share(row):
         return "better than doing nothing" if row["against_none"] else ""
     return f"removes {decisions.share(row)} of what doing nothing leaves"
 
 
 def _broken(judgements: Decisions, where: Place, row: dict[str, Any]) -> str:
-    """Return by how much the utility of a damaged model is below that of retraining, for each measure on which it
-    counts as broken; "" if there is none."""
-    gaps, losses = judgements.of(where, row["method"]), []
-    for name, role in words.UTILITY.items():
-        if name in gaps and (gap := gaps[name])["broken"] == 1:
-            value, low, high = (f"{100 * gap[part]:.0f}" for part in ("distance", "ci_low", "ci_high"))
+    """Return how far the utility of a damaged model is from that of retraining, for each measure of utility by which
+    the model counts as broken: as points below, or as a factor on a log scale. "" if there is no such measure."""
+    distances, losses = judgements.by_metric(where, row["method"]), []
+    for name, measure in words.UTILITY.items():
+        gap = distances.get(name)
+        if gap and gap["broken"] == 1:
+            value, low, high = (f"{100 * gap[column]:.0f}" for column in ("distance", "ci_low", "ci_high"))
             loss = f"{_number(gap)} times" if gap["scale"] == "log" else f"{value} [{low}, {high}] points below"
-            losses.append(f"{role} is {loss} that of retraining")
+            losses.append(f"{measure} is {loss} that of retraining")
     return ", ".join(losses)
 
 
@@ -135,8 +147,8 @@ def _check(judgements: Decisions, where: Place, method: str) -> Check:
     """Return the statement on whether a reference compares with retraining as it should.
 
     The models before unlearning ("none") must be distinguishable from retraining, on the side of more traces. Retrained
-    models must not be distinguishable from other retrained models, and their interval must lie within the margin.
-    Without a verdict, the text says why.
+    models must not be distinguishable from other retrained models; if their interval does not lie within the margin,
+    the check is open. Without a verdict or a p-value, the check was not made, and the text says why.
     """
     name, row = naming.method(method), judgements.verdict(where, method)
     distance = judgements.main_distance(where, method)
@@ -152,21 +164,22 @@ def _check(judgements: Decisions, where: Place, method: str) -> Check:
         low, high = distance["inner_low"], distance["inner_high"]
         within = distance["margin_far"] < low and high < distance["margin_near"]
         return Check(value, text, "good") if within else Check(value, f"{text}: not shown to lie within the margin")
-    why = "there is too little to find, or too few samples or models to find it"
-    said = f"doing nothing is not distinguishable from retraining, so {why}"
     if row["verdict"] == decide.NOTHING_TO_FIND:
-        said = sensitivity.reason(row)
-    elif differs:
-        if distance["distance"] > 0 or decide.OTHER_SIDE in row["note"]:
-            return Check(value, text, "good")
-        said = sensitivity.FAR_NONE
-    return Check(value, f"{text}: {said}", "bad")
+        return Check(value, f"{text}: {sensitivity.reason(row)}", "bad")
+    if not differs:
+        why = "so there is too little to find, or too few samples or models to find it"
+        return Check(value, f"{text}: doing nothing is not distinguishable from retraining, {why}", "bad")
+    if distance["distance"] > 0 or decide.OTHER_SIDE in row["note"]:
+        return Check(value, text, "good")
+    return Check(value, f"{text}: {sensitivity.FAR_NONE}", "bad")
 
 
 def _number(distance: dict[str, Any]) -> str:
+    """Return the distance of a row with its interval, without words, to at least two decimals."""
     cell = decisions.size(distance)
     return interval(cell, max(decimals([cell]), 2))
 
 
 def _width(cell: Cell) -> float:
+    """Return the width of a cell's interval, infinite without one."""
     return cell.high - cell.low if cell.bounded else math.inf

@@ -33,14 +33,12 @@ def columns_of(numbers: Numbers, wish: dict[str, Any]) -> list[Column]:
     Combinations without a number in a scenario are left out; if none has a number there, the first is kept, to show the
     reason.
     """
-    asks = [
-        Ask(metric, attack, place(where))
-        for metric, attack, where in itertools.product(*(listed(wish[name]) for name in ("metric", "attack", "where")))
-    ]
+    lists = [listed(wish[name]) for name in ("metric", "attack", "where")]
+    asks = [Ask(metric, attack, place(where)) for metric, attack, where in itertools.product(*lists)]
     columns: list[Column] = []
     for where in lookup.places(numbers.cases):
         cases = [case for case in numbers.cases if lookup.place(case) == where]
-        # A cell names its metric only if there is a row for it.
+        # A cell names its metric only if there is a row for the metric.
         answerable = [ask for ask in asks if any(numbers.cell(case, *ask).metric for case in cases)]
         columns += [(where, ask) for ask in answerable or asks[:1]]
     return columns

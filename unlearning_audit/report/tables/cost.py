@@ -65,10 +65,8 @@ def _stages(ledger: list[dict[str, Any]]) -> Sheet:
         total["seconds"] += row["seconds"]
         total["cpu_seconds"] += row["cpu_seconds"]
         total["peak"] = max(total["peak"], row["peak_memory_mib"])
-    lines = [
-        Line(stage, _cells(total["jobs"], total["models"], total["seconds"], total["peak"]))
-        for stage, total in sums.items()
-    ]
+    lines = [Line(stage, _cells(total["jobs"], total["models"], total["seconds"], total["peak"]))
+             for stage, total in sums.items()]  # fmt: skip
     whole = sum(total["seconds"] for total in sums.values())
     footer = [Line("all stages", _cells(len(ledger), None, whole, None))]
     heads = [*map(Head, ("jobs", "models", "time", "per model", "peak memory"))]
@@ -89,9 +87,9 @@ def _methods(ledger: list[dict[str, Any]], cases: list[dict[str, Any]]) -> Sheet
         values = [spent[part] for (name, _, of), spent in times.items() if (name, of) == (scenario, method)]
         return sum(values) / len(values) if values else None
 
-    lines = [
-        Line(naming.method(name), [_ratio(mean(s, name, 1), name) for s in scenarios]) for name in lookup.methods(cases)
-    ]
+    lines = []
+    for method in lookup.methods(cases):
+        lines.append(Line(naming.method(method), [_ratio(mean(scenario, method, 1), method) for scenario in scenarios]))
     retraining = [mean(scenario, "retrain", 0) for scenario in scenarios]
     base = [Entry("—" if seconds is None else duration(seconds)) for seconds in retraining]
     records = [

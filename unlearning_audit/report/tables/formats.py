@@ -29,18 +29,22 @@ DIGITS = 12
 def write(
     sheets: list[Sheet], *, csv: str | Path, md: str | Path, tex: str | Path, columns: tuple[str, ...] = ()
 ) -> None:
-    """Write the tables to a csv, a Markdown and a LaTeX file, one after the other. The same tables give the same bytes.
+    """Write the tables to a csv, a Markdown and a LaTeX file, each with all tables one after the other. The same tables
+    give the same bytes. Columns without any text are left out of Markdown and LaTeX.
 
-    ``columns``: the first line of the csv if the tables have no numbers.
+    ``columns``: the first line of the csv if the tables have no numbers; otherwise, it has all columns of the numbers.
     """
     records = [
-        {name: float(f"{v:.{DIGITS}g}") if isinstance(v, float) else v for name, v in record.items()}
-        for sheet in sheets
-        for record in sheet.records
+        {name: _rounded(value) for name, value in record.items()} for sheet in sheets for record in sheet.records
     ]
     tables.write_rows(csv, records, tuple(dict.fromkeys(name for record in records for name in record)) or columns)
     for path, ending in ((md, "md"), (tex, "tex")):
         write_text(path, "\n".join(rendered(sheet.filled(), ending) for sheet in sheets))
+
+
+def _rounded(value: object) -> object:
+    """Return a value as the csv holds it: a float with `DIGITS` significant digits, anything else unchanged."""
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def rendered(sheet: Sheet, ending: str) -> str:

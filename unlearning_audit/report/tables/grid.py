@@ -38,10 +38,8 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
             cell = numbers.cell(case, *ask) if case else missing("the scenario does not ask for this method")
             measured[(where, ask), name] = parts.Measured(case, cell, printed)
     besides = {column for (column, _), one in measured.items() if not one.paper.empty}
-    digits = {
-        metric: parts.digits_of([one for ((_, ask), _), one in measured.items() if ask.metric == metric])
-        for metric in dict.fromkeys(ask.metric for _, ask in columns)
-    }
+    digits = {metric: parts.digits_of([number for ((_, ask), _), number in measured.items() if ask.metric == metric])
+              for metric in dict.fromkeys(ask.metric for _, ask in columns)}  # fmt: skip
     lines, records = [], []
     for name in methods:
         entries: list[Entry] = []
@@ -103,7 +101,7 @@ def _footer(
         title, make = makers[kind]
         cells, rows = {}, printed if kind == "accuracy" else []
         for where, _ in columns:
-            none = lookup.at(numbers.cases, where, "none")
+            none = lookup.find_case(numbers.cases, where, "none")
             cells[where] = parts.Measured(none, make(numbers, where), rows)
         digits = parts.digits_of(list(cells.values()))
         entries: list[Entry] = []
@@ -124,7 +122,7 @@ def _footer(
 def _accuracy(numbers: Numbers, where: tuple[str, str]) -> Cell:
     """Return the test accuracy of the models before unlearning; an empty cell with a reason if the scenario does not
     list the method none."""
-    case = lookup.at(numbers.cases, where, "none")
+    case = lookup.find_case(numbers.cases, where, "none")
     if case is None:
         return missing("the scenario lacks the method none, to which this number belongs")
     return numbers.cell(case, "accuracy", role="test")

@@ -36,8 +36,8 @@ def sheet(numbers: Numbers, cases: list[dict[str, Any]], judged: Decisions = NO_
     the study's verdicts, which mark broken models.
     """
     cases = [case for where in lookup.places(cases) for name in lookup.methods(cases)
-             if (case := lookup.at(cases, where, name))]  # fmt: skip
-    present = {(row.metric, row.place) for case in cases for row in numbers.of(case)}
+             if (case := lookup.find_case(cases, where, name))]  # fmt: skip
+    present = {(row.metric, row.place) for case in cases for row in numbers.rows_of(case)}
     metrics = {metric for metric, _ in present}
     paired = any("swapped_pairs" in lookup.protocol(case).offers for case in cases) and "q" in metrics
     # (metric, declared column) → a cell for each case. A column of a role is only there if a row has this role.

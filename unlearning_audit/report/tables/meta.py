@@ -85,10 +85,8 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
             entries.append(_entry(row, places[quality], _on(row["scenario"]) if row and beside else ""))
         notes = (_on(next(row["scenario"] for (m, _), row in spoken.items() if m == name)),) if name in apart else ()
         lines.append(Line(name, entries, notes))
-    heads = [
-        Head(SHORT.get(quality, quality), "" if quality == "models" else f"scenario {_name(main[quality])}")
-        for quality in qualities
-    ]
+    heads = [Head(SHORT.get(quality, quality), "" if quality == "models" else f"scenario {_name(main[quality])}")
+             for quality in qualities]  # fmt: skip
     records = [{name: row[name] for name in COLUMNS} for row in rows]
     return Sheet("meta", "Can each metric be trusted?", words.META, "metric", heads, lines, records)
 

@@ -25,7 +25,7 @@ class Ranking(NamedTuple):
     values: dict[str, float]
 
 
-def of(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: lookup.Where = ()) -> Ranking:
+def rank(numbers: Numbers, place: Place, metric: str, attack: str = "", rows: lookup.Where = ()) -> Ranking:
     """Return the ranking of methods by a metric in one scenario and setting (``place``).
 
     ``attack``: the attack whose numbers rank, for metrics that have one for each attack; ``rows``: which of the
@@ -72,7 +72,7 @@ def sheet(numbers: Numbers, order: dict[str, Any], printed: list[dict[str, Any]]
     wish = order["table"]
     metric, attack, rows = (cells.listed(wish[name])[0] for name in ("metric", "attack", "where"))
     ask = cells.Ask(metric, attack, cells.place(rows))
-    ranked = [of(numbers, place, *ask) for place in lookup.places(numbers.cases)]
+    ranked = [rank(numbers, place, *ask) for place in lookup.places(numbers.cases)]
     names = [cells.place_name(numbers, wish["columns"], ranking.place) for ranking in ranked]
     agreements = {(i, j): agreement(left, right) for i, left in enumerate(ranked) for j, right in enumerate(ranked[:i])}
     digits = decimals(agreements.values())

@@ -49,25 +49,26 @@ def lines(campaigns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     rows = []
     for campaign in campaigns:
-        chosen, method = campaign["chosen"], campaign["method"]
-        tuned, published = (UNKNOWN | campaign["distances"].get(of, {}) for of in (method, f"{method}_published"))
-        tried, error, flatness = (
-            math.nan if chosen[name] is None else chosen[name] for name in ("distance", "error", "flatness")
-        )
+        method, options = campaign["method"], campaign["chosen"]["options"]
+        # What chosen.json has as null is unknown.
+        chosen = {name: math.nan if value is None else value for name, value in campaign["chosen"].items()}
+        tuned = UNKNOWN | campaign["distances"].get(method, {})
+        published = UNKNOWN | campaign["distances"].get(f"{method}_published", {})
         closer = published["distance"] - tuned["distance"]
         # Trial 0 is the study's own setting. If it was chosen, both distances are those of one setting.
         own_options = json.loads(next(row["options"] for row in campaign["trials"] if row["trial"] == 0))
-        changed = {name: value for name, value in chosen["options"].items() if own_options.get(name) != value}
+        changed = {name: value for name, value in options.items() if own_options.get(name) != value}
         # The half-width of the difference, as if both distances were independent.
         half_width = math.hypot(*((side["high"] - side["low"]) / 2 for side in (tuned, published))) if changed else 0.0
         rows.append({
             "scenario": campaign["scenario"], "setting": campaign["setting"], "method": method,
-            "changed": json.dumps(changed, sort_keys=True), "trials": chosen["trials"], "tried": tried,
-            "tried_error": error, "tuned": tuned["distance"], "tuned_low": tuned["low"], "tuned_high": tuned["high"],
-            "lost": tuned["lost"], "lost_low": tuned["lost_low"], "lost_high": tuned["lost_high"],
-            "published_lost": published["lost"], "published": published["distance"], "published_low": published["low"],
-            "published_high": published["high"], "closer": closer, "closer_low": closer - half_width,
-            "closer_high": closer + half_width, "regret": tuned["distance"] - tried, "flatness": flatness,
+            "changed": json.dumps(changed, sort_keys=True), "trials": chosen["trials"], "tried": chosen["distance"],
+            "tried_error": chosen["error"], "tuned": tuned["distance"], "tuned_low": tuned["low"],
+            "tuned_high": tuned["high"], "lost": tuned["lost"], "lost_low": tuned["lost_low"],
+            "lost_high": tuned["lost_high"], "published_lost": published["lost"], "published": published["distance"],
+            "published_low": published["low"], "published_high": published["high"], "closer": closer,
+            "closer_low": closer - half_width, "closer_high": closer + half_width,
+            "regret": tuned["distance"] - chosen["distance"], "flatness": chosen["flatness"],
             "seconds": campaign["seconds"],
             "method_seconds": _seconds(row for row in campaign["trials"] if row["chosen"]),
             "published_seconds": _seconds(row for row in campaign["trials"] if row["trial"] == 0),
@@ -83,20 +84,17 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 
 
 def dominates(rival: dict[str, Any], row: dict[str, Any]) -> bool:
-    """Return whether another method of the same scenario dominates a method.
+    """Return whether a ``rival`` dominates another method (``row``) of the same scenario and setting.
 
-    It does if it is significantly nearer to retraining, is not slower, and is not inferior in utility: the upper limit
-    of its additional loss is below one margin. Limits of both methods are combined as if they were independent (Zou &
-    Donner 2008).
+    The rival must be significantly nearer to retraining, not slower, and not inferior in utility: the upper limit of
+    the utility that it loses beyond the other method is below one margin. Limits of both methods are combined as if the
+    methods were independent (Zou & Donner 2008).
     """
-    more = rival["lost"] - row["lost"]
-    limit = more + math.hypot(rival["lost_high"] - rival["lost"], row["lost"] - row["lost_low"])
-    return (
-        (rival["scenario"], rival["setting"]) == (row["scenario"], row["setting"])
-        and rival["tuned_high"] < row["tuned_low"]
-        and limit < 1
-        and rival["method_seconds"] <= row["method_seconds"]
-    )
+    more_lost = rival["lost"] - row["lost"]
+    limit = more_lost + math.hypot(rival["lost_high"] - rival["lost"], row["lost"] - row["lost_low"])
+    same_place = (rival["scenario"], rival["setting"]) == (row["scenario"], row["setting"])
+    nearer, not_slower = rival["tuned_high"] < row["tuned_low"], rival["method_seconds"] <= row["method_seconds"]
+    return bool(same_place and nearer and not_slower and limit < 1)
 
 
 def sheet(rows: list[dict[str, Any]], study: str) -> Sheet:

@@ -42,7 +42,7 @@ def verdicts(judgements: Decisions, study: str) -> Sheet:
 
 def _line(judgements: Decisions, where: Place, method: str, row: dict[str, Any]) -> Line:
     """Return the line of one method in the table of verdicts. ``row``: its verdict."""
-    distance, distances = judgements.main_distance(where, method), judgements.of(where, method)
+    distance, distances = judgements.main_distance(where, method), judgements.by_metric(where, method)
     note = why(judgements, where, method, row) or besides(judgements, where, row)
     by = "" if distance is None else distance["attack"].replace("_", " ") or decisions.label(distance["metric"])
     word = ": ".join(filter(None, (decisions.word(row), judgements.condition(where, method))))
@@ -95,11 +95,8 @@ def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, An
     diverged = row["verdict"] == decide.BROKEN and math.isnan(row["distance"])
     if not diverged and row["verdict"] not in (decide.INCONCLUSIVE, decide.FAILED, *decide.STATES):
         return []
-    needs = [
-        need
-        for need in judgements.resolution.get(where, [])
-        if need["method"] == method and need["what"].startswith("decides_") and need["times"] > 1
-    ]
+    needs = [need for need in judgements.resolution.get(where, []) if need["method"] == method
+             and need["what"].startswith("decides_") and need["times"] > 1]  # fmt: skip
     note = _labelled(judgements, where, row["note"])
     clauses = _merged(note.split("; ")) if note else []
     for at, clause in enumerate(clauses):
@@ -155,8 +152,8 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
     """Return the table of the differences that a study can detect: a line for each metric of each scenario on which
     verdicts rest.
 
-    The errors of one method represent those of all methods: the retrained control's, if there is one (`spokesman`).
-    Metrics whose unit would be training seeds have a line for each method, because seeds vary differently for each.
+    The errors of one method (`representative`) stand for those of all methods. Metrics whose unit would be training
+    seeds have a line for each method, because seeds vary differently for each.
     """
     lines, records = [], []
     for where, rows in judgements.resolution.items():
@@ -165,7 +162,7 @@ def resolution(judgements: Decisions, study: str) -> Sheet:
         records += [{**key(where, study), **{name: row[name] for name in files.RESOLUTION}} for row in rows]
         for metric in dict.fromkeys(row["metric"] for row in rows if row["metric"] in shown):
             of_metric = [row for row in rows if row["metric"] == metric]
-            line_of = {spokesman(of_metric): decisions.label(metric)}  # method → label of its line
+            line_of = {representative(of_metric): decisions.label(metric)}  # method → label of its line
             if metric in of_seeds:
                 line_of = {row["method"]: SEEDS_LABEL.format(naming.method(row["method"])) for row in rows}
             for method, name in line_of.items():
@@ -207,7 +204,7 @@ PLANS = {
 }
 
 
-def spokesman(rows: list[dict[str, Any]]) -> str:
+def representative(rows: list[dict[str, Any]]) -> str:
     """Return the method whose errors represent all: the retrained control, else retraining, else the first."""
     methods = [row["method"] for row in rows if row["what"] == "today"]
     return next((name for name in ("retrain_control", "retrain") if name in methods), methods[0])
