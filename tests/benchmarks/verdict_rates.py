@@ -94,7 +94,7 @@ def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np
         if np.isnan(share.value)
         else float(share.low <= 1 - truth[METHOD] / truth[NONE] <= share.high),
         "intervals": covered[4:].astype(float),
-        "half_width_ratio": resolution.half_width(of=foretold, design=design),
+        "half_width_ratio": resolution.half_width(components=foretold, design=design),
         "distinguishable": float(p[METHOD] <= decide.ALPHA),
         "width": half[METHOD] / (1.959964 * world.error),
     }

@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--to", type=Path, default=ROOT / "resources" / "measured" / "verdicts")
     options = parser.parse_args()
-    for name in ("requirements", "plans"):
+    for name in ("requirements", "resolution_rows"):
         setattr(planning, name, lambda *_: [])
     distances.beside_none = lambda *_: None
     path = options.to / "worlds.csv"

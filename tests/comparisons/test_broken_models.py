@@ -65,7 +65,7 @@ def test_what_is_unknown_of_models_does_not_speak_for_them():
 def test_more_than_two_utilities_share_the_level():
     """Each of two may err with α/2 on the side of a loss; of three each with α/3."""
     side = sides([0.6], [0.9, 0.8, 0.85], ([0.0], [1.0, 2.0, 3.0]))
-    error = np.std([0.9, 0.8, 0.85], ddof=1) * np.sqrt(4 / 3)
-    for utilities, tail in ((1, 0.025), (2, 0.025), (3, 0.05 / 3)):
-        np.testing.assert_allclose(read(side, utilities=utilities).together.alone, reference.t.ppf(1 - tail, 2) * error)
-    assert read(side, utilities=3).together.half == read(side).together.half
+    se = np.std([0.9, 0.8, 0.85], ddof=1) * np.sqrt(4 / 3)
+    for count, tail in ((1, 0.025), (2, 0.025), (3, 0.05 / 3)):
+        np.testing.assert_allclose(read(side, utilities=count).together.null_half, reference.t.ppf(1 - tail, 2) * se)
+    assert read(side, utilities=3).together.joint_half == read(side).together.joint_half

@@ -284,7 +284,7 @@ def test_attacks_that_see_nothing_do_not_decide_equivalence(monkeypatch):
     assert row["verdict"] == "equivalent"
     assert decide.BLIND.format(NOISE) in row["note"]
     assert beside_noise(edge, 0)["verdict"] != "equivalent"
-    monkeypatch.setattr(measured.Read, "sighted", lambda read, *_: read)
+    monkeypatch.setattr(measured.Read, "with_blind_attacks", lambda read, *_, **__: read)
     assert beside_noise(alike, 0)["verdict"] != "equivalent"
 
 

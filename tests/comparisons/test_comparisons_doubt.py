@@ -141,18 +141,18 @@ def test_what_a_blind_attack_reads_must_lie_within_twice_the_margin(distance, bl
     for method, values in truth.items():
         part = parts[method]["advantage"]
         reads[method] = read(replace(part, value=part.value + np.subtract(values, part.value.mean(axis=1))[:, None]))
-    sighted = reads["x"].sighted(reads["none"], 0.5, 0.5).blind
+    sighted = reads["x"].with_blind_attacks(reads["none"], 0.5, 0.5).blind
     assert blind == (None if sighted is None else sighted.tolist())
 
 
 def test_choosing_the_largest_of_several_numbers_widens_intervals_and_tests_by_its_factor():
     """Of two attacks; without errors no factor is known, which is 1."""
     of = read(scenario(np.random.default_rng(5), {"x": (0.3, 0.0)}, pairs=6)["x"]["advantage"])
-    factors, widths = of.together.half / of.numbers.half_widths(), of.chance.half_widths(units=False)
+    factors, widths = of.together.joint_half / of.numbers.half_widths(), of.chance.half_widths(units=False)
     assert factors.min() > 1.05
     assert (np.sign(of.weights) == np.sign(of.numbers.value)).all()
     assert (of.factor, of.factor_of_largest, of.factor_of_test) == pytest.approx(
-        (factors[of.place], np.abs(of.weights) @ factors, (of.together.alone / widths)[of.place])
+        (factors[of.chosen], np.abs(of.weights) @ factors, (of.together.null_half / widths)[of.chosen])
     )
     still = replace(of.numbers, influence=np.zeros_like(of.numbers.influence)).of_samples()
     sure = replace(of, numbers=still, chance=still)
@@ -194,8 +194,8 @@ def test_a_metric_is_too_coarse_where_retraining_itself_is_not_shown_to_be_equiv
             reads[metric] = SimpleNamespace(distance=distance, side=side)
         return SimpleNamespace(of=lambda deciding: reads)
 
-    assert verdicts._coarse({method: of(width, "tail", "auc") for method, width in half.items()}) == coarse
-    assert verdicts._coarse({method: of(width, "tail") for method, width in half.items()}) == set()
+    assert verdicts._unproven_coarse({method: of(width, "tail", "auc") for method, width in half.items()}) == coarse
+    assert verdicts._unproven_coarse({method: of(width, "tail") for method, width in half.items()}) == set()
 
 
 def test_no_number_of_a_method_is_more_than_the_margin_away_in_a_coarse_metric_with_an_end():

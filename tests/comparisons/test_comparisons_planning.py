@@ -84,7 +84,7 @@ def of_retraining(rng, pairs: int, models: int):
 def test_what_is_foretold_of_any_study_is_what_the_file_says_of_that_size(dimension, times):
     pilot = of_retraining(np.random.default_rng(15), 4, 2)
     stored = next(row for row in pilot if (row["what"], row["times"]) == (dimension, times))
-    forecast = planning.foretold(pilot, **{"pairs": 1.0, "models": 1.0, dimension: times})
+    forecast = planning.forecast(pilot, **{"pairs": 1.0, "models": 1.0, dimension: times})
     assert [forecast[n] for n in ("units", "models", "samples")] == [stored[n] for n in ("units", "models", "samples")]
     assert (stored["samples"] > pilot[0]["samples"]) == (dimension == "pairs"), "pairs alone bring further samples"
     for name in ("half_width", "least_distance"):
@@ -96,7 +96,7 @@ def test_a_pilot_foretells_the_half_width_of_a_larger_study():
     """The mean of what pilots foretell is within a fifth of what studies of three times as many pairs give, with twice
     as many models."""
     rng = np.random.default_rng(8)
-    foretold = [planning.foretold(of_retraining(rng, 4, 2), pairs=3.0, models=2.0)["half_width"] for _ in range(24)]
+    foretold = [planning.forecast(of_retraining(rng, 4, 2), pairs=3.0, models=2.0)["half_width"] for _ in range(24)]
     measured = [of_retraining(rng, 12, 4)[0]["half_width"] for _ in range(8)]
     assert np.mean(foretold) == pytest.approx(np.mean(measured), rel=0.2)
 
@@ -117,7 +117,7 @@ def test_more_models_do_not_narrow_the_competition_s_score_and_none_is_foretold(
         (row,) = (row for row in tables.resolution if row["method"] == "x" and row["what"] == "today")
         widths[models].append(row["half_width"])
         assert {row["what"] for row in tables.resolution} == {"today", "samples"}
-        assert planning.foretold([row], pairs=4.0, models=1.0)["half_width"] == row["half_width"]
+        assert planning.forecast([row], pairs=4.0, models=1.0)["half_width"] == row["half_width"]
         if rows["x"]["verdict"] == "inconclusive":
             assert planning.NEITHER in rows["x"]["note"]
     assert 0.7 < np.median(widths[64]) / np.median(widths[16]) < 1.4  # half as wide, if they were averages
@@ -141,7 +141,7 @@ def test_models_without_partners_resolve_what_their_interval_does(audited):
         assert today["half_width"] == pytest.approx((distance["ci_high"] - distance["ci_low"]) / 2)
         error = 0.08 * np.sqrt(1 / counts[today["method"]] + 1 / 10)
         assert today["least_distance"] > (1.96 + 0.84) * 0.5 * error
-        assert planning.foretold([today], pairs=4.0, models=1.0) == today
+        assert planning.forecast([today], pairs=4.0, models=1.0) == today
 
 
 def row(metric, outcome, times, assumed=0.0, part="pairs", unit="pairs"):
@@ -199,7 +199,7 @@ def test_more_seeds_bring_what_their_variances_foretell():
     both = [Row("sd_of_training", training, n=8), Row("sd_of_unlearning", unlearning, n=32)]
     of_retrained = [Row("sd_of_training", 0.0, n=8), Row("sd_of_unlearning", retrained, n=32)]
     alone = [Row("sd_of_training", note="alone", n=1), both[1]]
-    plans = planning.seeds({"finetune": [*both, Row("accuracy", 0.5)], "retrain": of_retrained, "salun": alone})
+    plans = planning.seed_rows({"finetune": [*both, Row("accuracy", 0.5)], "retrain": of_retrained, "salun": alone})
     assert {row["method"] for row in plans} == {"finetune"}
     sizes = {(row["what"], row["times"]): (row["units"], round(row["models"])) for row in plans}
     assert {size: sizes[size] for size in (("today", 1.0), ("pairs", 4.0), ("models", 4.0))} == {
@@ -210,5 +210,5 @@ def test_more_seeds_bring_what_their_variances_foretell():
         assert (plan["pair"], plan["model"]) == (training**2, pytest.approx(unlearning**2 + retrained**2))
         error = np.sqrt(training**2 / p + (unlearning**2 + retrained**2) / (p * m))
         assert plan["half_width"] == pytest.approx(stats.t_quantile(p=0.975, dof=p - 1) * error, rel=0.08)
-    assert planning.seeds({"finetune": both, "retrain": of_retrained[:1]}) == [], "only of training seeds"
-    assert planning.seeds({"finetune": both[::-1], "retrain": of_retrained[::-1]}) == plans
+    assert planning.seed_rows({"finetune": both, "retrain": of_retrained[:1]}) == [], "only of training seeds"
+    assert planning.seed_rows({"finetune": both[::-1], "retrain": of_retrained[::-1]}) == plans

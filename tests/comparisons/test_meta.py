@@ -188,7 +188,7 @@ def test_a_scenario_whose_rows_are_empty_shows_no_power():
     whole = evaluated(table + rows({"retrain": 0.99, "none": 0.6, "a": 0.8, "b": 0.7}))
     empty = [row for row in whole if (row["scenario"], row["property"]) == ("bare", "power")]
     assert [str(row["value"]) for row in empty] == ["nan", "nan"]
-    assert (meta.common(whole, "power"), meta.common(empty, "power")) == ("noisy", "bare")
+    assert (meta.common_scenario(whole, "power"), meta.common_scenario(empty, "power")) == ("noisy", "bare")
     assert meta.overview(whole)["Q", "power"]["scenario"] == "noisy"
 
 

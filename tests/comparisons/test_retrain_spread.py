@@ -68,9 +68,9 @@ def test_two_numbers_at_the_same_end_are_saturated():
     rule = DecisionRule(-1, "auc", units="models", lowest=0.0, highest=1.0)
     high, higher, below, low = (part(value, 0.003, rule) for value in (0.97, 0.99, 0.96, 0.02))
     four = SimpleNamespace(value=np.array([[0.7], [0.9], [0.7], [0.9]]), influence=np.zeros((4, 1, 2)), rule=rule)
-    assert [distances._end(one, 0) for one in (high, below, low, four)] == ["ceiling", "", "floor", ""]
+    assert [distances._nearby_end(one, 0) for one in (high, below, low, four)] == ["ceiling", "", "floor", ""]
     sentences = [
-        distances.Read.saturated.func(SimpleNamespace(side=SimpleNamespace(audited=high, reference=one), place=0))
+        distances.Read.saturated.func(SimpleNamespace(side=SimpleNamespace(audited=high, reference=one), chosen=0))
         for one in (higher, below, low)
     ]
     assert sentences == [distances.SATURATED.format("ceiling"), "", ""]

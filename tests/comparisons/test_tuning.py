@@ -61,7 +61,7 @@ def test_sobol_points_fill_all_eighths_of_a_logarithmic_axis():
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize(("low", "high"), [(1, 4), (2, 2), (1, 100)])
 def test_whole_numbers_stay_whole_and_reach_both_ends(low, high, log):
-    values = [tuning._value({"low": low, "high": high, "log": log}, at) for at in np.linspace(0, 1, 2001)]
+    values = [tuning._value_at({"low": low, "high": high, "log": log}, at) for at in np.linspace(0, 1, 2001)]
     assert (set(map(type, values)), min(values), max(values)) == ({int}, low, high)
 
 

@@ -69,7 +69,7 @@ def compare(parts, failed=None, *, seed=0, draws=300):
 
 
 #: Forecasts take most of the time of a comparison.
-without_forecasts = mock.patch.multiple(planning, plans=lambda *_: [], requirements=lambda *_: [])
+without_forecasts = mock.patch.multiple(planning, resolution_rows=lambda *_: [], requirements=lambda *_: [])
 
 
 @without_forecasts

@@ -171,7 +171,7 @@ def test_the_best_of_several_keeps_its_size():
 def test_an_attack_is_chosen_on_half_and_counted_on_the_rest(pairs):
     """Of two attacks one is right on the half, which the other reverses; of the rest, every third is right."""
     for seed in range(10):
-        learn = one_run._half(pairs, np.random.default_rng(seed))
+        learn = one_run._random_half(pairs, np.random.default_rng(seed))
         assert learn.sum() == pairs // 2
         third = np.arange(pairs) % 3 == 0
         guesses = np.where(np.where(learn, [[True], [False]], third), 1, -1)
@@ -186,7 +186,7 @@ def test_an_attack_is_chosen_on_half_and_counted_on_the_rest(pairs):
 def test_the_likelihood_ratio_is_that_of_gaussians_learned_on_half(seed):
     rng, pairs = np.random.default_rng(seed), 4 + seed % 8
     forgotten, heldout = rng.normal([[0.5], [0.0]], [[1.0], [3.0]], (2, pairs)), rng.normal(size=(2, pairs))
-    learn = one_run._half(pairs, np.random.default_rng(seed))
+    learn = one_run._random_half(pairs, np.random.default_rng(seed))
     sides = [(x[:, learn].mean(axis=1), x[:, learn].std(axis=1, ddof=1)) for x in (forgotten, heldout)]
     of_forgotten, of_heldout = (
         np.diff([stats.norm.logpdf(x[:, ~learn].T, *side).sum(axis=1) for side in reversed(sides)], axis=0)
@@ -199,7 +199,7 @@ def test_the_likelihood_ratio_is_that_of_gaussians_learned_on_half(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_a_score_far_from_a_spread_of_none_is_told_by_the_nearest_mean(seed):
     """Learned: 1 exactly on one side, −1 on the other; a held-out score of 0.5 is called forgotten, −0.5 is not."""
-    learn = one_run._half(4, np.random.default_rng(seed))
+    learn = one_run._random_half(4, np.random.default_rng(seed))
     heldout = np.where(learn, -1.0, 0.0)
     forgotten = np.where(learn, 1.0, [0.5, 0.25, -0.5, 0.75])
     counts = one_run.likelihood_ratio(forgotten=forgotten, heldout=heldout, rng=np.random.default_rng(seed))

@@ -41,24 +41,24 @@ def test_distances_together_by_hand():
     distances = normal([0.3, -0.1], [0.1, 0.2], root=[[1.0, 0.0], [1.0, 0.0]])
     how = {"distances": distances, "level": 0.9, "draws": 8000}
     joint = simultaneous.together(**how, rng=np.random.default_rng(0))
-    np.testing.assert_allclose(joint.half, ndtri(0.95) * np.array([0.1, 0.2]), rtol=0.03)
-    np.testing.assert_allclose(joint.alone, joint.half)
+    np.testing.assert_allclose(joint.joint_half, ndtri(0.95) * np.array([0.1, 0.2]), rtol=0.03)
+    np.testing.assert_allclose(joint.null_half, joint.joint_half)
     np.testing.assert_allclose(joint.p, 2 * ndtr([-3.0, -0.5]), rtol=0.35)
     for seed in range(9):
         few = simultaneous.together(**how | {"draws": 99}, rng=np.random.default_rng(seed))
         assert (few.p >= distances.p_values()).all()
-    np.testing.assert_allclose(joint.inner, ndtri(0.9) * np.array([0.1, 0.2]), rtol=1e-3)
+    np.testing.assert_allclose(joint.inner_half, ndtri(0.9) * np.array([0.1, 0.2]), rtol=1e-3)
     under = simultaneous.together(**how, rng=np.random.default_rng(0), chance=normal([0.3, -0.1], [0.05, 0.1]))
-    np.testing.assert_allclose(under.half, joint.half)
-    np.testing.assert_allclose(under.alone, ndtri((1 + np.sqrt(0.9)) / 2) * np.array([0.05, 0.1]), rtol=0.03)
+    np.testing.assert_allclose(under.joint_half, joint.joint_half)
+    np.testing.assert_allclose(under.null_half, ndtri((1 + np.sqrt(0.9)) / 2) * np.array([0.05, 0.1]), rtol=0.03)
     np.testing.assert_allclose(under.p[1], 1 - (1 - 2 * ndtr(-1.0)) ** 2, rtol=0.05)
 
 
 def test_one_distance_under_chance_keeps_its_own_interval_and_the_p_value_of_chance():
     distances, chance = normal([0.3], [0.1]), normal([0.3], [0.2], units=(0.5, 0.0, 3))
     joint = simultaneous.together(distances=distances, rng=None, chance=chance)
-    np.testing.assert_array_equal(joint.half, distances.half_widths())
-    np.testing.assert_array_equal(joint.alone, chance.half_widths(units=False))
+    np.testing.assert_array_equal(joint.joint_half, distances.half_widths())
+    np.testing.assert_array_equal(joint.null_half, chance.half_widths(units=False))
     np.testing.assert_array_equal(joint.p, chance.p_values())
 
 
@@ -70,7 +70,7 @@ def test_the_strongest_of_several_is_told_as_rarely_as_promised():
         read = world.read(rng)
         joint = simultaneous.together(distances=read, rng=rng, draws=1000)
         rejections += (joint.p <= 0.05).any()
-        within += (np.abs(read.value) <= joint.half).all()
+        within += (np.abs(read.value) <= joint.joint_half).all()
     assert rejections / audits <= at_most(0.05, audits)
     assert within / audits >= at_least(0.95, audits)
 

@@ -77,7 +77,7 @@ def test_optimism_is_how_much_too_high_a_rate_reads_on_average():
     for _ in range(200):
         score = np.concatenate([rng.normal(1, 1, 400), rng.normal(0, 1, 60)])[None]
         result = readings.tpr_at(score, *sides("+" * 400 + "-" * 60).values(), fpr=0.1)
-        high.append(result.part.value[0] - special.ndtr(1 + special.ndtri(0.1)))
+        high.append(result.of_models.value[0] - special.ndtr(1 + special.ndtri(0.1)))
         optimism.append(result.optimism)
     assert np.mean(optimism) > 0.015
     assert np.mean(high) == pytest.approx(np.mean(optimism), abs=4 * np.std(high) / np.sqrt(200))
@@ -124,11 +124,11 @@ def test_balanced_accuracy_is_half_of_the_advantage_above_one_half():
 
 def test_the_lower_limit_makes_room_for_the_optimism():
     tpr = readings.Tpr(None, 0.2, "one threshold")
-    estimate = tpr.estimate(stats.Estimate(0.5, 0.3, 0.7, 9, "one model"))
+    estimate = tpr.annotated(stats.Estimate(0.5, 0.3, 0.7, 9, "one model"))
     assert three(estimate) == pytest.approx([0.5, 0.1, 0.7])
     assert estimate.note == "one model; one threshold"
-    assert tpr.estimate(stats.Estimate(0.5, 0.1, 0.7, 9)) == stats.Estimate(0.5, 0.0, 0.7, 9, "one threshold")
-    notes = [readings._high(optimism, 40.4) for optimism in (-0.2, 0.00499, 0.005)]
+    assert tpr.annotated(stats.Estimate(0.5, 0.1, 0.7, 9)) == stats.Estimate(0.5, 0.0, 0.7, 9, "one threshold")
+    notes = [readings._optimism_note(optimism, 40.4) for optimism in (-0.2, 0.00499, 0.005)]
     assert notes == ["", "", "reads about 0.005 high, because 40 negatives set the threshold"]
 
 
@@ -145,9 +145,9 @@ def test_one_threshold_for_all_targets_by_hand():
     whole, (optimism,) = separation.tpr_at_fpr(**{name: x.reshape(1, -1) for name, x in test.items()}, fpr=0.04)
     influence = 3 * whole.influence.reshape(3, 30)
     shift = influence.sum(axis=1)
-    np.testing.assert_allclose(tpr.part.value, whole.value + shift - shift.mean())
-    np.testing.assert_allclose(tpr.part.influence, influence)
-    np.testing.assert_allclose(((tpr.part.imagined / 3) ** 2).sum(axis=0), whole.imagined[0] ** 2)
+    np.testing.assert_allclose(tpr.of_models.value, whole.value + shift - shift.mean())
+    np.testing.assert_allclose(tpr.of_models.influence, influence)
+    np.testing.assert_allclose(((tpr.of_models.imagined / 3) ** 2).sum(axis=0), whole.imagined[0] ** 2)
     assert tpr.optimism == optimism
     assert tpr.note.startswith("one threshold for 3 targets: 20 negatives in one are too few; reads about")
     assert tpr.note.endswith("because 60 negatives set the threshold")
@@ -167,9 +167,9 @@ def test_the_target_with_fewest_negatives_decides_whether_each_has_a_threshold()
     assert note.startswith("one threshold for 3 targets: 2 negatives in one are too few")
     separate = readings.tpr_at(**test, fpr=0.5)
     part, optimism = separation.tpr_at_fpr(**test, fpr=0.5)
-    np.testing.assert_allclose(separate.part.value, part.value)
+    np.testing.assert_allclose(separate.of_models.value, part.value)
     np.testing.assert_allclose(separate.optimism, optimism.mean())
-    assert separate.note == readings._high(optimism.mean(), 2)
+    assert separate.note == readings._optimism_note(optimism.mean(), 2)
 
 
 @pytest.mark.parametrize("name", ["phi", "published", "ruli", "ruli_on_pairs", "swap"])

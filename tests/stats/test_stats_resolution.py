@@ -48,7 +48,7 @@ def test_components_by_hand(models, units, design, expected):
 
 def test_the_error_of_a_larger_study_by_hand():
     of = only(Design(2, 1.0, 2.0, 10), pair=2.0, pair_noise=3.0, model=5.0, model_noise=7.0, sample=11.0)
-    squares = [resolution.error(of=of, design=Design(4, 1.0, 3.0, samples)) ** 2 for samples in (20, 0)]
+    squares = [resolution.error(components=of, design=Design(4, 1.0, 3.0, samples)) ** 2 for samples in (20, 0)]
     np.testing.assert_allclose(
         squares, [2 / 4 + 3 / 80 + 5 / 12 + 7 / 240 + 11 / 20, 2 / 4 + 3 / 4 + 5 / 12 + 7 / 12 + 11]
     )
@@ -66,10 +66,10 @@ def test_a_half_width_of_samples_alone_has_their_degrees_of_freedom():
     of = only(design, events=5, of_samples=True, pair=9.0, pair_noise=2.0, model=9.0, model_noise=4.0, sample=3.0)
     for samples, dof, level in ((10, 5, 0.8), (30, 15, 0.95), (1, 1, 0.95)):
         error = np.sqrt((3 + 2 / 2 + 4 / 4) / samples)
-        width = resolution.half_width(of=of, design=replace(design, samples=samples), level=level)
+        width = resolution.half_width(components=of, design=replace(design, samples=samples), level=level)
         np.testing.assert_allclose(width, special.stdtrit(dof, (1 + level) / 2) * error)
     unknown = only(Design(2, 1.0, 2.0, 0), events=2, of_samples=True, sample=4.0)
-    width = resolution.half_width(of=unknown, design=Design(2, 1.0, 2.0, 3))
+    width = resolution.half_width(components=unknown, design=Design(2, 1.0, 2.0, 3))
     np.testing.assert_allclose(width, special.stdtrit(6, 0.975) * np.sqrt(4 / 3))
 
 
@@ -91,10 +91,10 @@ def test_a_half_width_of_samples_alone_has_their_degrees_of_freedom():
 def test_a_half_width_of_one_component_is_the_mean_of_student_s(design, part, units, square, dof):
     """The mean of √(χ²/dof) is √(2/dof)·Γ((dof + 1)/2)/Γ(dof/2)."""
     root = np.sqrt(2 / dof) * special.gamma((dof + 1) / 2) / special.gamma(dof / 2)
-    width = resolution.half_width(of=only(Design(*design), **{part: 4.0}), design=Design(*design), units=units)
+    width = resolution.half_width(components=only(Design(*design), **{part: 4.0}), design=Design(*design), units=units)
     np.testing.assert_allclose(width, special.stdtrit(dof, 0.975) * np.sqrt(square) * root, rtol=5e-3)
     wide = resolution.half_width(
-        of=only(Design(*design), **{part: 4.0}).widened(3), design=Design(*design), units=units
+        components=only(Design(*design), **{part: 4.0}).widened(3), design=Design(*design), units=units
     )
     np.testing.assert_allclose(wide, 3 * width)
 
@@ -118,27 +118,27 @@ def test_a_half_width_is_the_mean_over_estimated_variances(models, units, scale)
     square = np.maximum(t[0] * whole, t[0] * shared + t[1] * between * over[0])
     if units:
         square = np.maximum(square, t[0] * sample + t[2] * (crossed + noise + model + pair) * over[1])
-    width = resolution.half_width(of=of, design=design, units=units)
+    width = resolution.half_width(components=of, design=design, units=units)
     np.testing.assert_allclose(width, np.sqrt(square).mean(), rtol=0.015)
 
 
 def test_the_least_distance_and_the_room_of_samples_by_hand():
     design, z = Design(2, 1.0, 2.0, 100), special.ndtri([0.8, 0.9, 0.95, 0.975])
     of, small, pairs = only(design, sample=4.0), only(design, sample=1.0), only(design, pair=4.0)
-    np.testing.assert_allclose(resolution.least_distance(of=of, design=design), (z[3] + z[0]) * 0.2)
-    np.testing.assert_allclose(resolution.room_needed(of=of, design=design), (z[2] + z[1]) * 0.2)
-    by_chance = resolution.least_distance(of=of, design=design, chance=small)
+    np.testing.assert_allclose(resolution.least_distance(components=of, design=design), (z[3] + z[0]) * 0.2)
+    np.testing.assert_allclose(resolution.room_needed(components=of, design=design), (z[2] + z[1]) * 0.2)
+    by_chance = resolution.least_distance(components=of, design=design, chance=small)
     np.testing.assert_allclose(by_chance, z[3] * 0.1 + z[0] * 0.2)
-    np.testing.assert_allclose(resolution.least_distance(of=pairs, design=design), z[0] * np.sqrt(2))
+    np.testing.assert_allclose(resolution.least_distance(components=pairs, design=design), z[0] * np.sqrt(2))
 
 
 def test_a_case_is_decided_from_the_least_distance_and_the_least_room_on():
     design = Design(2, 1.0, 2.0, 100)
     of = only(design, sample=4.0)
-    least, room = (how(of=of, design=design) for how in (resolution.least_distance, resolution.room_needed))
+    least, room = (how(components=of, design=design) for how in (resolution.least_distance, resolution.room_needed))
 
     def decides(distance, *margin, **more):
-        return resolution.decides(of=of, design=design, distance=distance, margin=margin, **more)
+        return resolution.decides(components=of, design=design, distance=distance, margin=margin, **more)
 
     assert decides(least, -9, 9) == decides(-least, -9, 9) == "distinguishable"
     assert decides(0.999 * least, -9, 9) == "equivalent"
@@ -155,7 +155,7 @@ def test_the_least_distance_is_told_and_the_room_is_shown_with_the_power_promise
     world, rng = World(truth=(0.0,), model=0.05), np.random.default_rng(4)
     of = resolution.components(distances=replace(world, pairs=40).read(rng))[0]
     design = replace(of.design, units=4)
-    least, room = (how(of=of, design=design) for how in (resolution.least_distance, resolution.room_needed))
+    least, room = (how(components=of, design=design) for how in (resolution.least_distance, resolution.room_needed))
     read = replace(world, truth=(0.0,) * AUDITS, common=0.0).read(rng)
     assert 0.7 < (read.minus(-least).p_values() <= 0.05).mean() < 0.92
     assert 0.7 < (np.abs(read.value) + read.half_widths(level=0.9) < room).mean() < 0.92

@@ -50,13 +50,13 @@ def test_what_a_fair_draw_varies_by(heldout, share):
     above = np.clip(share * (heldout + 1) - np.arange(heldout + 1), 0, 1)
     together = above.sum() ** 2 + (above**2).sum()
     expected = (above**2).mean() - share**2, together / ((heldout + 1) * (heldout + 2)) - share**2
-    assert tail.by_chance(heldout=heldout, share=share) == pytest.approx(expected)
+    assert tail.variance_by_chance(heldout=heldout, share=share) == pytest.approx(expected)
 
 
 def test_imaginary_samples_add_what_a_fair_draw_varies_by_more():
     """No forgotten score lies above the threshold, so that what is seen of one of 20 does not vary."""
     part = advantage([*[-1.0] * 20, *range(30)], 20, share=0.1)
-    variance, shared = tail.by_chance(heldout=30, share=0.1)
+    variance, shared = tail.variance_by_chance(heldout=30, share=0.1)
     seen = (part.influence[0, 20:] ** 2).sum()
     np.testing.assert_allclose(part.imagined[0] ** 2, [(variance - shared) / 20, max(shared - seen, 0)], atol=1e-15)
 

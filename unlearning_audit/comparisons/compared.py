@@ -23,7 +23,8 @@ class Compared:
     def goodness(self, value: np.ndarray) -> np.ndarray:
         """Return ``value`` (of any shape) transformed so that larger means more forgotten.
 
-        Where the ideal value may be missed both ways, this is minus the distance from it.
+        Where the ideal value may be missed both ways (``two_sided``), this is minus the distance from it. Where a
+        smaller value means more forgotten (``falling``), it is minus the value; else the value itself.
         """
         if self.how.two_sided:
             return -np.abs(value - self.how.ideal)
@@ -56,12 +57,10 @@ def models(metric: Compared, protocol: str, member: Membership) -> Estimate:
     are.
     """
     originals, _ = member.originals()
-    # Which of the models that are trained, and of those that are unlearned, belong to the adversary: all of them count,
-    # or only those of the defender.
-    shadows = member.shadow[originals], member.shadow
-    with_shadows = protocol in metric.how.shadows
-    trained, unlearned = (len(mask) if with_shadows else int((~mask).sum()) for mask in shadows)
-    retrained = int((~member.shadow).sum()) * metric.how.retrained
+    # Which models count of those that are trained, and of those that are unlearned: all, or only the defender's.
+    counted = np.ones_like(member.shadow) if protocol in metric.how.shadows else ~member.shadow
+    trained, unlearned = int(counted[originals].sum()), int(counted.sum())
+    retrained = int((~member.shadow).sum()) if metric.how.retrained else 0
     total = float(trained + unlearned + retrained)
-    note = f"{trained} trained, {unlearned} unlearned" + f", {retrained} retrained" * bool(retrained)
-    return Estimate(total, total, total, int(total), note)
+    note = f"{trained} trained, {unlearned} unlearned" + (f", {retrained} retrained" if retrained else "")
+    return Estimate(total, low=total, high=total, n=int(total), note=note)

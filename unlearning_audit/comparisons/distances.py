@@ -67,9 +67,9 @@ class Side:
         """Return whether every audited model has a retrained partner, or needs none because theory gives the value of
         retraining.
 
-        Models that repeat a split and stem from different originals have no partners, because the order in which they
-        are listed does not pair them. Nor have models partners if their units or splits are not those of the retrained
-        ones, or if the ``spread`` is given.
+        Models have no partners if their units or splits are not those of the retrained models, or if the ``spread`` is
+        given. Nor have they if several models of one split stem from different originals (``Effect.partners``), because
+        the order in which these models are listed does not pair them.
         """
         if self.reference is None:
             return True
@@ -77,14 +77,16 @@ class Side:
         return alike and (self.audited.partners or not self.audited.repeats)
 
     def corresponds(self, side: "Side") -> bool:
-        """Return whether the models of another method, ``side``, have the same units and splits as the models of this
-        one, so that both methods can be compared jointly.
+        """Return whether both methods can be compared jointly: the models of the other method, ``side``, have the same
+        attacks, samples, units and splits as the models of this one.
 
-        The retrained models must correspond too, unless models have partners or theory gives the value of retraining.
+        The models of both methods must have retrained partners, or those of neither. Without partners, the retrained
+        models of both must be alike in the same way, unless theory gives the value of retraining for one of them.
         """
         if not self.audited.alike(side.audited) or self.paired != side.paired:
             return False
-        return self.reference is None or side.reference is None or self.paired or self.reference.alike(side.reference)
+        # Partners of models that are alike are alike, too.
+        return self.paired or self.reference is None or side.reference is None or self.reference.alike(side.reference)
 
     @property
     def constant(self) -> float:
@@ -94,9 +96,9 @@ class Side:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Return the smallest and the largest possible distance."""
+        """Return the smallest and the largest possible distance, from the possible values of the number."""
         low, high = self.audited.rule.lowest, self.audited.rule.highest
-        if self.reference is not None:
+        if self.reference is not None:  # retrained models may have any of these values
             return low - high, high - low
         ends = sorted(self.audited.rule.direction * (end - self.audited.rule.ideal) for end in (low, high))
         return ends[0], ends[1]
@@ -110,7 +112,7 @@ class Read:
     verdicts. ``side``: the method's numbers, and what they are compared with; ``numbers``: the distances by all
     attacks, or the one distance of a metric without attacks; ``chance``: those distances with the errors that they have
     if the method is retraining; ``together``: intervals and p-values that hold for all of them; ``margin``: the range
-    that counts as equivalent, (far, near) around 0; ``place``: the index of the distance that stands for all: the
+    that counts as equivalent, (far, near) around 0; ``chosen``: the index of the distance that stands for all: the
     largest, or the largest that differs significantly; ``broken``: the loss above which a model is broken; ``differs``:
     whether the distance differs significantly from 0; ``blind`` bool [attacks]: attacks that do not decide equivalence
     (None: all decide); ``outlying``: whether a utility lies outside of retrained models on an unbounded scale.
@@ -122,7 +124,7 @@ class Read:
     chance: Distances
     together: Together
     margin: tuple[float, float]
-    place: int
+    chosen: int
     broken: float
     differs: bool = False
     blind: np.ndarray | None = None
@@ -131,18 +133,18 @@ class Read:
     @property
     def attack(self) -> str:
         """Return the attack whose distance stands for all; "" for a metric without attacks."""
-        return self.side.audited.names[self.place]
+        return self.side.audited.names[self.chosen]
 
     @property
     def exact(self) -> bool:
-        """Return whether the p-value is that of an exact test."""
+        """Return whether the p-value is that of an exact test of the value that theory predicts."""
         return self.side.audited.p is not None and self.side.reference is None
 
     @property
     def disagree(self) -> bool:
         """Return whether the distance of a deciding metric differs from 0 by the test against chance, although its
         interval contains 0."""
-        low, high = self._hull(self.together.half, [self.place])
+        low, high = self._hull(self.together.joint_half, [self.chosen])
         return self.side.audited.rule.deciding and self.differs and low <= 0 <= high
 
     @property
@@ -163,94 +165,117 @@ class Read:
         if reference is None or not rule.deciding or rule.chance == OF_RETRAINED:
             return ""
         # One entry if both sides lie at the same end of the range; "" for a side that lies at neither.
-        ends = {_end(effect, self.place) for effect in (self.side.audited, reference)}
+        ends = {_nearby_end(effect, self.chosen) for effect in (self.side.audited, reference)}
         return SATURATED.format(*ends) if len(ends) == 1 and "" not in ends else ""
 
     @cached_property
     def components(self) -> Components:
         """Return the variance components of the distance that stands for all attacks."""
-        return resolution.components(distances=self.numbers)[self.place]
+        return resolution.components(distances=self.numbers)[self.chosen]
 
     @cached_property
     def components_by_chance(self) -> Components:
         """Return the variance components that the distance which stands for all attacks would have if the method were
         retraining, widened by the factor that a test of several attacks demands."""
-        if self.chance is self.numbers:  # `by_chance` returned them unchanged
+        if self.chance is self.numbers:  # `with_errors_by_chance` returned them unchanged
             variances = self.components
         elif self.side.audited.rule.chance == OF_SAMPLES:  # only the draw of samples varies
             variances = replace(self.components, of_samples=True)
         else:  # two groups of retrained models, or models without partners
-            variances = resolution.components(distances=self.chance)[self.place]
+            variances = resolution.components(distances=self.chance)[self.chosen]
         return variances.widened(self.factor_of_test)
 
     @cached_property
     def distance(self) -> Distance:
-        """Return the distance that stands for all attacks, with its intervals, margin and notes, for `decide.classify`.
+        """Return the distance that stands for all attacks, as `decide.classify` takes it.
 
-        Its p-value is that of all attacks together; NaN if the variation of models is unknown. Its lower limit
-        ``least`` is that of the audited pairs alone. It is −inf where a loss of utility beyond the limit for broken
-        models may be chance, so that the method does not count as broken.
+        It has three intervals, all cut at the possible range. That of ``estimate`` is printed: it covers other pairs
+        and models, and holds for all attacks at once. ``inner``, for the test of equivalence, contains the 1 − 2α
+        intervals of all attacks that are not blind. Of the third, which covers the audited pairs only, ``least`` is the
+        lower limit, for the test of broken models; it is −inf if the loss may be chance. ``p`` is the p-value of all
+        attacks together; NaN if the variation of models is unknown.
         """
-        low, high = self._hull(self.together.half, [self.place])
-        lower, _ = self._hull(self.together.alone, [self.place])
-        unsure = (self.unrepeated or not self.outlying) and lower > self.broken
-        p = np.nan if self.unrepeated else float(self.together.p.min())
-        value, design = float(self.numbers.value[self.place]), self.numbers.design
-        lone = not self.side.paired and len(self.side.audited.unit) == design.units * design.splits  # one model each
-        exact = f"{EXACT} {p:.2g}" * self.exact
-        warnings = DISAGREE * self.disagree, UNSURE * unsure
-        notes = filter(None, (self.given or LONE * lone, self.saturated, exact, self.numbers.note, *warnings))
-        estimate = Estimate(value, low, high, design.samples, "; ".join(notes))
-        inner = self._hull(self.together.inner, slice(None) if self.blind is None else ~self.blind)
-        two_sided, least = self.side.audited.rule.two_sided, -np.inf if unsure else lower
-        return Distance(self.metric, estimate, inner, self.margin, p, two_sided, self.broken, least)
+        value, samples = float(self.numbers.value[self.chosen]), self.numbers.design.samples
+        low, high = self._hull(self.together.joint_half, [self.chosen])
+        return Distance(
+            self.metric, Estimate(value, low, high, n=samples, note=self._note), margin=self.margin, broken=self.broken,
+            inner=self._hull(self.together.inner_half, slice(None) if self.blind is None else ~self.blind),
+            p=np.nan if self.unrepeated else float(self.together.p.min()),
+            two_sided=self.side.audited.rule.two_sided, least=-np.inf if self._loss_may_be_chance else self._least,
+        )  # fmt: skip
+
+    @property
+    def _least(self) -> float:
+        """Return the lower limit of the distance that stands for all attacks, for the audited pairs and not for
+        others."""
+        return self._hull(self.together.null_half, [self.chosen])[0]
+
+    @property
+    def _loss_may_be_chance(self) -> bool:
+        """Return whether a loss of utility above ``broken`` may be chance: the variation of models is unknown, or the
+        models do not lie outside of retrained ones (``outlying``)."""
+        return self._least > self.broken and (self.unrepeated or not self.outlying)
+
+    @property
+    def _note(self) -> str:
+        """Return the remarks on the distance, joined by semicolons; "" if there are none."""
+        design, models = self.numbers.design, len(self.side.audited.unit)
+        one_in_each_split = models == design.units * design.splits
+        remarks = (
+            self.given or (LONE if one_in_each_split and not self.side.paired else ""), self.saturated,
+            f"{EXACT} {self.together.p.min():.2g}" if self.exact else "", self.numbers.note,
+            DISAGREE if self.disagree else "", UNSURE if self._loss_may_be_chance else "",
+        )  # fmt: skip
+        return "; ".join(filter(None, remarks))
 
     @property
     def given(self) -> str:
         """Return a clause on the given spread of retrained models on which the distance rests; "" if none is given."""
         return "" if self.side.spread is None else f"{GIVEN} {self.side.spread:.3g}"
 
-    def _hull(self, half: np.ndarray, places: np.ndarray | list[int] | slice) -> tuple[float, float]:
-        """Return the smallest interval that contains value ± ``half`` (float64 [K]) of the distances at ``places``
-        (indices, or a mask over attacks), cut at the range of possible distances."""
-        value, half = self.numbers.value[places], half[places]
+    def _hull(self, half_widths: np.ndarray, attacks: np.ndarray | list[int] | slice) -> tuple[float, float]:
+        """Return the smallest interval that contains value ± half-width of the distances by some ``attacks`` (indices,
+        a slice or a mask), cut at the range of possible distances. ``half_widths`` float64 [K]: of all attacks."""
+        value, half = self.numbers.value[attacks], half_widths[attacks]
         low, high = np.clip([(value - half).min(), (value + half).max()], *self.side.range)
         return float(low), float(high)
 
     @property
     def factor(self) -> float:
-        """Return how many times wider the interval of the distance is, as one of several, than its own would be."""
-        return float(self._factors[self.place])
+        """Return how many times wider the interval of the distance that stands for all attacks is, because it holds for
+        all attacks at once, than the interval of that distance alone."""
+        return float(self._widening_factors[self.chosen])
 
     @property
     def factor_of_largest(self) -> float:
-        """Return how many times wider intervals of several distances are than their own, averaged with the `weights` of
-        the largest.
+        """Return how many times wider joint intervals are than the intervals of single attacks, averaged over attacks
+        with their `weights`.
 
         The average makes the factor continuous in the scores.
         """
-        return float(np.abs(self.weights) @ self._factors)
+        return float(np.abs(self.weights) @ self._widening_factors)
 
     @cached_property
-    def _factors(self) -> np.ndarray:
+    def _widening_factors(self) -> np.ndarray:
         """Return how many times wider the joint interval of each attack's distance is than its own, float64 [K]; 1
         where its own has no width."""
-        alone = self.numbers.half_widths()
-        return np.where(alone > 0, self.together.half / np.where(alone > 0, alone, 1.0), 1.0)
+        own_half = self.numbers.half_widths()
+        return np.where(own_half > 0, self.together.joint_half / np.where(own_half > 0, own_half, 1.0), 1.0)
 
     @cached_property
     def factor_of_test(self) -> float:
-        """Return how many times further from 0 the distance must lie to be significant than if it were the only one."""
-        alone = self.chance.half_widths(units=False)[self.place]
-        return float(self.together.alone[self.place] / alone) if alone > 0 else 1.0
+        """Return how many times further from 0 the distance that stands for all attacks must lie to be significant than
+        if there were no other attack; 1 where its own interval has no width."""
+        own_half = self.chance.half_widths(units=False)[self.chosen]
+        return float(self.together.null_half[self.chosen] / own_half) if own_half > 0 else 1.0
 
     @property
     def weights(self) -> np.ndarray:
-        """Return how much each attack's distance counts towards the largest, with its sign: float64 [K], absolute
-        values sum to 1.
+        """Return how much each attack counts in a soft maximum of the absolute distances, with the sign of its
+        distance: float64 [K], absolute values sum to 1.
 
         Distances within about `SOFT` standard errors of the largest count with it, so that the last bit of a score
-        decides nothing.
+        decides nothing. Without errors, only the largest count.
         """
         size, error = np.abs(self.numbers.value), self.numbers.errors.max()
         weight = np.exp((size - size.max()) / (SOFT * error)) if error > 0 else (size == size.max()) * 1.0
@@ -261,58 +286,58 @@ class Read:
         """Return the distance of the attack whose absolute distance is the largest."""
         return float(self.numbers.value[np.abs(self.numbers.value).argmax()])
 
-    def differing(self, p_holm: float) -> "Read":
-        """Return the distance with another attack standing for all: the largest whose number differs significantly from
-        0.
+    def with_significant_attack(self, p_holm: float) -> "Read":
+        """Return the distance with the attack standing for all that has the largest absolute distance among those that
+        are significant.
 
-        ``p_holm``: the p-value of all attacks together, adjusted over methods and metrics by Holm; if it exceeds α, the
-        distance is returned unchanged. Each attack's own p-value is adjusted by the same factor.
+        ``p_holm``: the p-value of all attacks together, adjusted over methods and metrics by Holm; if it exceeds α, or
+        is NaN, the distance is returned unchanged. Each attack's own p-value is adjusted by the same factor.
         """
         if not p_holm <= ALPHA:
             return self
-        significant = self._adjusted(p_holm) <= ALPHA
-        place = int(np.where(significant, np.abs(self.numbers.value), -1.0).argmax())
-        return replace(self, place=place, differs=True)
+        significant = self._adjusted_p_values(p_holm) <= ALPHA
+        chosen = int(np.where(significant, np.abs(self.numbers.value), -1.0).argmax())
+        return replace(self, chosen=chosen, differs=True)
 
-    def _adjusted(self, p_holm: float) -> np.ndarray:
-        """Return each attack's own p-value, adjusted over methods and metrics, float64 [K]; it may exceed 1, and is
-        compared with α only.
+    def _adjusted_p_values(self, p_holm: float) -> np.ndarray:
+        """Return each attack's own p-value, adjusted over methods and metrics, float64 [K]. The values may exceed 1,
+        and are compared with α only.
 
-        ``p_holm``: the least p-value of all attacks of this method and metric, adjusted so by Holm. The factor by which
-        Holm multiplies it depends on other methods and metrics but not on the attack, so it serves all attacks.
+        ``p_holm``: the least p-value of the attacks, after Holm's correction over methods and metrics. Holm multiplies
+        it by a factor that does not depend on the attack, so all attacks are multiplied by that factor.
         """
         return np.asarray(self.together.p * (p_holm / self.together.p.min()))
 
-    def sighted(self, none: "Read", p_none: float, p_holm: float) -> "Read":
+    def with_blind_attacks(self, none: "Read", p_none: float, p_holm: float) -> "Read":
         """Return the distance with ``blind`` set to the attacks that find no difference between doing nothing and
-        retraining.
+        retraining, so that the test of equivalence leaves them out.
 
-        Equivalence is then shown without these attacks; otherwise the variation of many attacks that find nothing would
-        decide. An attack is blind under two conditions: the 1 − 2α intervals of doing nothing and of this method lie
-        within twice the margin, and the attack distinguishes neither from retraining. ``none``: the distance of doing
-        nothing by this metric; ``p_none`` and ``p_holm``: the adjusted p-values of doing nothing and of this method. If
-        no attack is blind or all are, or if the metric is coarse, the distance is returned unchanged.
+        Otherwise the variation of many attacks that find nothing would decide that test. An attack is blind under two
+        conditions: it distinguishes neither doing nothing nor this method from retraining, and the 1 − 2α intervals of
+        both lie within twice the margin. ``none``: the distance of doing nothing by this metric; ``p_none`` and
+        ``p_holm``: the adjusted p-values of doing nothing and of this method. If no attack is blind or all are, or if
+        the metric is coarse, the distance is returned unchanged.
         """
         far, near = self.margin
-        p_of_none, p_values = none._adjusted(p_none), self._adjusted(p_holm)
-        blind = np.zeros(len(p_values), bool)
+        p_of_none, p_of_method = none._adjusted_p_values(p_none), self._adjusted_p_values(p_holm)
+        blind, names_of_none = np.zeros(len(p_of_method), bool), none.side.audited.names
         for attack, name in enumerate(self.side.audited.names):
-            if p_values[attack] > ALPHA and name in none.side.audited.names:
-                of_none = none.side.audited.names.index(name)
-                ends = none._hull(none.together.inner, [of_none]), self._hull(self.together.inner, [attack])
-                within = all(2 * far < low and high < 2 * near for low, high in ends)
-                blind[attack] = p_of_none[of_none] > ALPHA and within
+            if p_of_method[attack] > ALPHA and name in names_of_none:
+                same = names_of_none.index(name)  # the same attack among those of doing nothing
+                intervals = none._hull(none.together.inner_half, [same]), self._hull(self.together.inner_half, [attack])
+                within = all(2 * far < low and high < 2 * near for low, high in intervals)
+                blind[attack] = p_of_none[same] > ALPHA and within
         partly_blind = blind.any() and not blind.all() and not self.side.audited.rule.coarse
         return replace(self, blind=blind) if partly_blind else self
 
     def with_coarse_margin(self) -> "Read":
-        """Return the distance with a margin at least as wide as the one that its metric declares for being too
-        coarse."""
-        far, near = self.margin
+        """Return the distance with a margin that is at least ``coarse_margin`` wide on either side of 0: the margin
+        that a metric declares for studies in which it is too coarse for its usual one."""
+        far, near = self.margin  # far < 0 < near
         wide = self.side.audited.rule.coarse_margin
         return replace(self, margin=(min(far, -wide), max(near, wide)))
 
-    def capped(self, least: float) -> "Read":
+    def with_capped_margin(self, least: float) -> "Read":
         """Return the distance with a margin of at most half of ``least`` on either side of 0.
 
         ``least``: the lower limit of the interval of the distance between doing nothing and retraining. A method
@@ -322,39 +347,41 @@ class Read:
         return replace(self, margin=(max(far, -least / 2), min(near, least / 2)))
 
 
-def by_chance(side: Side, numbers: Distances) -> Distances:
-    """Return the ``numbers`` of a method with the errors that they would have if the method were retraining.
+def with_errors_by_chance(side: Side, numbers: Distances) -> Distances:
+    """Return the ``numbers``, distances of a method, with the errors that they would have if the method were
+    retraining.
 
-    There are four cases. If theory gives the value of retraining because forgotten samples are a random draw, only this
-    draw decides how far retrained models are from that value; its variance is known from many samples, however few the
-    models. Models without partners have the spread of retrained models. If the variation of a number by chance is known
-    from retrained models only, the errors are √2 times those of the retrained models, as two groups of them differ; a
-    method whose own models vary much more does not widen the test. In all other cases the numbers keep their own
-    errors.
+    There are four cases:
+
+    * Theory gives the value of retraining because forgotten samples are a random draw. Then only this draw decides how
+      far retrained models are from that value. Its variance is known from many samples, however few the models.
+    * Models have no retrained partners. Then they have the spread of retrained models.
+    * The variation by chance is known from retrained models only. Then the errors are √2 times those of the retrained
+      models, as two groups of them differ. A method whose own models vary much more does not widen the test.
+    * In all other cases the numbers keep their own errors, and ``numbers`` itself is returned.
     """
     rule = side.audited.rule
+    each_attack = np.eye(len(side.audited.names))  # row k takes the number of attack k
     if rule.chance == OF_SAMPLES and side.reference is None:
         # The factor makes the variance over samples unbiased, on which this test rests alone.
-        return replace(numbers.of_samples(), influence=numbers.influence * _unshrunk(side.audited))
+        return replace(numbers.of_samples(), influence=numbers.influence * _unbiased_factor(side.audited))
     if side.reference is not None and not side.paired:
-        # The second result has the errors that hold if all models are retrained.
-        return _differences([(side, np.eye(len(side.audited.names)))])[1]
+        return _differences([(side, each_attack)])[1]  # with the errors that hold if all models are retrained
     if rule.chance == OF_RETRAINED and side.reference is not None:
-        # The errors are those of retrained models, widened to the difference of two groups of them.
-        alike = np.sqrt(2) * np.eye(len(side.audited.names))
-        return replace(paired.distances(**_combined([(side.reference, alike)])), value=numbers.value)
+        retrained = paired.distances(**_combined([(side.reference, np.sqrt(2) * each_attack)]))
+        return replace(retrained, value=numbers.value)
     return numbers
 
 
-def against(method: str, metric: str, effects: Effects, spread: float | None = None) -> Side | str:
-    """Return a method's numbers by one metric with what they are compared with, or a clause that says why they cannot
-    be compared.
+def side_or_reason(method: str, metric: str, effects: Effects, spread: float | None = None) -> Side | str:
+    """Return a method's numbers by one metric with what they are compared with, or the reason why they cannot be
+    compared, a clause.
 
     The numbers are compared with the value that theory predicts if there is one, else with retrained models. Retraining
-    itself is then compared with its control, a set of independently retrained models. The clause is returned in three
-    cases: the number is missing; retrained models are missing, or were queried by other attacks or on other samples;
-    the numbers do not vary. ``effects``: method → metric → numbers; ``spread``: the known standard deviation over
-    retrained models, used only if there is a single one.
+    itself is then compared with its control, a set of independently retrained models. A reason is returned in three
+    cases: the number is missing; retrained models are missing, or were queried by other attacks or on other samples; or
+    neither models nor samples show how the numbers vary. ``effects``: method → metric → numbers; ``spread``: the known
+    standard deviation over retrained models, used only if there is a single one.
     """
     effect = effects[method].get(metric)
     if effect is None:
@@ -372,19 +399,19 @@ def against(method: str, metric: str, effects: Effects, spread: float | None = N
 
 
 def corresponding(sides: Mapping[str, Side]) -> list[str]:
-    """Return the methods, keys of ``sides``, whose models have the same units and splits, so that they can be ranked
-    together.
+    """Return the methods, keys of ``sides``, whose models correspond to each other (`Side.corresponds`), so that they
+    can be ranked together.
 
-    Of several such sets of methods, return the largest, then the one with most methods besides the references (none,
-    retrain and its control), then the first by name. Return [] if ``sides`` is empty.
+    Of several such sets of methods, return the largest; of equally large ones the set with most methods besides the
+    references (none, retrain and its control); of these the first by name. Return [] if ``sides`` is empty.
     """
     sets: list[list[str]] = []
     for method, side in sides.items():
-        members = next((members for members in sets if side.corresponds(sides[members[0]])), None)
-        if members is None:
+        joined = next((methods for methods in sets if side.corresponds(sides[methods[0]])), None)
+        if joined is None:
             sets.append([method])
         else:
-            members.append(method)
+            joined.append(method)
     references = {NONE, RETRAIN, CONTROL}
     return min(sets, key=lambda names: (-len(names), -len({*names} - references), sorted(names)), default=[])
 
@@ -398,60 +425,63 @@ def joint(sides: list[tuple[Side, np.ndarray]]) -> Distances | None:
     """
     if not all(side.corresponds(sides[0][0]) for side, _ in sides):
         return None
-    return _differences([(side, weights[None]) for side, weights in sides])[0]  # one combination for each method
+    # Each method has one distance, so its matrix has one row, the weights. [0]: with the errors that models show.
+    return _differences([(side, weights[None]) for side, weights in sides])[0]
 
 
 def distances_of(side: Side) -> Distances:
-    """Return the distances of a method from what it is compared with, one for each of its numbers (``side``), such as
+    """Return the distances of a method from what it is compared with: one for each of the numbers in ``side``, such as
     one per attack.
 
     They are signed so that models that forgot nothing have a positive distance.
     """
+    # Row k of the identity matrix takes number k alone. [0]: with the errors that models show.
     return _differences([(side, np.eye(len(side.audited.names)))])[0]
 
 
 def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Distances]:
     """Return the distances of methods whose models correspond, twice with different errors.
 
-    The first result has the errors that audited and retrained models show. The errors of the second hold if all models
-    are retrained. The two results differ only for models without partners. ``sides``: for each method its numbers by
-    one metric, and a matrix float64 [distances, numbers], whose rows are the combinations of these numbers that are its
-    distances.
+    The first result has the errors that audited and retrained models show. The second has the errors that hold if all
+    models are retrained. The two results differ only for models without partners. ``sides``: for each method its
+    numbers by one metric, and a matrix float64 [distances, numbers]. Each row of the matrix weights these numbers, and
+    their weighted sum is one of the method's distances.
     """
-    example = sides[0][0]  # of all methods, as their models correspond
+    first, _ = sides[0]  # whether models have partners, and a given spread, are the same for all methods
     matrices = np.concatenate([matrix for _, matrix in sides])
-    # With the sign by which models that forgot nothing have a positive distance.
+    # The sign of the metric makes the distance of models that forgot nothing positive.
     signed = [(side, side.audited.rule.direction * matrix) for side, matrix in sides]
     counts = [len(matrix) for _, matrix in signed]
     audited = [(side.audited, matrix) for side, matrix in signed]
     reference = [(side.reference, matrix) for side, matrix in signed if side.reference]
-    if example.paired:
+    if first.paired:
         has_reference = np.repeat([side.reference is not None for side, _ in sides], counts)
         rows = np.eye(len(has_reference))
         # The numbers of all audited models come first, then those of retrained models, which are subtracted from them.
-        # Where theory takes their place, the constant below is subtracted.
+        # Methods that are compared with theory have no retrained models: the constant below is subtracted instead.
         numbers = paired.distances(**_combined(audited + reference))
-        shown = alike = numbers.of(np.concatenate([rows, -rows[:, has_reference]], axis=1))
+        shown = if_retrained = numbers.of(np.concatenate([rows, -rows[:, has_reference]], axis=1))
     else:
         combinations = np.concatenate([matrix for _, matrix in signed])
         # Attacks are assumed independent, which widens intervals that hold for several of them.
-        covariance = None if example.spread is None else example.spread**2 * combinations @ combinations.T
-        # Methods share the retrained model, but no model of their own.
+        covariance = None if first.spread is None else first.spread**2 * combinations @ combinations.T
+        # Methods share the retrained model, but no audited model, so audited models of different methods do not covary.
         of_audited = None if covariance is None else np.diag(np.diag(covariance))
-        shown, alike = unpaired.differences(
+        shown, if_retrained = unpaired.differences(
             audited=Models(**_combined(audited), covariance=of_audited),
             reference=Models(**_combined(reference), covariance=covariance),
         )
-    # `Side.constant` has the sign of a distance already, so that it is combined by the matrices without that sign.
+    # `Side.constant` has the sign of a distance already, so the matrices without that sign are used.
     constant = np.repeat([side.constant for side, _ in sides], counts) * matrices.sum(axis=1)
-    return shown.minus(constant), alike.minus(constant)
+    return shown.minus(constant), if_retrained.minus(constant)
 
 
 def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Return "value", "influence" and "imagined" of linear combinations of the numbers of several effects on the same
-    models: those of the first effect, then those of the second, and so on. "unit" and "split" are those of the models.
+    """Return the fields of an `Effect` that `paired.distances` and `unpaired.Models` need, for linear combinations of
+    the numbers of several effects on the same models.
 
-    ``effects``: each effect, with a matrix float64 [combinations, numbers].
+    "value", "influence" and "imagined" have the combinations of the first effect, then those of the second, and so on.
+    "unit" and "split" are those of the models. ``effects``: each effect, with a matrix float64 [combinations, numbers].
     """
     combined = {"unit": effects[0][0].unit, "split": effects[0][0].split}
     for name in ("value", "influence", "imagined"):
@@ -461,9 +491,10 @@ def _combined(effects: Sequence[tuple[Effect, np.ndarray]]) -> dict[str, np.ndar
 
 
 def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
-    """Return the range of distances that count as equivalent, (far, near) around 0, on the scale of the distance.
+    """Return the range of distances that count as equivalent: (far, near), far < 0 < near.
 
-    ``margins``: name of a margin → its size. A metric declares the name of its margin, or a size of its own.
+    ``margins``: name of a margin → its size. A metric declares the name of its margin, or a size as text. The size is a
+    difference, or a factor by which the number may be larger or smaller (scales "log" and "ratio").
     """
     name, scale = side.audited.rule.margin, side.audited.rule.scale
     size = margins[name] if name in margins else float(name)
@@ -471,42 +502,50 @@ def margin(side: Side, margins: dict[str, float]) -> tuple[float, float]:
         return -size, size
     if scale == "log":
         return -float(np.log(size)), float(np.log(size))
-    below, above = 1 / size - 1, size - 1  # from 1, the ratio of retraining
+    # The scale is "ratio": retraining has the ratio 1, and ratios from 1/size to size count as equivalent.
+    below, above = 1 / size - 1, size - 1
     # If models that forgot nothing have the smaller ratio, distances have the opposite sign.
     return (below, above) if side.audited.rule.direction > 0 else (-above, -below)
 
 
 def broken(side: Side, margins: dict[str, float]) -> float:
-    """Return the loss of utility above which a model counts as broken, from ``margins``; inf where the number does not
-    measure utility or no such loss is set."""
-    size = margins.get(f"broken_{side.audited.rule.margin}")
-    if side.audited.rule.deciding or size is None:
+    """Return the loss of utility above which a model counts as broken; inf where the number does not measure utility or
+    no such loss is set.
+
+    ``margins`` has this loss under ``broken_`` and the name of the metric's margin. On a scale of logarithms it is the
+    factor by which the number grows.
+    """
+    rule = side.audited.rule
+    size = margins.get(f"broken_{rule.margin}")
+    if rule.deciding or size is None:  # deciding metrics do not measure utility
         return float("inf")
-    return float(np.log(size)) if side.audited.rule.scale == "log" else size
+    return float(np.log(size)) if rule.scale == "log" else size
 
 
-def _end(effect: Effect, place: int) -> str:
-    """Return the end of the possible range, "floor" or "ceiling", within two standard errors of which the mean over
-    models of one number lies; "" if neither.
+def _nearby_end(effect: Effect, number: int) -> str:
+    """Return "floor" or "ceiling" if the mean over models of one number lies within two standard errors of the smallest
+    or of the largest possible value; else "".
 
-    ``effect``: numbers of one metric; ``place``: the index of the number.
+    ``effect``: numbers of one metric; ``number``: the index of the number.
     """
-    value, error = effect.value[place], np.sqrt((effect.influence[place].mean(axis=0) ** 2).sum())
-    if len(value) > 1:
+    value = effect.value[number]  # [models]
+    error = np.sqrt((effect.influence[number].mean(axis=0) ** 2).sum())  # over samples
+    if len(value) > 1:  # and over models
         error = np.hypot(error, value.std(ddof=1) / np.sqrt(len(value)))
-    ends = {"floor": value.mean() - effect.rule.lowest, "ceiling": effect.rule.highest - value.mean()}
-    return next((name for name, room in ends.items() if room <= 2 * error), "")
+    distances = {"floor": value.mean() - effect.rule.lowest, "ceiling": effect.rule.highest - value.mean()}
+    return next((end for end, distance in distances.items() if distance <= 2 * error), "")
 
 
-def _unshrunk(effect: Effect) -> float:
+def _unbiased_factor(effect: Effect) -> float:
     """Return the factor by which influences of samples are multiplied so that the sum of their squares is an unbiased
-    variance.
+    variance; 1 for fewer than two samples.
 
-    It replaces the divisor n + 2 of `stats.mean_influence` by n − 1, where n is the number of forgotten, or of
-    held-out, samples of a model.
+    The divisor of that sum, which is (n + 2)² in `stats.mean_influence`, becomes n·(n − 1). Here n is the number of
+    forgotten, or of held-out, samples of a model: half of those with an influence, in the model with fewest of them.
     """
-    count = (effect.influence != 0).any(axis=0).sum(axis=1).min() / 2  # half are forgotten
-    return float((count + 2) / np.sqrt(count * (count - 1))) if count > 1 else 1.0
+    queried = (effect.influence != 0).any(axis=0)  # [models, samples]
+    n = queried.sum(axis=1).min() / 2
+    return float((n + 2) / np.sqrt(n * (n - 1))) if n > 1 else 1.0
 
 
 def read(
@@ -522,17 +561,17 @@ def read(
     raised so that all together err with probability 1 − ``level`` at most (Bonferroni).
     """
     numbers = distances_of(side)
-    chance = by_chance(side, numbers)
+    chance = with_errors_by_chance(side, numbers)
     strongest = int(np.abs(numbers.value).argmax())
-    errors = None if chance is numbers else chance
+    errors = None if chance is numbers else chance  # None: the same errors, which are drawn once
     together = simultaneous.together(distances=numbers, rng=rng, draws=draws, chance=errors, level=level)
-    # The p-values of an exact test, if there are any, are of the value that theory predicts.
+    # An exact test, if there is one, is of the value that theory predicts. Its p-values replace the others.
     p = together.p if side.audited.p is None or side.reference is not None else side.audited.p
-    together = replace(together, p=np.maximum(p, np.finfo(np.float64).tiny))  # p-values are divided by the least one
+    together = replace(together, p=np.maximum(p, np.finfo(np.float64).tiny))  # above 0, because they are divisors
     outlying = True
-    if not side.audited.rule.deciding:
+    if not side.audited.rule.deciding:  # a metric of utility
         level = 1 - (1 - level) * min(1.0, 2 / utilities)
-        together = replace(together, alone=chance.half_widths(level=level, units=False))
+        together = replace(together, null_half=chance.half_widths(level=level, units=False))
         outlying = _outlying(side, level)
     limit = broken(side, margins)
     return Read(side, metric, numbers, chance, together, margin(side, margins), strongest, limit, outlying=outlying)
@@ -540,12 +579,13 @@ def read(
 
 def _outlying(side: Side, level: float) -> bool:
     """Return whether audited models have less utility than retrained ones, by Student's t at ``level`` on an unbounded
-    scale, their ``latent`` quality; True also where this test is not needed or cannot be made.
+    scale, their ``latent`` quality.
 
     Accuracy alone does not show the loss. Three models that are right on all samples do not show how such models vary,
     so a fourth model like them would be called broken in up to 13 % of audits. Student's t holds on a scale on which
-    models may be normal. The test is not needed if every audited model has a retrained partner (`Side.paired`), because
-    differences of models of one kind are symmetrical on any scale.
+    models may be normal. Return True also where the test is not needed or cannot be made. It is not needed if every
+    audited model has a retrained partner (`Side.paired`), because differences of models of one kind are symmetrical on
+    any scale. It cannot be made if the quality or the variation of models is unknown.
     """
     audited, reference = side.audited, side.reference
     if reference is None or side.paired or audited.latent is None or reference.latent is None:
@@ -555,26 +595,26 @@ def _outlying(side: Side, level: float) -> bool:
         replace(effect, value=quality[None], influence=effect.influence[..., :0], imagined=effect.imagined[..., :0])
         for effect, quality in ((audited, audited.latent), (reference, reference.latent))
     )
-    _, chance = _differences([(Side(audited, reference, side.source), np.eye(1))])  # the one number as it is
+    _, if_retrained = _differences([(Side(audited, reference, side.source), np.eye(1))])  # the one number as it is
     # If both are models of one kind, they do not differ between units, so the variance between units is left out.
-    least = chance.value - chance.half_widths(level=level, units=False)
-    return bool(least[0] > 0) or not chance.models.dof
+    least = if_retrained.value - if_retrained.half_widths(level=level, units=False)
+    return bool(least[0] > 0) or not if_retrained.models.dof
 
 
 def beside_none(method: Read, none: Read) -> Distances | None:
     """Return how far a method and doing nothing (``none``) are from retraining by one metric, with their joint error;
     None where their models do not correspond.
 
-    Both distances are at least 0. Of several attacks, the one with the largest absolute distance counts. Attacks that
-    come close to it count in the interval too, so that the interval is continuous in the scores.
+    Both distances are absolute, those of the attack with the largest one. The errors are those of a weighted mean with
+    the attacks that come close to it (`Read.weights`), so that the interval is continuous in the scores.
     """
     both = joint([(method.side, method.weights), (none.side, none.weights)])
     return None if both is None else replace(both, value=np.abs([method.largest, none.largest]))
 
 
 def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Estimate:
-    """Return how much closer to retraining a method is than doing nothing: the paired difference of their distances,
-    positive if the method is closer.
+    """Return how much closer to retraining a method is than doing nothing: the distance of doing nothing minus that of
+    the method, with the interval of a paired difference.
 
     ``both``: the joint distances of the method and of doing nothing, in this order (`beside_none`); ``factor``: how
     many times wider the upper half of the interval is made, because the largest of many distances is large by chance.
@@ -583,14 +623,15 @@ def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Est
     return replace(estimate, high=estimate.value + factor * (estimate.high - estimate.value))
 
 
-def closed(both: Distances, method: Read, none: Read) -> Estimate:
+def traces_removed(both: Distances, method: Read, none: Read) -> Estimate:
     """Return the share of the distance between doing nothing and retraining that a method removed, at most 1; NaN with
     the reason if doing nothing is not distinguishable.
 
     ``both``: the joint distances of the method and of doing nothing; ``method`` and ``none``: their distances by one
-    metric. A note says if the method lies on the far side of retraining, which means that it went too far.
+    metric. A note says if the method lies on the far side of retraining, which means that it went too far, where the
+    metric can show this (``two_sided``) and the share is known.
     """
     significant = none.differs and none.largest > 0
     share = share_closed(distances=both, significant=significant, factor=method.factor_of_largest)
-    note = FAR_SIDE if method.side.audited.rule.two_sided and method.largest < 0 and share.value < 1 else ""
-    return replace(share, note="; ".join(filter(None, (share.note, note))))
+    far = method.side.audited.rule.two_sided and method.largest < 0 and share.value < 1  # the last is False for NaN
+    return replace(share, note="; ".join(filter(None, (share.note, FAR_SIDE if far else ""))))

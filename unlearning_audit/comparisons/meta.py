@@ -39,6 +39,9 @@ SEEDS_OF_POWER = 3
 #: The axes along which monotonicity and agreement are measured.
 BUDGET, SIZE = "epsilon", "size"
 
+#: Metric, role and pair of the row of a method's loss of test accuracy; without a pair, it is of all pairs together.
+LOSS = ("accuracy_gap", "test", None)
+
 #: Reference methods, which are not ranked.
 CONTROLS = ("retrain_control",)
 
@@ -52,12 +55,9 @@ WITH = "agreement with "
 
 
 def evaluate(
-    records: list[Record],
-    quantities: Iterable[Quantity],
-    *,
-    broken: float,
+    records: list[Record], quantities: Iterable[Quantity], *, broken: float,
     members: Mapping[str, tuple[str, Membership]] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, Any]]:  # fmt: skip
     """Return rows on how good each metric is, with the columns metric, property, scenario, value, ci_low, ci_high, n
     and note.
 
@@ -72,21 +72,20 @@ def evaluate(
     broken_methods: dict[str, set[str]] = defaultdict(set)  # by scenario
     for record in records:
         row = record.row
-        # Without a pair, the row is of all pairs of splits together.
-        if isinstance(row, Row) and (row.metric, row.role, row.pair) == ("accuracy_gap", "test", None):
-            broken_methods[record.scenario] |= {record.method} if row.ci_low > broken else set()
+        if isinstance(row, Row) and (row.metric, row.role, row.pair) == LOSS and row.ci_low > broken:
+            broken_methods[record.scenario].add(record.method)
     for name, metric in compared.items():
         by_scenario: dict[str, list[Numbered]] = defaultdict(list)
         for record in records:
             if metric.reads(record.row):
-                row = _logarithm(record.row) if metric.quantity.logarithmic else record.row
+                row = _with_logarithms(record.row) if metric.quantity.logarithmic else record.row
                 by_scenario[record.scenario].append((record, row))
         for scenario, numbered in by_scenario.items():
             estimates = list(_properties(metric, numbered, broken_methods[scenario]))
             if members and scenario in members:
                 estimates.append(("models", models(metric, *members[scenario])))
             properties += [_row(name, label, scenario, estimate) for label, estimate in estimates]
-    return properties + _between(records, compared, common(properties, "power"))
+    return properties + _agreements_of_metrics(records, compared, common_scenario(properties, "power"))
 
 
 def _row(metric: str, label: str, scenario: str, estimate: Estimate) -> dict[str, Any]:
@@ -99,15 +98,15 @@ def _row(metric: str, label: str, scenario: str, estimate: Estimate) -> dict[str
 def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
     """Return (metric, property) → the row that represents it, from the rows of `evaluate`.
 
-    For each property this is the row of one scenario, which `common` chooses, so that metrics are compared on the same
-    models. If that scenario lacks the metric, it is the row of the first scenario with a value, or of the first one if
-    none has a value. Agreements between two metrics are left out.
+    For each property this is the row of one scenario, which `common_scenario` chooses, so that metrics are compared on
+    the same models. If that scenario lacks the metric, it is the row of the first scenario with a value, or of the
+    first one if none has a value. Agreements between two metrics are left out.
     """
     by_scenario: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in rows:
         if row["property"] in PROPERTIES:
             by_scenario[row["metric"], row["property"]][row["scenario"]] = row
-    chosen = {label: common(rows, label) for label in PROPERTIES}
+    chosen = {label: common_scenario(rows, label) for label in PROPERTIES}
     # ``min`` returns the first row with a value, because False sorts before True, and else the first of all.
     return {
         (metric, label): of_metric.get(chosen[label])
@@ -116,29 +115,33 @@ def overview(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]
     }
 
 
-def common(rows: list[dict[str, Any]], label: str) -> str:
+def common_scenario(rows: list[dict[str, Any]], label: str) -> str:
     """Return the scenario whose rows represent the property ``label`` where one row is shown for each metric; "" if
     there is none.
 
-    Metrics can be compared only on the same models. So this is the scenario in which most metrics have the property
-    power, whatever the ``label``. If this scenario has no row of ``label``, it is the one in which most metrics have
-    such a row, unless ``label`` is "models". Of scenarios with equally many, the first is taken. Rows without a value
-    do not count, unless no row of their property has a value. ``rows``: rows of `evaluate`.
+    Metrics can be compared only on the same models, so all properties come from one scenario if possible: the one in
+    which most metrics have the property power. If this scenario has no row of ``label``, it is the one in which most
+    metrics have such a row; the property "models" stays with the first choice. Of scenarios with equally many metrics,
+    the first is taken. Rows without a value do not count, unless no row of their property has a value. ``rows``: rows
+    of `evaluate`.
     """
     with_values = {row["property"] for row in rows if not math.isnan(row["value"])}
-    metrics_by_scenario: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))  # property → scenario → count of metrics
     for row in rows:
         if row["property"] not in with_values or not math.isnan(row["value"]):
-            metrics_by_scenario[row["property"]][row["scenario"]] += 1
-    most_power = max(metrics_by_scenario["power"], key=metrics_by_scenario["power"].__getitem__, default="")
-    counts = metrics_by_scenario[label]
-    return most_power if most_power in counts or label == "models" else max(counts, key=counts.__getitem__, default="")
+            counts[row["property"]][row["scenario"]] += 1
+    most_power = max(counts["power"], key=counts["power"].__getitem__, default="")
+    if most_power in counts[label] or label == "models":
+        return most_power
+    return max(counts[label], key=counts[label].__getitem__, default="")
 
 
 def verdict(row: dict[str, Any]) -> str:
     """Return how a row of `evaluate` judges its metric: "good", "bad", or "" where it shows neither.
 
-    Power and models, and rows without an interval, are never judged.
+    Power and models, and rows without an interval, are never judged. Grounding is good if its interval contains 0, the
+    ideal score, and else bad. Monotonicity is good if its interval lies below 0, all other properties if it lies above;
+    on the other side they are bad.
     """
     low, high = row["ci_low"], row["ci_high"]
     if math.isnan(low + high) or row["property"] in ("power", "models"):
@@ -147,24 +150,28 @@ def verdict(row: dict[str, Any]) -> str:
         return "good" if low <= 0 <= high else "bad"
     if row["property"] == "monotonicity":  # it should fall
         low, high = -high, -low
+    if low > 0:
+        return "good"
     # Of an interval that contains 0, only a missing separation is bad.
-    return "good" if low > 0 else "bad" if high < 0 or row["property"] == "separation" else ""
+    return "bad" if high < 0 or row["property"] == "separation" else ""
 
 
-def _between(records: list[Record], compared: dict[str, Compared], scenario: str) -> list[dict[str, Any]]:
-    """Return Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of `evaluate`.
+def _agreements_of_metrics(records: list[Record], compared: dict[str, Compared], scenario: str) -> list[dict[str, Any]]:
+    """Return Kendall's τ-b between the rankings of methods by every two metrics in one scenario, as rows of `evaluate`:
+    two rows of equal value, one for either metric.
 
     ``compared``: name of a metric → how it is compared. Two metrics are skipped if fewer than three methods have values
-    by both.
+    by both. The control of retraining is not ranked.
     """
     goodness: dict[str, dict[str, float]] = {}  # metric → method → value, larger if more is forgotten
     for name, metric in compared.items():
         rows = [(record, record.row) for record in records if record.scenario == scenario and metric.reads(record.row)]
-        table = _by_place(rows).get((), {})  # () is the only key, because no axes and no seeds are named
+        table = _tables_by_place(rows).get((), {})  # () is the only key, because no axes and no seeds are named
         good = {m: float(metric.goodness(np.array(row.value))) for m, row in table.items() if m not in CONTROLS}
         goodness[name] = {m: value for m, value in good.items() if not math.isnan(value)}
     taus = []
-    for first, second in itertools.permutations([name for name, good in goodness.items() if len(good) > 2], 2):
+    ranking = [name for name, good in goodness.items() if len(good) > 2]
+    for first, second in itertools.permutations(ranking, 2):
         both = [m for m in goodness[first] if m in goodness[second]]
         if len(both) > 2:
             x, y = (np.array([goodness[name][m] for m in both]) for name in (first, second))
@@ -176,22 +183,23 @@ def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> 
     """Yield (name of a property, Estimate) for each property of one metric that the results of one scenario can show.
 
     ``records``: the metric's rows there; ``broken``: the methods that leave broken models there; monotonicity is
-    computed without them. Grounding, separation and power need a scenario without axes.
+    computed without them. Grounding, separation and power need a scenario without axes (budgets or sizes).
     """
-    # The keys, ``place``, are tuples of (name, value) pairs: () for a scenario without axes and all seeds together.
-    tables = _by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS)
-    whole = {place: table for place, table in tables.items() if not dict(place).keys() & set(SEEDS)}  # not of one seed
-    seeds = [table for place, table in tables.items() if len(place) == 1 and dict(place).keys() & set(SEEDS)]
-    if set(whole) == {()}:
-        yield "grounding", grounding(metric, whole[()])
-        yield "separation", separation(metric, whole[()])
-        yield "power", power(whole[()], seeds)
-    if seeds:
-        yield "agreement over seeds", agreement(metric, seeds)
-    sizes = [table for place, table in whole.items() if SIZE in dict(place)]
+    # ``place``: budget, size, pair and model of a table, by name, as far as they are fixed there.
+    tables = [(dict(place), t) for place, t in _tables_by_place(records, axes=(BUDGET, SIZE), seeds=SEEDS).items()]
+    of_all_seeds = [(place, table) for place, table in tables if not place.keys() & set(SEEDS)]
+    of_one_seed = [table for place, table in tables if len(place) == 1 and place.keys() <= set(SEEDS)]
+    if [place for place, _ in of_all_seeds] == [{}]:  # no axes
+        ((_, table),) = of_all_seeds
+        yield "grounding", grounding(metric, table)
+        yield "separation", separation(metric, table)
+        yield "power", power(table, of_one_seed)
+    if of_one_seed:
+        yield "agreement over seeds", agreement(metric, of_one_seed)
+    sizes = [table for place, table in of_all_seeds if SIZE in place]
     if sizes:
         yield "agreement over sizes", agreement(metric, sizes)
-    budgets = {float(dict(place)[BUDGET]): table for place, table in whole.items() if BUDGET in dict(place)}
+    budgets = {float(place[BUDGET]): table for place, table in of_all_seeds if BUDGET in place}
     if budgets:
         yield "monotonicity", monotonicity(metric, budgets, broken)
 
@@ -200,14 +208,15 @@ def _properties(metric: Compared, records: list[Numbered], broken: set[str]) -> 
 Table = dict[str, Row]
 
 
-def _by_place(
+def _tables_by_place(
     records: list[Numbered], *, axes: tuple[str, ...] = (), seeds: tuple[str, ...] = ()
 ) -> dict[tuple[tuple[str, Any], ...], Table]:
-    """Return the methods' rows for each combination of ``axes`` and ``seeds``: (name, value) pairs → method → row.
+    """Return the methods' rows for each combination of values of ``axes`` and ``seeds``: (name, value) pairs → method →
+    row. The key has no pair for an axis or seed that is not fixed in these rows.
 
     ``axes``: names of the study's axes, such as the budget; ``seeds``: fields of a row that tell splits or models
-    apart. Of several rows of a method in one combination, the one with the fewest other axes and fields is kept, and of
-    those the last.
+    apart. Of several rows of a method in one combination, the one with the fewest other axes and fields is kept,
+    because it is the most general; of equal ones the last.
     """
     tables: dict[tuple[Any, ...], Table] = defaultdict(dict)
     fewest: dict[tuple[Any, ...], int] = {}  # how many other axes and fields the row that is kept has
@@ -221,14 +230,14 @@ def _by_place(
     return tables
 
 
-def _logarithm(row: Row) -> Row:
+def _with_logarithms(row: Row) -> Row:
     """Return the row with the logarithm of its value and limits; NaN for numbers that are not above 0."""
     numbers = (row.value, row.ci_low, row.ci_high)
     value, low, high = (math.log(number) if number > 0 else math.nan for number in numbers)
     return replace(row, value=value, ci_low=low, ci_high=high)
 
 
-def _se(row: Row) -> float:
+def _standard_error(row: Row) -> float:
     """Return the standard error behind a 95 % interval, from the wider of its two sides."""
     half_width = max(row.ci_high - row.value, row.value - row.ci_low)
     return float(half_width / stats.normal_quantile(0.975))
@@ -258,7 +267,7 @@ def separation(metric: Compared, table: Table) -> Estimate:
     both = [table[method] for method in ("retrain", "none") if method in table and not math.isnan(table[method].value)]
     if len(both) < 2:
         return empty(n=0, note="retrain and none were not both measured")
-    error = math.hypot(*(_se(row) for row in both))
+    error = math.hypot(*(_standard_error(row) for row in both))
     if not error > 0:
         return empty(n=2, note="retrain or none has no interval, or one without width")
     good = [float(metric.goodness(np.array(row.value))) for row in both]
@@ -270,10 +279,10 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
     """Return the share of the pairs of methods that a metric distinguishes, each at an error rate of 5 %.
 
     ``table``: method → row; ``seeds``: such tables of single pairs of splits, or of single models. If two methods have
-    values on at least three of these, the test is Student's t on the differences, so that what methods share cancels.
-    Otherwise it is 1.96 standard errors of a difference of two independent numbers, which is too wide. Pairs of methods
-    with neither such values nor intervals are skipped; the result is NaN, with the reason, if all pairs are. The
-    control of retraining is left out.
+    values in at least three of these tables, the test is Student's t on the differences, so that what methods share
+    cancels. Otherwise the limit is 1.96 standard errors of a difference of two independent numbers, which is too wide.
+    Pairs of methods with neither such values nor intervals are skipped; the result is NaN, with the reason, if all
+    pairs are. The control of retraining is left out.
     """
     rows = {m: row for m, row in table.items() if m not in CONTROLS and not math.isnan(row.value)}
     by_seed = {m: np.array([of_seed[m].value if m in of_seed else math.nan for of_seed in seeds]) for m in rows}
@@ -286,7 +295,7 @@ def power(table: Table, seeds: Sequence[Table] = ()) -> Estimate:
             distinguished.append(not interval.low <= 0 <= interval.high)
         elif not math.isnan(sum(rows[m].ci_low + rows[m].ci_high for m in (first, second))):
             gap, test = rows[first].value - rows[second].value, "as if methods were independent"
-            error = math.hypot(_se(rows[first]), _se(rows[second]))
+            error = math.hypot(_standard_error(rows[first]), _standard_error(rows[second]))
             distinguished.append(abs(gap) > float(stats.normal_quantile(0.975)) * error)
         else:
             continue

@@ -1,6 +1,7 @@
 """Power of a study: what it can distinguish, what a larger one could, and what would decide on an inconclusive
 method."""
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
@@ -32,29 +33,30 @@ STEPS = 60  # bisections for the size of a pool
 THIS_SIZE, NEITHER = "a study of this size", "neither more pairs nor more models would decide"
 
 #: A function (part, times) → the design of a study with ``times`` as many pairs, models or samples, by ``part``.
-Plans = Callable[[str, float], Design]
+DesignOf = Callable[[str, float], Design]
 
 
-def plans(method: str, read: Read) -> list[dict[str, Any]]:
+def resolution_rows(method: str, read: Read) -> list[dict[str, Any]]:
     """Return rows of half-width and least detectable distance: for the study as it is, and for larger studies.
 
     Larger studies have more samples, or more pairs or models where these narrow the interval. A design without samples
-    has no larger studies of samples. For models without partners only the row of the present study is given;
-    `requirements` gives what more retrained models bring. ``method`` is the name that goes into the rows; ``read`` is
-    its distance by one metric.
+    has no larger studies of samples. For models without partners only the row of the present study is given, with the
+    half-width of its interval; `requirements` gives what more retrained models bring. ``method`` is the name that goes
+    into the rows; ``read`` is its distance by one metric.
     """
     design, design_with = read.numbers.design, designs_of(read)
-    today = _row_of(method, read, TODAY, 1.0, design)
+    today = _row_of_distance(method, read, TODAY, 1.0, design)
     if not read.side.paired:
-        return [{**today, "half_width": float(read.together.half[read.place]), "least_distance": least_distance(read)}]
+        half_width = float(read.together.joint_half[read.chosen])
+        return [{**today, "half_width": half_width, "least_distance": least_distance(read)}]
     rows = [today]
     for part, factors in TIMES.items():
-        if _count(design, part) and (part == SAMPLES or read.side.audited.rule.narrows):
-            rows += [_row_of(method, read, part, float(times), design_with(part, times)) for times in factors]
+        if _size(design, part) and (part == SAMPLES or read.side.audited.rule.narrows):
+            rows += [_row_of_distance(method, read, part, float(times), design_with(part, times)) for times in factors]
     return rows
 
 
-def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]]:
+def seed_rows(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]]:
     """Return rows of what more training seeds, and more unlearning seeds of each, would bring: half-widths of the
     difference in mean confidence from retraining, for every method with separate spreads over both.
 
@@ -65,25 +67,27 @@ def seeds(numbers: Mapping[str, Iterable[Row | Failure]]) -> list[dict[str, Any]
     methods without both spreads, are skipped; so are all methods if the spread of retrained models is not known.
     """
     plans = []
-    spreads = {
+    rows_of_method = {
         method: {row.metric: row for row in rows if isinstance(row, Row) and np.isfinite(row.value)}
         for method, rows in numbers.items()
     }
     for metric in registry.defining("metrics", SEEDS):
-        training, unlearning = registry.declared("metrics", metric, constant_name=SEEDS)
-        of_retrained = spreads.get(RETRAIN, {}).get(unlearning)
-        for method, spread in spreads.items():
-            if method in (RETRAIN, CONTROL) or of_retrained is None or not spread.keys() >= {training, unlearning}:
+        training, unlearning = registry.declared("metrics", metric, constant_name=SEEDS)  # names of the two spreads
+        of_retrained = rows_of_method.get(RETRAIN, {}).get(unlearning)
+        for method, spreads in rows_of_method.items():
+            if method in (RETRAIN, CONTROL) or of_retrained is None or not spreads.keys() >= {training, unlearning}:
                 continue
             # ``n`` of the spread over training seeds counts originals, that of the other one counts models.
-            originals, of_models = spread[training].n, spread[unlearning].value ** 2 + of_retrained.value**2
-            today = Design(originals, 1.0, spread[unlearning].n / originals, 0)
-            parts = Components(spread[training].value ** 2, 0.0, of_models, 0.0, 0.0, today, 1.0)
+            originals, models = spreads[training].n, spreads[unlearning].n
+            today = Design(units=originals, splits=1.0, models=models / originals, samples=0)
+            pair, model = spreads[training].value ** 2, spreads[unlearning].value ** 2 + of_retrained.value**2
+            # There is no noise of samples: the variances of pairs and of models are the only components.
+            components = Components(pair, 0.0, model, 0.0, sample=0.0, design=today, events=1.0)
             place = {"metric": metric, "method": method, "attack": "", "unit": TRAINING_SEEDS}
-            plans.append(_row(place, parts, TODAY, 1.0, today))
+            plans.append(_row(place, components, TODAY, 1.0, today))
             for part in (PAIRS, MODELS):
-                designs = [(float(k), resolution.planned(today, dimension=part, times=k)) for k in TIMES[part]]
-                plans += [_row(place, parts, part, times, design) for times, design in designs]
+                designs = {times: resolution.planned(today, dimension=part, times=times) for times in TIMES[part]}
+                plans += [_row(place, components, part, float(times), design) for times, design in designs.items()]
     return plans
 
 
@@ -91,112 +95,118 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
     """Return rows of the fewest pairs, and the fewest models, with which an inconclusive distance would be decided with
     power .8.
 
-    The estimate is not taken for the true distance. Instead a row says what shows equivalence if the method is
-    retraining, or what detects the distance if it is the lower or the upper limit of its interval (``assumed``). For
-    models without partners, rows give the fewest retrained models. An outcome that no size would show has no row; a
-    metric whose interval does not narrow has none at all. ``method`` is the name that goes into the rows;
-    ``read`` is its distance by one metric.
+    Since the true distance is not known, there is a row for each of three assumed distances: 0, where the outcome is
+    that equivalence is shown, and the two limits of the interval, where it is that the distance is detected. For models
+    without partners, rows give the fewest retrained models. An outcome that no size would show has no row; a metric
+    whose interval does not narrow has none at all. ``method`` is the name that goes into the rows; ``read`` is its
+    distance by one metric.
     """
     if not read.side.audited.rule.narrows:
         return []
-    design, rows, design_with = read.numbers.design, [], designs_of(read)
     if not read.side.paired:
-        reference, today = retrained.Reference.of(read), read.side.retrained
-        return [
-            {**_row_of(method, read, DECIDES + RETRAINED, count / today, design), "models": count,
-             "half_width": np.nan, "least_distance": reference.least_distance(count), "outcome": outcome,
-             "assumed": distance}
-            for count, outcome, distance in retrained.deciding_counts(read)
-        ]  # fmt: skip
+        return _requirements_of_retrained(method, read)
+    design, rows, design_with = read.numbers.design, [], designs_of(read)
     decision = partial(
-        resolution.decides, of=read.components.widened(read.factor), margin=read.distance.margin,
+        resolution.decides, components=read.components.widened(read.factor), margin=read.distance.margin,
         chance=read.components_by_chance,
     )  # fmt: skip
-    limits = {read.distance.estimate.low, read.distance.estimate.high}
-    truths = [(0.0, decide.EQUIVALENT), *((limit, decide.DISTINGUISHABLE) for limit in sorted(limits))]
-    for part in (PAIRS, MODELS):
-        for truth, outcome in truths:
-            # The defaults hold the values that the loops have now.
-            def decided(times: float, part: str = part, truth: float = truth, outcome: str = outcome) -> bool:
-                """Return whether a study with ``times`` as many of ``part`` would have the ``outcome`` if the distance
-                is ``truth``."""
-                return decision(design=design_with(part, times), distance=truth) == outcome
+    limits = sorted({read.distance.estimate.low, read.distance.estimate.high})
+    assumptions = [(0.0, decide.EQUIVALENT), *((limit, decide.DISTINGUISHABLE) for limit in limits)]
+    for part, (assumed, outcome) in itertools.product((PAIRS, MODELS), assumptions):
+        # The defaults hold the values that the loop has now.
+        def decided(times: float, part: str = part, assumed: float = assumed, outcome: str = outcome) -> bool:
+            """Return whether a study with ``times`` as many of ``part`` would have the ``outcome`` if the distance is
+            the ``assumed`` one."""
+            return decision(design=design_with(part, times), distance=assumed) == outcome
 
-            count = _least(decided, max(round(_count(design, part)), 1))
-            if count:
-                times = count / _count(design, part)
-                row = _row_of(method, read, DECIDES + part, times, design_with(part, times))
-                rows.append({**row, "outcome": outcome, "assumed": truth})
+        today = _size(design, part)
+        if count := _least_count(decided, max(round(today), 1)):
+            times = count / today
+            row = _row_of_distance(method, read, DECIDES + part, times, design_with(part, times))
+            rows.append({**row, "outcome": outcome, "assumed": assumed})
     return rows
+
+
+def _requirements_of_retrained(method: str, read: Read) -> list[dict[str, Any]]:
+    """Return the rows of `requirements` for models without partners: the fewest retrained models that would decide. The
+    half-width with so many is not computed."""
+    reference, design, today = retrained.Reference.of(read), read.numbers.design, read.side.retrained
+    return [
+        {**_row_of_distance(method, read, DECIDES + RETRAINED, count / today, design), "models": count,
+         "half_width": np.nan, "least_distance": reference.least_distance(count), "outcome": outcome,
+         "assumed": assumed}
+        for count, outcome, assumed in retrained.deciding_counts(read)
+    ]  # fmt: skip
 
 
 def least_distance(read: Read) -> float:
     """Return the least true distance from retraining that this study would detect with power .8, on the metric's scale.
 
-    ``read``: a method's distance by the metric; of several attacks, the one that stands for all counts. inf if no two
-    models show how such models vary.
+    ``read``: a method's distance by the metric; of several attacks, the one that stands for all counts. For models
+    without partners, the result is inf if it is unknown how models vary.
     """
     if not read.side.paired:
-        return np.inf if read.unrepeated else retrained.Reference.of(read).least_distance(retrained.present(read))
+        reference, models = retrained.Reference.of(read), retrained.models_today(read)
+        return np.inf if read.unrepeated else reference.least_distance(models)
     design, chance = read.numbers.design, read.components_by_chance
-    return resolution.least_distance(of=read.components, design=design, chance=chance)
+    return resolution.least_distance(components=read.components, design=design, chance=chance)
 
 
-def foretold(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict[str, Any]:
-    """Predict the row that `plans` would return for a study with ``pairs`` times as many units and ``models`` times as
-    many models.
+def forecast(rows: list[dict[str, Any]], *, pairs: float, models: float) -> dict[str, Any]:
+    """Predict the row that `resolution_rows` would return for a study with ``pairs`` times as many units and ``models``
+    times as many models.
 
-    ``rows``: the rows of `plans` for one method by one metric, each column → value. The row of the present study is
-    returned unchanged if ``rows`` has none with more pairs, because the interval does not narrow then.
+    ``rows``: the rows of `resolution_rows` for one method by one metric, each column → value. The row of the present
+    study is returned unchanged if ``rows`` has none with more pairs, because the interval does not narrow then.
     """
     today = next(row for row in rows if row["what"] == TODAY)
     if not any(row["what"] == PAIRS for row in rows):
-        return today  # it does not narrow
-    design = Design(  # a pair has two splits
-        round(today["units"]), 2.0 if today["unit"] == "pairs" else 1.0, today["models"], round(today["samples"])
-    )
-    numbers = {name: today[name] for name in resolution.COMPONENTS}
-    parts = Components(**numbers, design=design, events=float(max(design.samples, 1)))
-    # More pairs bring as many distinct samples as the rows say; fewer bring as many fewer.
+        return today
+    splits = 2.0 if today["unit"] == "pairs" else 1.0
+    design = Design(round(today["units"]), splits, today["models"], round(today["samples"]))
+    variances = {name: today[name] for name in resolution.COMPONENTS}
+    components = Components(**variances, design=design, events=float(max(design.samples, 1)))
+    # More pairs bring as many distinct samples as the rows say, interpolated in the logarithm of the number of pairs.
+    # Fewer pairs bring samples in proportion.
     sizes = sorted((row["times"], row["samples"]) for row in rows if row["what"] in (TODAY, PAIRS))
     samples = np.interp(np.log(pairs), np.log([times for times, _ in sizes]), [count for _, count in sizes])
     units, per_split = max(round(design.units * pairs), 1), max(design.models * models, 1.0)
     planned = replace(design, units=units, models=per_split, samples=max(round(samples * min(pairs, 1.0)), 2))
-    forecast = {**today, "units": planned.units, "models": planned.models, "samples": planned.samples}
-    chance = replace(parts, of_samples=True) if today["chance"] == OF_SAMPLES else None
-    for name, predicted in (
-        ("half_width", partial(resolution.half_width, of=parts)),
-        ("least_distance", partial(resolution.least_distance, of=parts, chance=chance)),
+    row = {**today, "units": planned.units, "models": planned.models, "samples": planned.samples}
+    chance = replace(components, of_samples=True) if today["chance"] == OF_SAMPLES else None
+    for name, prediction in (
+        ("half_width", partial(resolution.half_width, components=components)),
+        ("least_distance", partial(resolution.least_distance, components=components, chance=chance)),
     ):
-        # The number in the row of today holds for several attacks at once, so that it is scaled by what is predicted.
-        of_today = predicted(design=design)
-        forecast[name] = today[name] * predicted(design=planned) / of_today if of_today > 0 else today[name]
-    return forecast
+        # Today's number holds for several attacks at once and the prediction for one, so only their ratio is used.
+        of_today = prediction(design=design)
+        row[name] = today[name] * prediction(design=planned) / of_today if of_today > 0 else today[name]
+    return row
 
 
-def _least(enough: Callable[[float], bool], today: int) -> int:
+def _least_count(enough: Callable[[float], bool], today: int) -> int:
     """Return the least whole number, not below ``today``, for which ``enough(number / today)`` holds; 0 if it exceeds
     `resolution.MOST` times ``today``. Where ``enough`` holds for a number, it holds for all larger ones."""
-    high = today
+    low = high = today
     while not enough(high / today):
-        high *= 2
+        low, high = high + 1, 2 * high
         if high > resolution.MOST * today:
             return 0
-    # high // 2 was not enough and high is; bisect_left returns high if nothing between them is.
-    return today if high == today else bisect_left(range(high), True, high // 2 + 1, key=lambda n: enough(n / today))
+    # The numbers below low are not enough, and high is. The first that is enough is sought; high if none before it is.
+    return bisect_left(range(high), True, lo=low, key=lambda number: enough(number / today))
 
 
-def designs_of(read: Read) -> Plans:
+def designs_of(read: Read) -> DesignOf:
     """Return a function (part, times) → the design of a study with ``times`` as many pairs, models or samples as the
     one in which the distance ``read`` was measured.
 
     More pairs bring more distinct samples, until all samples of the pool are used. With a single unit the pool is not
     known, and the number of samples stays the same.
     """
-    design = read.numbers.design
-    effect = read.side.audited
+    design, effect = read.numbers.design, read.side.audited
     queried = (effect.influence != 0).any(axis=0)  # [models, samples]
-    per_unit = float(np.mean([queried[effect.unit == unit].any(axis=0).sum() for unit in np.unique(effect.unit)]))
+    counts = [queried[effect.unit == unit].any(axis=0).sum() for unit in np.unique(effect.unit)]
+    per_unit = float(np.mean(counts))  # samples that a unit draws
     pool = pool_size(units=design.units, per_unit=per_unit, distinct=design.samples)
 
     def planned(part: str, times: float) -> Design:
@@ -212,25 +222,29 @@ def designs_of(read: Read) -> Plans:
 
 
 def pool_size(*, units: int, per_unit: float, distinct: int) -> float:
-    """Return the size N of the pool from which samples are drawn, by distinct = N·(1 − (1 − per_unit/N)^units).
+    """Return the size N of the pool from which samples are drawn; inf where no sample was drawn twice.
 
-    Each of the ``units`` draws ``per_unit`` samples anew, and ``distinct`` different ones were drawn. inf where no
-    sample was drawn twice.
+    Each of the ``units`` draws ``per_unit`` samples anew, and ``distinct`` different ones were drawn. N is the solution
+    of distinct = N·(1 − (1 − per_unit/N)^units), whose right side is the expected number of different samples.
     """
     if distinct >= units * per_unit * (1 - 1e-9):
         return np.inf
     low, high = float(distinct), 1e12
-    for _ in range(STEPS):
+    for _ in range(STEPS):  # bisection of the logarithm of N
         middle = np.sqrt(low * high)
-        low, high = (middle, high) if middle * (1 - (1 - per_unit / middle) ** units) < distinct else (low, middle)
+        expected = middle * (1 - (1 - per_unit / middle) ** units)
+        low, high = (middle, high) if expected < distinct else (low, middle)
     return float(np.sqrt(low * high))
 
 
 def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknown: list[str]) -> str:
     """Return a sentence on which study size would decide on a method that is inconclusive by some ``metrics``.
 
-    ``needs``: rows of `requirements`; ``unknown``: metrics that cannot be compared with anything, which the sentence
-    names instead if there are any. If a study of the present size may decide, or no size would, the sentence says so.
+    The sentence has a clause for each assumption on the true distance: that the method is like retraining, or that the
+    distance is the upper or the lower limit of its interval. If larger studies decide under some assumptions, only
+    these are named; else those under which a study of the present size may decide; else the sentence is `NEITHER`.
+    ``needs``: rows of `requirements`; ``unknown``: metrics that cannot be compared with anything; if there are any, the
+    sentence names them instead.
     """
     if unknown:
         return f"nothing to compare with by {', '.join(unknown)}"
@@ -238,73 +252,77 @@ def instruction(needs: list[dict[str, Any]], *, metrics: Collection[str], unknow
         needs = [{**row, "unit": "pairs"} if row["unit"] == "blocks" else row for row in needs]
     showing = [row for row in needs if row["outcome"] == decide.EQUIVALENT]
     finding = [row for row in needs if row["outcome"] == decide.DISTINGUISHABLE]
-    of_larger, of_today = [], []  # clauses on larger studies, and on one of this size, which count without the former
-    if counts := _counts(showing, metrics, by_all=True):
+    of_larger, of_today = [], []  # clauses on larger studies, and on one of this size
+    if sizes := _sizes_phrase(showing, metrics, by_all=True):
         if any(row["times"] > 1 for row in showing):
-            of_larger.append(f"if the method is like retraining, {counts} show it with power 0.8")
+            of_larger.append(f"if the method is like retraining, {sizes} show it with power 0.8")
         else:
             of_today.append(f"if the method is like retraining, {THIS_SIZE} shows it with power 0.8")
-    for word, end in (("upper", max), ("lower", min)):
-        found_by = {row["metric"] for row in finding}
+    found_by = {row["metric"] for row in finding}
+    for word, choose in (("upper", max), ("lower", min)):
         # The limit of each metric's interval on this side, and the rows that assume it.
-        ends = {m: end(row["assumed"] for row in finding if row["metric"] == m) for m in metrics if m in found_by}
-        at_end = [row for row in finding if row["assumed"] == ends[row["metric"]]]
-        if any(row["times"] <= 1 for row in at_end):
+        limits = {m: choose(row["assumed"] for row in finding if row["metric"] == m) for m in found_by}
+        at_limit = [row for row in finding if row["assumed"] == limits[row["metric"]]]
+        if any(row["times"] <= 1 for row in at_limit):
             of_today.append(f"if its distance is the {word} limit of the interval, {THIS_SIZE} finds it")
-        elif counts := _counts(at_end, set(ends), by_all=False):
-            of_larger.append(f"if its distance is the {word} limit of the interval, {counts} find it")
+        elif sizes := _sizes_phrase(at_limit, found_by, by_all=False):
+            of_larger.append(f"if its distance is the {word} limit of the interval, {sizes} find it")
     return "; ".join(of_larger or of_today) or NEITHER
 
 
-def _counts(rows: list[dict[str, Any]], metrics: Collection[str], *, by_all: bool) -> str:
-    """Return a phrase such as "12 pairs or 40 models per split": the size that decides by all ``metrics``, or, if
-    ``by_all`` is false, by the one that needs least; "" if there is none.
+def _sizes_phrase(rows: list[dict[str, Any]], metrics: Collection[str], *, by_all: bool) -> str:
+    """Return a phrase such as "12 pairs or 40 models per split": the sizes that decide by all ``metrics``, or, if
+    ``by_all`` is false, by the metric that needs least; "" if there are none.
 
-    ``rows``: rows of `requirements` with one outcome.
+    ``rows``: rows of `requirements` with one outcome. With ``by_all``, pairs, models or retrained models are left out
+    unless each metric has such a row.
     """
-    clauses = []
+    clauses, choose = [], max if by_all else min
     for part in (PAIRS, MODELS, RETRAINED):
         of_part = [row for row in rows if row["what"] == DECIDES + part]
         if of_part and (not by_all or {row["metric"] for row in of_part} == set(metrics)):
-            clauses.append(count((max if by_all else min)(of_part, key=itemgetter("times"))))
+            clauses.append(size_phrase(choose(of_part, key=itemgetter("times"))))
     return " or ".join(clauses)
 
 
-def count(row: dict[str, Any]) -> str:
+def size_phrase(row: dict[str, Any]) -> str:
     """Return the size that a row of `requirements` demands as a phrase, such as "12 pairs"."""
     noun = {DECIDES + MODELS: "models per split", DECIDES + RETRAINED: "retrained models"}.get(row["what"], "")
     if noun:
         return f"{row['models']:g} {noun}"
-    return f"{row['units']:g} {row['unit'] if row['units'] != 1 else row['unit'].removesuffix('s')}"
+    unit = row["unit"].removesuffix("s") if row["units"] == 1 else row["unit"]
+    return f"{row['units']:g} {unit}"
 
 
-def _row_of(method: str, read: Read, part: str, times: float, design: Design) -> dict[str, Any]:
-    """Return the row of one ``design`` for a method's distance, ``read``, that stands for all attacks. The design has
+def _row_of_distance(method: str, read: Read, part: str, times: float, design: Design) -> dict[str, Any]:
+    """Return the row of one ``design`` for a method's distance, ``read``, with the margin of its metric. The design has
     ``times`` as much of ``part`` (pairs, models or samples) as the study."""
-    rule = read.side.audited.rule
+    rule, chance = read.side.audited.rule, read.components_by_chance
     place = {"metric": read.metric, "method": method, "attack": read.attack, "unit": rule.units}
-    how: dict[str, Any] = {"factor": read.factor, "chance": read.components_by_chance, "of": rule.chance}
-    return {**_row(place, read.components, part, times, design, **how), "margin": max(map(abs, read.margin))}
+    row = _row(place, read.components, part, times, design, factor=read.factor, chance=chance, varies_by=rule.chance)
+    return {**row, "margin": max(map(abs, read.margin))}
 
 
 def _row(
-    place: dict[str, str], parts: Components, part: str, times: float, design: Design, *,
-    factor: float = 1.0, chance: Components | None = None, of: str = OF_ITSELF,
+    place: dict[str, str], components: Components, part: str, times: float, design: Design, *,
+    factor: float = 1.0, chance: Components | None = None, varies_by: str = OF_ITSELF,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the row of one ``design``: its size, half-width (``factor`` times that of a single number), least distance
-    and variance components, ``parts``.
+    and variance ``components``.
 
-    ``place``: metric, method, attack and unit of the row; ``part`` and ``times`` are as in `_row_of`; ``chance``: the
-    variance components if the method were retraining, and ``of`` what the number varies by then (`effects.CHANCES`).
+    ``place``: metric, method, attack and unit of the row; ``part`` and ``times``: the design has ``times`` as much of
+    ``part`` as the study; ``chance``: the variance components if the method were retraining (None: ``components``);
+    ``varies_by``: what the number varies by then, one of `effects.CHANCES`.
     """
+    half_width = resolution.half_width(components=components.widened(factor), design=design)
     return {
         **place, "what": part, "times": times, "units": design.units, "models": design.models,
-        "samples": design.samples, "half_width": resolution.half_width(of=parts.widened(factor), design=design),
-        "least_distance": resolution.least_distance(of=parts, design=design, chance=chance),
-        "margin": np.nan, "outcome": "", "assumed": np.nan, **parts.variances, "chance": of,
+        "samples": design.samples, "half_width": half_width,
+        "least_distance": resolution.least_distance(components=components, design=design, chance=chance),
+        "margin": np.nan, "outcome": "", "assumed": np.nan, **components.variances, "chance": varies_by,
     }  # fmt: skip
 
 
-def _count(design: Design, part: str) -> float:
+def _size(design: Design, part: str) -> float:
     """Return the number of pairs, models or samples (``part``) of a design."""
     return {PAIRS: design.units, MODELS: design.models, SAMPLES: design.samples}[part]

@@ -26,15 +26,15 @@ class Reference:
     """The variances of a distance between audited and retrained models without partners.
 
     ``sampled``: the variance over samples; ``spread``: the variance of one model; ``audited``: the number of audited
-    models; ``band``: how many times wider intervals are than those of one number alone, because they hold for several
-    attacks; ``known``: whether the spread is given for a single retrained model. With more retrained models it is
-    estimated.
+    models; ``widening``: how many times wider intervals are than those of one number alone, because they hold for
+    several attacks; ``known``: whether the spread is given for a single retrained model. With more retrained models it
+    is estimated.
     """
 
     sampled: float
     spread: float
     audited: int
-    band: float
+    widening: float
     known: bool = False
 
     @classmethod
@@ -42,20 +42,19 @@ class Reference:
         """Return the variances of ``read``, the distance that stands for all attacks of a metric."""
         audited, retrained = len(read.side.audited.unit), read.side.retrained
         # The variance of a difference of two means, over models that are alike, gives that of one model.
-        spread = float(read.chance.models.variances[0][read.place]) / (1 / audited + 1 / retrained)
-        return cls(float(read.numbers.sampled[read.place]), spread, audited, read.factor, bool(read.given))
+        of_difference = float(read.chance.models.variances[0][read.chosen])
+        spread, sampled = of_difference / (1 / audited + 1 / retrained), float(read.numbers.sampled[read.chosen])
+        return cls(sampled, spread, audited, widening=read.factor, known=bool(read.given))
 
     def _dof(self, retrained: int) -> int:
-        """Return the degrees of freedom of the variance between so many ``retrained`` models; practically inf for one
-        of known spread."""
+        """Return the degrees of freedom of the variance between so many ``retrained`` models; `KNOWN`, practically
+        infinitely many, for a single model of known spread."""
         return KNOWN if self.known and retrained == 1 else retrained - 1
 
     def least_distance(self, retrained: int) -> float:
-        """Return the least distance that is detected with `POWER` by so many ``retrained`` models.
-
-        There must be at least two, or one of known spread.
-        """
-        return self._reach(retrained, self._dof(retrained), tail=(1 - LEVEL) / 2, power=POWER)
+        """Return the least distance that is detected with `POWER` by so many ``retrained`` models: at least two, or one
+        of known spread."""
+        return self._detectable(retrained, self._dof(retrained), tail=(1 - LEVEL) / 2, power=POWER)
 
     def room_needed(self, retrained: int) -> float:
         """Return how far inside its margin a distance must lie to be shown equivalent with `POWER` by so many
@@ -65,28 +64,28 @@ class Reference:
         """
         # A single audited model is assumed to vary as retrained ones.
         dof = self._dof(retrained) if self.audited == 1 else min(self._dof(retrained), self.audited - 1)
-        return self._reach(retrained, dof, tail=1 - LEVEL, power=(1 + POWER) / 2)
+        return self._detectable(retrained, dof, tail=1 - LEVEL, power=(1 + POWER) / 2)
 
-    def _reach(self, retrained: int, dof: int, *, tail: float, power: float) -> float:
-        """Return how far from a bound the true distance must lie for its interval to exclude the bound with probability
-        ``power``.
+    def _detectable(self, retrained: int, dof: int, *, tail: float, power: float) -> float:
+        """Return how far from 0, or from a margin, the true distance must lie for its interval to exclude that point
+        with probability ``power``.
 
-        It is the larger of two distances: by the variation of models, whose estimate with ``dof`` degrees of freedom
+        This is the larger of two results: by the variation of models, whose estimate with ``dof`` degrees of freedom
         varies too (noncentral t), and by the variation of samples. ``retrained``: the number of retrained models;
         ``tail``: the probability outside one end of the interval.
         """
-        quantile = self.band * float(stats.t_quantile(p=1 - tail, dof=dof))
+        quantile = self.widening * float(stats.t_quantile(p=1 - tail, dof=dof))
         # Both in standard errors; the first is the noncentrality with which t exceeds the quantile with ``power``.
-        of_models = float(special.nctdtrinc(dof, 1 - power, quantile))
-        of_samples = float(self.band * stats.normal_quantile(1 - tail) + stats.normal_quantile(power))
-        error = np.sqrt(self.spread * (1 / self.audited + 1 / retrained))
-        return max(of_models * float(error), of_samples * float(np.sqrt(self.sampled)))
+        by_models = float(special.nctdtrinc(dof, 1 - power, quantile))
+        by_samples = float(self.widening * stats.normal_quantile(1 - tail) + stats.normal_quantile(power))
+        error_of_models = np.sqrt(self.spread * (1 / self.audited + 1 / retrained))
+        return max(by_models * float(error_of_models), by_samples * float(np.sqrt(self.sampled)))
 
 
-def present(read: Read) -> int:
+def models_today(read: Read) -> int:
     """Return how many retrained models there are, but at least two unless the spread of a single one is given.
 
-    With a single retrained model of unknown spread, the audited models show how models vary.
+    A single retrained model of unknown spread does not show how models vary; the audited models show it then.
     """
     return max(read.side.retrained, 1 if read.given else 2)
 
@@ -98,17 +97,18 @@ def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     The first shows equivalence if the method is retraining; the others detect the distance if it is at the lower or at
     the upper limit of its interval. An outcome that `MOST` retrained models do not give is left out.
     """
-    reference = Reference.of(read)
+    reference, today, plans = Reference.of(read), models_today(read), []
     room = min(-read.margin[0], read.margin[1])  # how far 0 lies inside the margin
     limits = read.distance.estimate.low, read.distance.estimate.high
+    # (how far the distance lies from what its interval must exclude; a function that returns how far it must lie; ...)
     questions = [(room, reference.room_needed, decide.EQUIVALENT, 0.0)]
     questions += [(abs(limit), reference.least_distance, decide.DISTINGUISHABLE, limit) for limit in limits]
-    plans = []
     for size, needed, outcome, distance in questions:
-        today, more = present(read), range(present(read) + 1, MOST + 1)
+        larger = range(today + 1, MOST + 1)
         # One model of known spread may do where two, which show their spread themselves, do not. So today's number is
-        # tried first, then the larger ones. If none of them suffices, the count exceeds `MOST`.
-        count = today if size >= needed(today) else today + 1 + bisect_left(more, True, key=lambda n: size >= needed(n))
+        # tried apart from the larger ones. If none of these suffices, the count is `MOST` + 1.
+        fewest = today + 1 + bisect_left(larger, True, key=lambda models: size >= needed(models))
+        count = today if size >= needed(today) else fewest
         if count <= MOST:
             plans.append((count, outcome, distance))
     return plans

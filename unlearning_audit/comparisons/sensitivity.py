@@ -43,57 +43,58 @@ class Sensitivity:
     """What a scenario can show: its ``state``, one of `decide.STATES` or "" if it can give verdicts, and the ``reason``
     in one clause.
 
-    ``least``: metric → the lower limit of the distance of doing nothing, where that distance is significant;
-    ``referred``: whether the scenario has the method `none`, with models that repeat each other.
+    ``least``: metric → the lower limit of the distance of doing nothing, where that distance is significant and the
+    limit above 0; ``has_none``: whether the scenario has the method `none` (doing nothing), with models that show how
+    models vary.
     """
 
     state: str
     reason: str
     least: dict[str, float]
-    referred: bool
+    has_none: bool
 
 
 def assess(reads: Mapping[str, Mapping[str, Read]], p_holm: Mapping[str, Mapping[str, float]], why: str) -> Sensitivity:
     """Return whether a scenario can show what unlearning does: its state, "" if it can, with the reason.
 
-    It cannot if there is nothing to compare with, if no two models repeat each other, if two groups of retrained models
-    differ, or if no metric distinguishes doing nothing from retraining. A metric does if the adjusted p-value of doing
-    nothing is at most α and its distance is positive. ``reads`` and ``p_holm``: method → deciding metric → distance and
-    adjusted p-value; ``why``: a sentence on why doing nothing may leave nothing to find (`explanation`).
+    It cannot if no distance shows how models vary, or there is no distance at all; if two groups of retrained models
+    differ; or if no metric distinguishes doing nothing from retraining, where doing nothing is part of the scenario. A
+    metric does if the adjusted p-value of doing nothing is at most α and the lower limit of its distance is above 0.
+    ``reads`` and ``p_holm``: method → deciding metric → distance and adjusted p-value; ``why``: a sentence on why doing
+    nothing may leave nothing to find (`explanation`).
     """
     none = reads.get(NONE, {})
     significant = {metric: read for metric, read in none.items() if p_holm[NONE][metric] <= decide.ALPHA}
-    positive = {metric for metric, read in significant.items() if read.distance.estimate.value > 0}
-    least = {m: limit for m, read in significant.items() if m in positive and (limit := read.distance.least) > 0}
+    positive = {metric: read for metric, read in significant.items() if read.distance.estimate.value > 0}
+    least = {metric: read.distance.least for metric, read in positive.items() if read.distance.least > 0}
     # A lone model cannot show that there is something to find.
-    referred = any(not read.unrepeated for read in none.values())
-    every = [read for by_metric in reads.values() for read in by_metric.values()]
-    controls = [p for method in (RETRAIN, CONTROL) for p in p_holm.get(method, {}).values()]
-    state, clause = "", ""
-    if all(read.unrepeated for read in every):  # also if there is no distance at all
-        state, clause = decide.NO_YARDSTICK, UNREPEATED if every else ""
-    elif any(p <= decide.ALPHA for p in controls):
-        state, clause = decide.YARDSTICKS_DISAGREE, DISAGREEING
-    elif referred and not least:
+    has_none = any(not read.unrepeated for read in none.values())
+    all_reads = [read for by_metric in reads.values() for read in by_metric.values()]
+    p_of_references = [p for method in (RETRAIN, CONTROL) for p in p_holm.get(method, {}).values()]
+    state, reason = "", ""
+    if all(read.unrepeated for read in all_reads):  # also if there is no distance at all
+        state, reason = decide.NO_YARDSTICK, UNREPEATED if all_reads else ""
+    elif any(p <= decide.ALPHA for p in p_of_references):
+        state, reason = decide.YARDSTICKS_DISAGREE, DISAGREEING
+    elif has_none and not least:
         # Models before unlearning that know the forget set less than retrained ones point to a mistake.
-        reversed_by = [read for metric, read in significant.items() if metric not in positive]
-        mistaken = any(read.side.audited.rule.two_sided for read in reversed_by)
-        state, clause = decide.NOTHING_TO_FIND, FAR_NONE if mistaken else why
-    return Sensitivity(state, clause, least, referred)
+        negative = [read for metric, read in significant.items() if metric not in positive]
+        mistaken = any(read.side.audited.rule.two_sided for read in negative)
+        state, reason = decide.NOTHING_TO_FIND, FAR_NONE if mistaken else why
+    return Sensitivity(state, reason, least, has_none)
 
 
 def condition(note: str) -> str:
-    """Return the clause of a verdict's ``note`` that states the spread of retrained models, or what it would have to
-    be; "" if there is none."""
+    """Return the clause of a verdict's ``note`` that states the given spread of retrained models, or how large this
+    spread would have to be for the distance to be chance; "" if there is none."""
     return next((clause for clause in note.split("; ") if clause.startswith((BY_CHANCE, GIVEN))), "")
 
 
 def reason(row: dict[str, Any]) -> str:
-    """Return the reason for the state of a scenario from a row of verdicts.csv, without the further remarks of its
-    note.
+    """Return the reason for the state of a scenario from the note in a row of verdicts.csv, without further remarks.
 
-    It is the first clause of the note, or the whole note of a method without a distance (`NO_DISTANCE`). ``row``:
-    column → value; its verdict is one of `decide.STATES`.
+    The reason is the first clause of the note, or the whole note of a method without a distance (`NO_DISTANCE`).
+    ``row``: column → value; its verdict is one of `decide.STATES`.
     """
     return str(row["note"] if row["note"].startswith(NO_DISTANCE) else row["note"].split("; ")[0])
 

@@ -23,14 +23,14 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     two common methods. ``margins``: name of a margin → its size; ``draws``: how often joint deviations are drawn, from
     ``seed``.
     """
-    metric = _metric(scenarios)
+    metric = _first_common_metric(scenarios)
     if metric is None:
         return []
-    sides = [_sides(effects, metric) for effects in scenarios]
+    sides = [_corresponding_sides(effects, metric) for effects in scenarios]
     methods = [method for method in sides[0] if all(method in by_method for by_method in sides)]
     if len(methods) < 2:
         return []
-    per_scenario = [away({name: by_method[name] for name in methods}, margins) for by_method in sides]
+    per_scenario = [distances_in_margins({name: by_method[name] for name in methods}, margins) for by_method in sides]
     together = average.mean(per_scenario)
     nearness = together.of(-np.eye(len(methods)))  # `proven` takes the larger number for the better one
     closer = rank_sets.proven(distances=nearness, rng=generator(seed, "standings"), draws=draws)
@@ -43,7 +43,7 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
     ]  # fmt: skip
 
 
-def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
+def distances_in_margins(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
     """Return the distances of methods from retraining in units of their margins, with their joint error.
 
     ``sides``: method → its numbers by one metric, of which that of its strongest attack is used; ``margins``: name of a
@@ -53,31 +53,33 @@ def away(sides: dict[str, Side], margins: dict[str, float]) -> Distances:
     strongest = []
     for side in sides.values():
         numbers = distances.distances_of(side)
-        place = int(np.abs(numbers.value).argmax())
-        strongest.append((side, np.eye(len(numbers.value))[place]))  # weights of 1 and 0, which choose this attack
+        attack = int(np.abs(numbers.value).argmax())
+        strongest.append((side, np.eye(len(numbers.value))[attack]))  # weights of 1 and 0, which choose this attack
     together = distances.joint(strongest)
     if together is None:
         raise ValueError("the models of these methods do not correspond one to one")
-    ends = [distances.margin(side, margins) for side in sides.values()]
-    size = [near if value > 0 else far for value, (far, near) in zip(together.value, ends, strict=True)]
-    return together.of(np.diag(1 / np.array(size)))
+    far_near = [distances.margin(side, margins) for side in sides.values()]  # far < 0 < near
+    signed_margins = [near if value > 0 else far for value, (far, near) in zip(together.value, far_near, strict=True)]
+    return together.of(np.diag(1 / np.array(signed_margins)))
 
 
-def _metric(scenarios: list[Effects]) -> str | None:
+def _first_common_metric(scenarios: list[Effects]) -> str | None:
     """Return the first metric of the first scenario that decides, is not coarse, and that all other scenarios have too;
     None if there is none."""
-    # Of each scenario: (metric, numbers) for all methods, then the names of the metrics that decide.
-    numbers_of = [[item for by_metric in effects.values() for item in by_metric.items()] for effects in scenarios]
-    names = [[name for name, part in items if part.rule.deciding and not part.rule.coarse] for items in numbers_of]
-    return next((name for name in names[0] if all(name in metrics for metrics in names)), None) if names else None
+    deciding = []  # for each scenario its metrics that decide and are not coarse; some may occur several times
+    for effects in scenarios:
+        rules = [(name, effect.rule) for by_metric in effects.values() for name, effect in by_metric.items()]
+        deciding.append([name for name, rule in rules if rule.deciding and not rule.coarse])
+    common = [name for name in deciding[0] if all(name in names for names in deciding)] if deciding else []
+    return common[0] if common else None
 
 
-def _sides(effects: Effects, metric: str) -> dict[str, Side]:
+def _corresponding_sides(effects: Effects, metric: str) -> dict[str, Side]:
     """Return method → its numbers by ``metric`` and what they are compared with, for the largest set of methods whose
     models correspond.
 
     Methods without such numbers are left out.
     """
-    comparisons = {method: distances.against(method, metric, effects) for method in effects}
+    comparisons = {method: distances.side_or_reason(method, metric, effects) for method in effects}
     sides = {method: side for method, side in comparisons.items() if isinstance(side, Side)}
     return {method: sides[method] for method in distances.corresponding(sides)}

@@ -60,7 +60,8 @@ def settings(
     draws = qmc.Sobol(len(names), scramble=True, seed=seed)
     for _ in range(8):  # several times, because points of a space with few values give settings that are there already
         for point in draws.random(2 ** math.ceil(math.log2(max(trials, 1)))):  # Sobol points come in powers of 2
-            options = {**study, **{name: _value(space[name], share) for name, share in zip(names, point, strict=True)}}
+            drawn = {name: _value_at(space[name], share) for name, share in zip(names, point, strict=True)}
+            options = {**study, **drawn}
             if len(designs) <= trials and options not in designs:
                 designs.append(options)
     return designs
@@ -87,7 +88,7 @@ def survivors(trials: Sequence[Trial], count: int) -> list[int]:
     ranked: first the settings whose loss of utility is within its margin, by their distance from retraining; then the
     rest, by their loss of utility.
     """
-    ranked = sorted(trials, key=_rank)
+    ranked = sorted(trials, key=_rank_key)
     numbers = [trial.number for trial in ranked if trial.number != 0][: count - 1]
     return sorted([0, *numbers])
 
@@ -95,14 +96,15 @@ def survivors(trials: Sequence[Trial], count: int) -> list[int]:
 def choice(trials: Sequence[Trial]) -> Trial:
     """Return the result of the setting that is audited, from the ``trials`` of the last round.
 
-    It is the nearest to retraining of those whose loss of utility is within its margin; of equal ones the first. The
-    study's own setting stays unless it failed, loses too much utility, or lies further away than the nearest by more
-    than the standard error of their difference. So noise alone does not replace a published setting. This standard
-    error treats both settings as independent, which makes it too large.
+    It is the study's own setting, unless that failed, loses too much utility, or lies further from retraining than the
+    nearest setting by more than the standard error of their difference. So noise alone does not replace a published
+    setting. This standard error treats both settings as independent, which makes it too large. Otherwise it is the
+    nearest setting of those whose loss of utility is within its margin, or the one with the least loss if none is; of
+    equal ones the first.
     """
-    nearest = min(trials, key=_rank)
+    nearest = min(trials, key=_rank_key)
     study = next((trial for trial in trials if trial.number == 0), nearest)
-    return study if _alike(study, nearest) else nearest
+    return study if _nearly_as_good(study, nearest) else nearest
 
 
 def flatness(trials: Sequence[Trial]) -> float:
@@ -112,29 +114,32 @@ def flatness(trials: Sequence[Trial]) -> float:
     ``trials``: the results of the first round, which tries all settings. 1 means that no option matters; a small share
     means that few settings are good. Settings that failed do not count as near; NaN if all failed.
     """
-    nearest = min(trials, key=_rank)
+    nearest = min(trials, key=_rank_key)
     if not any(math.isfinite(trial.distance) for trial in trials):
         return math.nan
-    return float(np.mean([_alike(trial, nearest) for trial in trials]))
+    return float(np.mean([_nearly_as_good(trial, nearest) for trial in trials]))
 
 
-def _alike(trial: Trial, nearest: Trial) -> bool:
-    """Return whether a setting cannot be distinguished from the ``nearest`` to retraining. Its distance may then be
-    larger by the standard error of the difference, or `TIE`, at most, and its loss of utility may be the margin, or
-    that of the nearest, at most. False for a setting without a distance."""
+def _nearly_as_good(trial: Trial, nearest: Trial) -> bool:
+    """Return whether a setting is about as good as the one that is ``nearest`` to retraining; False for a setting
+    without a distance.
+
+    Its distance may be larger by at most the standard error of the difference, or by `TIE` if that is more. Its loss of
+    utility may be at most its margin, or the loss of the nearest setting if that is more.
+    """
     error = max(math.hypot(trial.error, nearest.error), TIE)
-    alike = math.isfinite(trial.distance) and trial.lost <= max(1.0, nearest.lost)
-    return alike and trial.distance - nearest.distance <= error
+    near = math.isfinite(trial.distance) and trial.distance - nearest.distance <= error
+    return near and trial.lost <= max(1.0, nearest.lost)
 
 
-def _rank(trial: Trial) -> tuple[float, float, int]:
-    """Return the key by which settings are sorted: loss of utility beyond its margin, then distance, then number.
-    Distances that are equal up to `TIE` have one key."""
+def _rank_key(trial: Trial) -> tuple[float, float, int]:
+    """Return the key by which settings are sorted: loss of utility where it exceeds its margin (else 1, in margins),
+    then distance, rounded to `TIE`, then number."""
     steps = trial.distance / TIE
     return max(trial.lost, 1.0), math.inf if math.isinf(steps) else round(steps), trial.number
 
 
-def _value(axis: Sequence[Any] | Mapping[str, Any], share: float) -> Any:
+def _value_at(axis: Sequence[Any] | Mapping[str, Any], share: float) -> Any:
     """Return the value of an option at the point of its ``axis`` that lies ``share`` in [0, 1) of the way along it.
 
     The axis is a list of values, or a mapping with low and high, whose logarithms are used if log is true. Values

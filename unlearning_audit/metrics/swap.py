@@ -384,7 +384,7 @@ def tpr(rules: _game.Game, score: np.ndarray, fpr: float) -> stats.Estimate:
     rate = tpr_at(score, rules.forget, rules.heldout, fpr=fpr)
     if isinstance(rate, str):  # the reason why there is none
         return stats.empty(n=len(rules.columns), note=rate)
-    return rate.estimate(_game.estimates(rules, [rate.part])[0])
+    return rate.annotated(_game.estimates(rules, [rate.of_models])[0])
 
 
 def _magnitude(reading: crossed.Reading, half_width: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ def foretold(plan: Plan, costs: dict[tuple[str, str], float]) -> list[dict[str, 
             method = verdicts.representative(of_metric)  # the one whose errors stand for those of all methods
             rows = [row for row in of_metric if row["method"] == method]
             pairs, models = size.times(pilot, rows[0]["unit"])  # how many times as many as the pilot has
-            scaled = planning.foretold(rows, pairs=pairs, models=models)
+            scaled = planning.forecast(rows, pairs=pairs, models=models)
             fields = {name: scaled[name] for name in FORETOLD}
             predictions.append({**common, "metric": metric, **fields, "basis": basis})
     return predictions

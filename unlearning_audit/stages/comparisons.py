@@ -31,7 +31,7 @@ def comparisons(metrics: list[str], effects: list[str], settings: dict[str, Any]
         accuracies=sensitivity.accuracies(numbers.get(NONE, [])), alpha=settings.get("alpha", decide.ALPHA),
         damaged=damaged, spreads=settings.get("spreads"), shams=settings.get("shams"),
     )  # fmt: skip
-    comparison.resolution.extend(planning.seeds(numbers))
+    comparison.resolution.extend(planning.seed_rows(numbers))
     for name in ("verdicts", "distances", "ranks", "resolution"):
         tables.write_rows(shown[name], getattr(comparison, name), getattr(columns, name.upper()))
     return {"verdicts": {row["method"]: row["verdict"] for row in comparison.verdicts}}

@@ -31,23 +31,23 @@ def mean(parts: Sequence[Distances]) -> Distances:
     count = len(parts)
     units, splits, models, samples = np.transpose([astuple(audit.design) for audit in parts])
     return Distances(
-        np.mean([audit.value for audit in parts], axis=0),
-        np.concatenate([audit.influence for audit in parts], axis=1) / count,
-        _layer([audit.models for audit in parts]),
-        _layer([audit.units for audit in parts]),
-        Design(int(units.sum()), float(splits.mean()), float(models.mean()), int(samples.sum())),
+        value=np.mean([audit.value for audit in parts], axis=0),
+        influence=np.concatenate([audit.influence for audit in parts], axis=1) / count,  # samples of all audits
+        models=_mean_layer([audit.models for audit in parts]),
+        units=_mean_layer([audit.units for audit in parts]),
+        design=Design(int(units.sum()), float(splits.mean()), float(models.mean()), int(samples.sum())),
     )
 
 
-def _layer(layers: list[Layer]) -> Layer:
-    """Return the covariance of the mean over independent audits, from the ``layers`` of the audits: their covariances
+def _mean_layer(layers: list[Layer]) -> Layer:
+    """Return the covariance of the mean over S independent audits, from the ``layers`` of the audits: their covariances
     over models, or over units.
 
     The degrees of freedom are the fewest above 0; 0 if no audit knows them.
     """
-    square = len(layers) ** 2
+    square = len(layers) ** 2  # S²
     return Layer(
-        np.sum([layer.between for layer in layers], axis=0) / square,
-        np.sum([layer.shared for layer in layers], axis=0) / square,
-        min((layer.dof for layer in layers if layer.dof), default=0),
+        between=np.sum([layer.between for layer in layers], axis=0) / square,
+        shared=np.sum([layer.shared for layer in layers], axis=0) / square,
+        dof=min((layer.dof for layer in layers if layer.dof), default=0),
     )

@@ -86,20 +86,22 @@ class Reading:
 
     def only(self, numbers: list[int]) -> Reading:
         """Return the estimates of some of the statistics; ``numbers`` are their indices, in the order wanted."""
-        pick = np.ix_(numbers, numbers)  # rows and columns of the covariances
+        both = np.ix_(numbers, numbers)  # rows and columns of the covariances
         units = self.units and Units(self.units.between[numbers], self.units.shared[numbers], self.units.dof)
-        parts = self.value[numbers], self.influence[numbers], self.models[pick], self.raw[pick]
-        return Reading(*parts, self.dof_models, units)
+        value, influence = self.value[numbers], self.influence[numbers]
+        return Reading(value, influence, self.models[both], self.raw[both], self.dof_models, units)
 
     @property
     def covariance(self) -> Float[np.ndarray, "statistics statistics"]:
-        """Return the covariance of the estimates, float64 [statistics, statistics]."""
-        covariance: np.ndarray = self.influence @ self.influence.T + self.models
-        return covariance
+        """Return the covariance of the estimates over samples and models, float64 [statistics, statistics]."""
+        return np.asarray(self.influence @ self.influence.T + self.models)
 
     @property
     def dof(self) -> Float[np.ndarray, "statistics"]:
-        """Return Satterthwaite's degrees of freedom of each variance, float64 [statistics]; inf for a variance of 0."""
+        """Return Satterthwaite's degrees of freedom of each variance, float64 [statistics]; inf for a variance of 0.
+
+        The degrees of freedom of the variance over models are those of ``raw``, from which it is computed.
+        """
         of_samples = (self.influence**2).sum(axis=1)
         squares_by_dof = of_samples**2 / stats.squares_dof(self.influence)
         if self.dof_models:
@@ -157,9 +159,9 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
     Crossed
         Its splits are in rising order of their numbers.
     """
-    _, group, count = np.unique(split, return_inverse=True, return_counts=True)
+    _, group, count = np.unique(split, return_inverse=True, return_counts=True)  # the split of a model, models of each
     average = (group == np.arange(len(count))[:, None]) / count[:, None]  # [splits, models], from models to splits
-    within = bool((count > 1).any())
+    within = bool((count > 1).any())  # whether models of one split show how models vary
     dof = int((count - 1).sum()) if within else len(count) - 1
     values, influences, imagined, alone, deviations, noise = [], [], [], [], [], []
     for statistic in statistics:
@@ -244,14 +246,14 @@ def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | Non
     weight are left out.
     """
     _, number = np.unique(unit, return_inverse=True)
-    join = share * (number.reshape(-1) == np.arange(number.max() + 1)[:, None])  # [units, splits]
-    join = join[join.any(axis=1)]
-    count = len(join)
+    weight = share * (number.reshape(-1) == np.arange(number.max() + 1)[:, None])  # [units, splits]
+    weight = weight[weight.any(axis=1)]
+    count = len(weight)
     if count < 2:
         return None
-    join = join / join.sum(axis=1, keepdims=True)
-    value = crossed.value @ join.T
-    influence = np.einsum("us,asn->aun", join, crossed.influence)
+    weight = weight / weight.sum(axis=1, keepdims=True)  # of splits in the mean of a unit
+    value = crossed.value @ weight.T  # [statistics, units]
+    influence = np.einsum("us,asn->aun", weight, crossed.influence)  # [statistics, units, samples]
     deviation = value - value.mean(axis=1, keepdims=True)
     # Σ over every two different units of the product of a sample's influences on them.
     common = (influence.sum(axis=1) ** 2).sum(axis=1) - (influence**2).sum(axis=(1, 2))
@@ -308,8 +310,7 @@ def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[
         of_models = stats.t_quantile(p=p, dof=reading.dof_models) ** 2
         sampled = (reading.influence**2).sum(axis=1)
         square = np.maximum(square, of_samples * sampled + of_models * np.diag(reading.models))
-    widths: np.ndarray = np.sqrt(square)
-    return widths
+    return np.asarray(np.sqrt(square))
 
 
 def joint_half_widths(

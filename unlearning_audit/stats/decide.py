@@ -138,7 +138,7 @@ def family(
     p, corrected = np.asarray(p, dtype=np.float64), np.full(np.shape(p), np.nan)
     finite = ~np.isnan(p)
     controls, others = finite & retrained, finite & ~retrained
-    rest = 1.0 - CONTROLS * controls.any()
+    rest = 1.0 - CONTROLS if controls.any() else 1.0
     corrected[controls] = np.minimum(p[controls] * controls.sum() / CONTROLS, 1.0)
     of_nothing = nothing[others]
     # With these weights, the tests of doing nothing together weigh as much as all others together.
@@ -179,7 +179,8 @@ def classify(
     Decision
     """
     p = np.asarray(p_holm, dtype=np.float64)
-    significant = [k for k in np.argsort(p, kind="stable").tolist() if p[k] <= ALPHA]
+    significant = [k for k in np.argsort(p, kind="stable").tolist() if p[k] <= ALPHA]  # indices, the least p first
+    # The index of the distance whose interval exceeds its margin most.
     widest = int(np.argmax([-1.0 if distance.metric in coarse else _reach(distance) for distance in deciding]))
     clearest = significant[0] if significant else widest
     for loss in utility:
@@ -205,17 +206,19 @@ def against_none(*, closer: Estimate) -> str:
     """Return whether a method is ``better`` than doing nothing, ``like`` it or ``worse``; "" if a limit of ``closer``
     is NaN.
 
-    ``closer``: |distance of none| − |distance of the method|, a paired difference with its interval. (If the method
-    lies on the far side, d < 0, this is the distance of none + d.)
+    ``closer``: how much closer to retraining the method is than doing nothing, |distance of doing nothing| − |distance
+    of the method|, with the interval of this paired difference.
     """
     if np.isnan(closer.low + closer.high):
         return ""
-    return BETTER if closer.low > 0 else WORSE if closer.high < 0 else LIKE
+    if closer.low > 0:
+        return BETTER
+    return WORSE if closer.high < 0 else LIKE
 
 
 def _reach(distance: Distance) -> float:
-    """Return how far the 1 − 2α interval of a distance reaches, in units of its margin: above 1 it exceeds the margin;
-    inf where a limit is NaN."""
+    """Return how far the 1 − 2α interval of a distance reaches towards the end of its margin, in units of the margin;
+    above 1 the interval exceeds the margin. inf where a limit is NaN."""
     far, near = distance.margin
     reach = max(distance.inner[0] / far, distance.inner[1] / near)
     return np.inf if np.isnan(reach) else reach

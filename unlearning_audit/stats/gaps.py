@@ -28,14 +28,14 @@ class Gaps:
     """All differences between two of J numbers.
 
     ``value`` float64 [K]: number ``first`` int64 [K] minus number ``second`` int64 [K], in the order of
-    ``np.triu_indices``; ``spread``: the errors of the differences; ``of``: the J numbers.
+    ``np.triu_indices``; ``spread``: the errors of the differences; ``numbers``: the J numbers.
     """
 
     first: Int[np.ndarray, "K"]
     second: Int[np.ndarray, "K"]
     value: Float[np.ndarray, "K"]
     spread: Spread
-    of: Distances
+    numbers: Distances
 
     def beyond(self, critical: float) -> Bool[np.ndarray, "2 K"]:
         """Return which differences deviate from 0 by more than ``critical`` standard normal deviations, bool [2, K]:
@@ -51,19 +51,20 @@ class Gaps:
         For few numbers (`MOST_CORRELATED`), return deviations of all differences; for more, draws of the numbers from
         which these deviations are computed.
         """
-        if len(self.of.value) > MOST_CORRELATED:
+        if len(self.numbers.value) > MOST_CORRELATED:
             return self.draw_by_number(rng=rng, draws=draws)
-        rows = np.eye(len(self.of.value))  # with which row j of a matrix takes number j
-        correlation = self.of.of(rows[self.first] - rows[self.second]).correlation
-        return Deviations(simultaneous.deviations(correlation=correlation, rng=rng, draws=draws))
+        rows = np.eye(len(self.numbers.value))  # row j of a matrix takes number j
+        differences = self.numbers.of(rows[self.first] - rows[self.second])
+        return Deviations(simultaneous.deviations(correlation=differences.correlation, rng=rng, draws=draws))
 
     def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> Draws:
         """Return ``draws`` draws of the J numbers over samples and over models, from which joint standard normal
         deviations of all their differences follow."""
-        covariances = self.of.influence @ self.of.influence.T, self.of.models.between  # over samples, over models
+        # Over samples and over models.
+        covariances = self.numbers.influence @ self.numbers.influence.T, self.numbers.models.between
         roots = [simultaneous.root(covariance) for covariance in covariances]
         # Of each standard deviation between models, only the share that is not noise of samples counts.
-        signal = self.spread.signal if self.of.models.dof else np.zeros(len(self.value))
+        signal = self.spread.signal if self.numbers.models.dof else np.zeros(len(self.value))
         over_samples, over_models = (((root[self.first] - root[self.second]) ** 2).sum(axis=1) for root in roots)
         # Of each difference, float64 [K]; draws of it are divided by its root.
         variance = over_samples + signal**2 * over_models
@@ -86,10 +87,9 @@ class Deviations:
         is −inf.
         """
         up, down = family
-        highest: np.ndarray = self.values[:, up].max(axis=1, initial=-np.inf)
+        highest = self.values[:, up].max(axis=1, initial=-np.inf)
         lowest = self.values[:, down].min(axis=1, initial=np.inf)
-        largest: np.ndarray = np.maximum(highest, -lowest)
-        return largest
+        return np.asarray(np.maximum(highest, -lowest))
 
 
 @dataclass(frozen=True)
@@ -112,35 +112,33 @@ class Draws:
         ``family`` bool [2, K]: which differences count upwards (row 0) and downwards (row 1). Without any, the result
         is −inf.
         """
-        methods, draws = self.samples.shape
+        numbers, draws = self.samples.shape
         largest = np.full(draws, -np.inf)
-        for start in range(0, draws, AT_A_TIME):
+        for start in range(0, draws, AT_A_TIME):  # blocks of draws
             block = slice(start, start + AT_A_TIME)
             samples, models, end = self.samples[:, block], self.models[:, block], 0
-            for method in range(methods - 1):
-                begin, end = end, end + methods - 1 - method  # differences of this number from all later ones
+            for number in range(numbers - 1):
+                # The differences of this number from all later ones, in the order of ``np.triu_indices``.
+                begin, end = end, end + numbers - 1 - number
                 up, down = family[:, begin:end]
-                gap = (samples[method] - samples[method + 1 :]) * self.scale[begin:end, None]
-                gap += (models[method] - models[method + 1 :]) * self.scale_of_models[begin:end, None]
+                gap = (samples[number] - samples[number + 1 :]) * self.scale[begin:end, None]
+                gap += (models[number] - models[number + 1 :]) * self.scale_of_models[begin:end, None]
                 highest, lowest = gap[up].max(axis=0, initial=-np.inf), gap[down].min(axis=0, initial=np.inf)
                 largest[block] = np.maximum(largest[block], np.maximum(highest, -lowest))
         return largest
 
 
 def between(distances: Distances) -> Gaps:
-    """Return all K = J·(J − 1)/2 differences between two of the J numbers of ``distances``, with their errors."""
+    """Return all K = J·(J − 1)/2 differences between two of the J numbers of ``distances``, with the errors of each."""
     first, second = np.triu_indices(len(distances.value), 1)
     layers = []
     for layer in (distances.models, distances.units):
-        # Of first − second: the variances of both minus twice their covariance.
-        variances = [
-            (covariance[first, first] - covariance[second, first])
-            - (covariance[first, second] - covariance[second, second])
-            for covariance in (layer.between, layer.shared, layer.of_known)
-        ]
+        # The variance of first − second: the variances of both minus twice their covariance.
+        covariances = (layer.between, layer.shared, layer.of_known)
+        variances = [(c[first, first] - c[second, first]) - (c[first, second] - c[second, second]) for c in covariances]
         layers.append((layer.dof, np.maximum(variances, 0.0)))
     sampled, dof = np.empty(len(first)), np.empty(len(first))
-    for start in range(0, len(first), AT_A_TIME):
+    for start in range(0, len(first), AT_A_TIME):  # influences of all differences at once would fill the memory
         block = slice(start, start + AT_A_TIME)
         influence = distances.influence[first[block]] - distances.influence[second[block]]
         sampled[block], dof[block] = (influence**2).sum(axis=1), np.minimum(stats.squares_dof(influence), 1e9)

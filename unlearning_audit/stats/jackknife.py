@@ -77,33 +77,34 @@ def estimate(
         if samples < 2:
             return Estimate(float(value[0]), np.nan, np.nan, n, note)
     variance = max(over_samples + over_models - max(shared, 0.0), over_samples, over_models)
-    pieces = over_samples**2 / max(samples - 1, 1) + over_models**2 / max(groups - 1, 1)
-    dof = (over_samples + over_models) ** 2 / pieces if pieces > 0 else np.inf
+    # Satterthwaite's degrees of freedom of the sum of both variances.
+    squares_by_dof = over_samples**2 / max(samples - 1, 1) + over_models**2 / max(groups - 1, 1)
+    dof = (over_samples + over_models) ** 2 / squares_by_dof if squares_by_dof > 0 else np.inf
     half = float(t_quantile(p=(1 + LEVEL) / 2, dof=dof) * np.sqrt(variance))
     low, high = np.clip([value[0] - half, value[0] + half], *bounds)
     return Estimate(float(value[0]), float(low), float(high), n, note)
 
 
 def pseudo_values(
-    *,
-    per_sample: Float[np.ndarray, "folds K samples"],
-    combine: Combine,
+    *, per_sample: Float[np.ndarray, "folds K samples"], combine: Combine,
     per_model: Float[np.ndarray, "folds L"] | None,
-) -> tuple[Float[np.ndarray, "folds"], Float[np.ndarray, "folds samples"] | None]:
-    """Return a statistic of sample means, float64 [folds], and the pseudo-value of each sample, n times the statistic
-    minus n − 1 times that without the sample: float64 [folds, samples]. None takes the place of pseudo-values for fewer
-    than two samples, and where K = 0.
+) -> tuple[Float[np.ndarray, "folds"], Float[np.ndarray, "folds samples"] | None]:  # fmt: skip
+    """Return a statistic of the means over n samples, float64 [folds], and the pseudo-value of each sample: n times the
+    statistic minus n − 1 times the statistic without the sample, float64 [folds, samples]. None takes the place of
+    pseudo-values for fewer than two samples, and without quantities of samples (K = 0).
 
-    The arguments are those of `estimate`. Fold 0 has all models, each other fold lacks one group of them.
+    The arguments are those of `estimate`: ``combine`` computes the statistic from the means of K quantities of samples
+    and from L numbers ``per_model``. Fold 0 has all models, each other fold lacks one group of them.
     """
     folds, quantities, n = per_sample.shape
-    extra = np.empty((0, folds)) if per_model is None else per_model.T
-    total = per_sample.sum(axis=-1)
-    value = combine(*(total / n).T, *extra)
+    further = np.empty((0, folds)) if per_model is None else per_model.T  # [L, folds]
+    total = per_sample.sum(axis=-1)  # [folds, K]
+    value = combine(*(total / n).T, *further)
     if n < 2 or not quantities:
         return value, None
-    without = (total[:, :, None] - per_sample) / (n - 1)
-    return value, n * value[:, None] - (n - 1) * combine(*without.swapaxes(0, 1), *extra[:, :, None])
+    without = (total[:, :, None] - per_sample) / (n - 1)  # [folds, K, samples]: the means without each sample
+    statistic_without = combine(*without.swapaxes(0, 1), *further[:, :, None])
+    return value, n * value[:, None] - (n - 1) * statistic_without
 
 
 def of_means(

@@ -26,10 +26,9 @@ def gram(*, points: Float[np.ndarray, "models numbers"]) -> Float[np.ndarray, "m
     -------
     float64 [models, models]
     """
-    apart = distance.pdist(np.asarray(points, dtype=np.float64), "sqeuclidean")
-    width = np.median(apart[apart > 0]) if (apart > 0).any() else 1.0
-    similarity: np.ndarray = np.exp(-distance.squareform(apart) / (2 * width))
-    return similarity
+    squares = distance.pdist(np.asarray(points, dtype=np.float64), "sqeuclidean")  # squared distances of every two
+    h_squared = np.median(squares[squares > 0]) if (squares > 0).any() else 1.0
+    return np.asarray(np.exp(-distance.squareform(squares) / (2 * h_squared)))
 
 
 def discrepancy(*, kernel: Kernel, x: Places, y: Places) -> float:
@@ -46,7 +45,7 @@ def discrepancy(*, kernel: Kernel, x: Places, y: Places) -> float:
     -------
     float
     """
-    # The mean kernel of two different points of one group, summed over both groups.
+    # The mean kernel of two different points of one group, summed over both groups: without the diagonal.
     inside = sum(
         (kernel[np.ix_(side, side)].sum() - kernel[side, side].sum()) / (len(side) * (len(side) - 1)) for side in (x, y)
     )

@@ -40,8 +40,7 @@ def divergence(
         A margin is not finite.
     """
     share, of_reference = _shares(margin, reference, bins, least)
-    divergence: np.ndarray = (of_reference * np.log(of_reference / share)).sum(axis=0)
-    return divergence
+    return np.asarray((of_reference * np.log(of_reference / share)).sum(axis=0))
 
 
 def of_empty_bins(*, margin: Margins, reference: Margins) -> Float[np.ndarray, "samples"]:
@@ -66,8 +65,7 @@ def of_empty_bins(*, margin: Margins, reference: Margins) -> Float[np.ndarray, "
     """
     share, of_reference = _shares(margin, reference, BINS, LEAST)
     empty = (share <= LEAST) & (of_reference > LEAST)
-    part: np.ndarray = np.where(empty, of_reference * np.log(of_reference / share), 0.0).sum(axis=0)
-    return part
+    return np.asarray(np.where(empty, of_reference * np.log(of_reference / share), 0.0).sum(axis=0))
 
 
 def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) -> list[np.ndarray]:
@@ -76,7 +74,7 @@ def _shares(margin: np.ndarray, reference: np.ndarray, bins: int, least: float) 
 
     ``margin`` and ``reference`` float [models, samples], with numbers of models of their own. The ``bins`` of a sample
     have equal widths from its smallest to its largest margin in both groups. Shares below ``least`` are raised to it;
-    then they are divided by their sum.
+    then all shares of a sample in one group are divided by their sum.
     """
     groups = [np.asarray(margins, dtype=np.float64) for margins in (margin, reference)]
     both = np.concatenate(groups)

@@ -31,9 +31,10 @@ def phi(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."]
     >>> phi(logits=np.array([[2.0, 0.0, 0.0]]), y=np.array([0])).round(3).tolist()
     [1.307]
     """
-    label_logit, rest = _apart(logits, y)
+    label_logit, rest = _label_and_other_logits(logits, y)
     top = rest.max(axis=-1, keepdims=True)
-    shift = np.where(np.isneginf(top), 0.0, top)  # so that no exponential overflows
+    # Subtracted so that no exponential overflows; 0 if all are −∞, since −∞ − (−∞) is NaN.
+    shift = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):
         log_sum = np.log(np.exp(rest - shift).sum(axis=-1, keepdims=True))
     value: np.ndarray = ((label_logit - shift) - log_sum)[..., 0]
@@ -64,12 +65,12 @@ def lead(*, logits: Float[np.ndarray, "*rest classes"], y: Int[np.ndarray, "..."
     >>> lead(logits=np.array([[2.0, 0.5, 1.0]]), y=np.array([0])).tolist()
     [1.0]
     """
-    label_logit, rest = _apart(logits, y)
+    label_logit, rest = _label_and_other_logits(logits, y)
     ahead: np.ndarray = (label_logit - rest.max(axis=-1, keepdims=True))[..., 0]
     return ahead
 
 
-def _apart(logits: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _label_and_other_logits(logits: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the logits of the labels, float64 [..., 1], and all logits with −∞ in place of the labels', float64 [...,
     classes].
 

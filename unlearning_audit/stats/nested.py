@@ -45,27 +45,29 @@ def deviations(*, value: Float[np.ndarray, "models"], original: OfModels) -> tup
         raise ValueError("values of models must be finite")
     _, number = np.unique(original, return_inverse=True)
     count = np.bincount(number)
-    n, originals = len(value), len(count)
+    n, originals = len(value), len(count)  # models, and originals that they were unlearned from
     if n == originals:
         return empty(n=originals, note=SINGLE), empty(n=n, note=SINGLE)
     means = np.bincount(number, weights=value) / count
     within = float(((value - means[number]) ** 2).sum() / (n - originals))
-    least, most = (n - originals) * within / special.chdtri(n - originals, TAILS)
-    unlearning = Estimate(float(np.sqrt(within)), float(np.sqrt(least)), float(np.sqrt(most)), n)
+    low, high = (n - originals) * within / special.chdtri(n - originals, TAILS)
+    unlearning = Estimate(float(np.sqrt(within)), float(np.sqrt(low)), float(np.sqrt(high)), n)
     if originals < 2:
         return empty(n=originals, note=ALONE), unlearning
     between = float((count * (means - value.mean()) ** 2).sum() / (originals - 1))
     n0 = float((n - (count**2).sum() / n) / (originals - 1))
-    squares = between - within, *_limits(between, within, originals - 1, n - originals)  # n₀·σ² with its limits
-    size, low, high = (float(np.sqrt(max(square / n0, 0.0))) for square in squares)
-    return Estimate(size, low, high, originals), unlearning
+    # Estimates of n₀·σ²: the value, then its limits.
+    squares = between - within, *_limits(between, within, upper=originals - 1, lower=n - originals)
+    deviation, low, high = (float(np.sqrt(max(square / n0, 0.0))) for square in squares)
+    return Estimate(deviation, low, high, originals), unlearning
 
 
 def _limits(between: float, within: float, upper: int, lower: int) -> tuple[float, float]:
-    """Return the limits of the expected difference ``between`` − ``within`` of two mean squares (Ting et al. 1990).
+    """Return the 95 % limits of the expected difference ``between`` − ``within`` of two mean squares.
 
-    ``upper`` and ``lower`` are the degrees of freedom of the first and of the second. The other names are those of the
-    paper: G, H of each mean square alone, G₁₂ and H₁₂ of both.
+    ``upper``: the degrees of freedom of ``between``; ``lower``: those of ``within``. The formula and the other names
+    are those of Ting et al. (1990): G₁ and H₁ are factors of ``between`` alone, G₂ and H₂ of ``within`` alone, G₁₂ and
+    H₁₂ of their product.
     """
     never = 1e12  # with so many second degrees of freedom, F is χ²/dof of the first
     h1, g1 = (1 / special.fdtri(upper, never, TAILS) - 1) * (1, -1)

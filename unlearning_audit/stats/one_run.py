@@ -86,7 +86,7 @@ def p_value(*, guesses: Guesses) -> float:
     return float(np.clip(guesses.attacks * np.exp(log_tail(right=guesses.right, pairs=guesses.pairs)), LEAST, 1.0))
 
 
-def _bound(value: float, guesses: Guesses) -> Estimate:
+def _lower_bound(value: float, guesses: Guesses) -> Estimate:
     """Return a lower bound on ε, at least 0; the upper limit is inf, because one run bounds ε from below only."""
     bound = max(float(value), 0.0)
     return Estimate(bound, bound, np.inf, guesses.pairs, f"holds with confidence {1 - ALPHA:g}; one-sided")
@@ -112,7 +112,7 @@ def epsilon_request(*, guesses: Guesses, delta: float = 0.0, models: int = 1) ->
     Estimate
     """
     bound = np.log(ALPHA / guesses.attacks - delta) - log_tail(right=guesses.right, pairs=guesses.pairs)
-    return _bound(bound / models, guesses)
+    return _lower_bound(bound / models, guesses)
 
 
 def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
@@ -138,17 +138,17 @@ def epsilon_replace(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     level, low = ALPHA / guesses.attacks, 0.0  # ``low`` = e^ε/(1 + e^ε) of the bound; 0: nothing is shown
     if guesses.right and not delta:
         low = special.betaincinv(guesses.right, guesses.pairs - guesses.right + 1, level)
-    elif guesses.right and _likely(guesses, 0.5, delta) <= level:
+    elif guesses.right and _bound_on_tail(guesses, 0.5, delta) <= level:
         low, high = 0.5, 1.0
         for _ in range(STEPS):
             middle = (low + high) / 2
-            low, high = (middle, high) if _likely(guesses, middle, delta) <= level else (low, middle)
-    return _bound(special.logit(low), guesses)
+            low, high = (middle, high) if _bound_on_tail(guesses, middle, delta) <= level else (low, middle)
+    return _lower_bound(special.logit(low), guesses)
 
 
-def _likely(guesses: Guesses, chance: float, delta: float) -> float:
+def _bound_on_tail(guesses: Guesses, chance: float, delta: float) -> float:
     """Return an upper bound on the probability of at least as many right ``guesses`` under (ε, δ)-differential privacy,
-    with ``chance`` = e^ε/(1 + e^ε), by the formula in `epsilon_replace`."""
+    with ``chance`` = e^ε/(1 + e^ε): f(W) + 2·m·δ·max_i (f(W − i) − f(W))/i, as `epsilon_replace` explains it."""
     i = np.arange(1, guesses.right + 1)
     f_w = special.bdtrc(guesses.right - 1.0, guesses.pairs, chance)  # f(W)
     f_less = np.where(i < guesses.right, special.bdtrc(guesses.right - i - 1.0, guesses.pairs, chance), 1.0)  # f(W − i)
@@ -175,12 +175,12 @@ def epsilon_record(*, guesses: Guesses, delta: float = 0.0) -> Estimate:
     Estimate
     """
     bound = epsilon_replace(guesses=guesses, delta=delta).value
-    return _bound(np.logaddexp(0.0, bound) - np.log(2), guesses)
+    return _lower_bound(np.logaddexp(0.0, bound) - np.log(2), guesses)
 
 
 def detectable(*, pairs: int, attacks: int = 1) -> float:
-    """Return the least true share of right guesses that a test on this number of pairs detects with probability .8, at
-    level `ALPHA`; NaN where no number of right guesses is significant.
+    """Return the least true share of right guesses that a test on this number of pairs detects with probability
+    `POWER`, at level `ALPHA`; NaN where no number of right guesses is significant.
 
     ``pairs``: the number of pairs whose scores differ; ``attacks``: from how many attacks the best is chosen on these
     pairs.
@@ -238,21 +238,20 @@ def best_of(*, guesses: OfAttacks) -> tuple[int, Guesses]:
     counts = [count(guesses=row) for row in guesses]
     candidates = counts + [replace(row, right=row.pairs - row.right) for row in counts]
     best = int(np.argmin([log_tail(right=row.right, pairs=row.pairs) for row in candidates]))
-    name = best if best < len(counts) else ~(best - len(counts))
-    return name, replace(candidates[best], attacks=len(candidates))
+    number = best if best < len(counts) else ~(best - len(counts))
+    return number, replace(candidates[best], attacks=len(candidates))
 
 
 def p_of_all(*, guesses: OfAttacks) -> Float[np.ndarray, "attacks"]:
     """Return p-values of all attacks, corrected for their number and for both directions (Bonferroni): float64
     [attacks].
 
-    ``guesses`` int8 [attacks, pairs], from `guess`. Each attack is taken in the direction that fits it better. The
-    least of the p-values is that of the attack which `best_of` chooses in both directions.
+    ``guesses`` int8 [attacks, pairs], from `guess`. Each attack is taken in the direction in which more of its guesses
+    are right. The least of the p-values is that of the attack and direction that `best_of` chooses.
     """
     counts = [count(guesses=row) for row in guesses]
     tails = [log_tail(right=max(row.right, row.pairs - row.right), pairs=row.pairs) for row in counts]
-    p: np.ndarray = np.clip(2 * len(counts) * np.exp(tails), LEAST, 1.0)
-    return p
+    return np.asarray(np.clip(2 * len(counts) * np.exp(tails), LEAST, 1.0))
 
 
 def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int, Guesses]:
@@ -275,7 +274,7 @@ def chosen_on_half(*, guesses: OfAttacks, rng: np.random.Generator) -> tuple[int
     count : Guesses
         Its right guesses on the other half, after the reversal if there is one.
     """
-    choosing = _half(guesses.shape[1], rng)
+    choosing = _random_half(guesses.shape[1], rng)
     number, _ = best_of(guesses=guesses[:, choosing])
     return number, count(guesses=guesses[number, ~choosing] if number >= 0 else -guesses[~number, ~choosing])
 
@@ -303,7 +302,7 @@ def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Gener
         A score is NaN.
     """
     sides = [np.atleast_2d(np.asarray(score, dtype=np.float64)) for score in (forgotten, heldout)]
-    learning = _half(sides[0].shape[1], rng)
+    learning = _random_half(sides[0].shape[1], rng)
     gaussians = [(side[:, learning].mean(axis=1), side[:, learning].std(axis=1, ddof=1)) for side in sides]
     least_spread = 1e-6 * np.maximum(np.abs(np.concatenate(sides, axis=1)).max(axis=1), 1e-300)
 
@@ -313,8 +312,7 @@ def likelihood_ratio(*, forgotten: Scores, heldout: Scores, rng: np.random.Gener
         of_forgotten, of_heldout = (
             ((score - mean[:, None]) / np.maximum(spread, least_spread)[:, None]) ** 2 for mean, spread in gaussians
         )
-        difference: np.ndarray = (of_heldout - of_forgotten).sum(axis=0)
-        return difference
+        return np.asarray((of_heldout - of_forgotten).sum(axis=0))
 
     forgotten_ratio, heldout_ratio = (ratio(side[:, ~learning]) for side in sides)
     return count(guesses=guess(forgotten=forgotten_ratio, heldout=heldout_ratio))
@@ -329,7 +327,7 @@ def pooled(*, counts: list[Guesses]) -> Guesses:
     return Guesses(right, pairs, ties=ties)
 
 
-def _half(pairs: int, rng: np.random.Generator) -> np.ndarray:
+def _random_half(pairs: int, rng: np.random.Generator) -> np.ndarray:
     """Return which pairs are in a random half of them, rounded down: bool [pairs]."""
     half = np.zeros(pairs, dtype=bool)
     half[rng.permutation(pairs)[: pairs // 2]] = True

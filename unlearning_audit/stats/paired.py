@@ -49,8 +49,8 @@ class Layer:
     known: np.ndarray | None = None
 
     def of(self, matrix: Float[np.ndarray, "C K"]) -> Layer:
-        """Return the covariance of linear combinations of the K numbers, one for each row of ``matrix`` float64 [C,
-        K]."""
+        """Return the covariance of C linear combinations of the K numbers: each row of ``matrix`` float64 [C, K] has
+        the factors of one combination."""
         known = None if self.known is None else matrix @ self.known @ matrix.T
         return Layer(matrix @ self.between @ matrix.T, matrix @ self.shared @ matrix.T, self.dof, known)
 
@@ -98,7 +98,8 @@ class Spread:
         """
         t_squared = stats.t_quantile(p=tail, dof=self.dof) ** 2
         square: np.ndarray = t_squared * self.sampled
-        for dof, (between, shared, known) in self.layers[: 1 + units]:  # models, and units if they count
+        layers = self.layers if units else self.layers[:1]  # of models, then of units
+        for dof, (between, shared, known) in layers:
             if dof:
                 of_layer = stats.t_quantile(p=tail, dof=dof) ** 2 * (between - known)
                 of_layer = of_layer + stats.normal_quantile(tail) ** 2 * known  # normal, because it is not estimated
@@ -136,8 +137,8 @@ class Distances:
     design: Design
 
     def of(self, matrix: Float[np.ndarray, "C K"]) -> Distances:
-        """Return linear combinations of the K numbers, one for each row of ``matrix`` float64 [C, K], with their joint
-        error."""
+        """Return C linear combinations of the K numbers, with their joint error: each row of ``matrix`` float64 [C, K]
+        has the factors of one combination."""
         matrix = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
         influence, models, units = matrix @ self.influence, self.models.of(matrix), self.units.of(matrix)
         return Distances(matrix @ self.value, influence, models, units, self.design)
@@ -155,9 +156,8 @@ class Distances:
 
     @property
     def sampled(self) -> Float[np.ndarray, "K"]:
-        """Return the variance over samples alone (A of the module docstring), float64 [K]."""
-        variance: np.ndarray = (self.influence**2).sum(axis=1)
-        return variance
+        """Return the variance over samples alone, float64 [K]: everything that other samples would change."""
+        return np.asarray((self.influence**2).sum(axis=1))
 
     @property
     def errors(self) -> Float[np.ndarray, "K"]:
@@ -167,8 +167,7 @@ class Distances:
         for layer in (self.models, self.units):
             between, shared, _ = layer.variances
             variance = np.maximum(variance, between + shared)
-        errors: np.ndarray = np.sqrt(variance)
-        return errors
+        return np.asarray(np.sqrt(variance))
 
     def half_widths(self, *, level: float | np.ndarray = LEVEL, units: bool = True) -> Float[np.ndarray, "K"]:
         """Return half-widths of intervals of single numbers at ``level`` (a number or float64 [K]), float64 [K].
@@ -176,8 +175,8 @@ class Distances:
         ``units`` False: leave out the variance between units (parts of the study that share nothing but samples), which
         is 0 if a method is retraining.
         """
-        half: np.ndarray = np.sqrt(self.spread.squares((1 - np.asarray(level, dtype=np.float64)) / 2, units=units))
-        return half
+        tail = (1 - np.asarray(level, dtype=np.float64)) / 2
+        return np.asarray(np.sqrt(self.spread.squares(tail, units=units)))
 
     @cached_property
     def spread(self) -> Spread:
@@ -211,22 +210,25 @@ class Distances:
     @property
     def note(self) -> str:
         """Return a remark if the intervals do not cover other models, or do not cover other units; else ""."""
-        return ONE_UNIT * (self.design.units == 1) if self.models.dof else crossed.ONE_MODEL
+        if not self.models.dof:
+            return crossed.ONE_MODEL
+        return ONE_UNIT if self.design.units == 1 else ""
 
     @property
     def correlation(self) -> Float[np.ndarray, "K K"]:
         """Return the correlation of the errors of the K numbers over samples and models, float64 [K, K], 1 on the
         diagonal.
 
-        Units are left out, because a few of them hardly show how the K numbers correlate.
+        Units are left out, because a few of them hardly show how the K numbers correlate. Of the covariance between
+        models, only the part counts that is not noise of samples (`Spread.signal`).
         """
-        total = self.influence @ self.influence.T
+        covariance = self.influence @ self.influence.T
         if self.models.dof:
-            # The outer product of a vector with itself: rows and columns are multiplied by ``signal``.
-            total = total + self.models.between * np.outer(*[self.spread.signal] * 2)
-        scale = np.sqrt(np.diag(total))
-        # Rows and columns are divided by the standard errors.
-        correlation: np.ndarray = total / np.outer(*[np.where(scale > 0, scale, 1.0)] * 2)
+            signal = self.spread.signal
+            covariance = covariance + self.models.between * np.outer(signal, signal)
+        errors = np.sqrt(np.diag(covariance))
+        errors = np.where(errors > 0, errors, 1.0)
+        correlation: np.ndarray = covariance / np.outer(errors, errors)
         np.fill_diagonal(correlation, 1.0)
         return correlation
 
@@ -237,9 +239,9 @@ def distances(
 ) -> Distances:  # fmt: skip
     """Return the means of K numbers per model over units, with their joint error.
 
-    Units count equally, within a unit its splits, within a split its models. Models of different methods at one index
-    must share unit, split and, where it matters, the original. A difference between two methods is then
-    ``distances(...).of([1, -1])``.
+    Units count equally, within a unit its splits, within a split its models. The K numbers may be of several methods.
+    Then the models at one index must share unit and split, and, if several models repeat a split, their original. A
+    difference between two methods is then ``distances(...).of([1, -1])``.
 
     Parameters
     ----------
@@ -271,15 +273,16 @@ def distances(
         raise ValueError("values or influences are not finite: leave such methods out and say so")
     _, unit = np.unique(unit, return_inverse=True)
     split = np.zeros_like(unit) if split is None else np.asarray(split)
-    keys, split_of_model = np.unique(np.stack([unit, split]), axis=1, return_inverse=True)
-    split_of_model, unit_of_split = split_of_model.ravel(), keys[0]
+    # Splits are told apart by (unit, split), because splits of different units may have equal numbers.
+    (unit_of_split, _), split_of_model = np.unique(np.stack([unit, split]), axis=1, return_inverse=True)
+    split_of_model = split_of_model.ravel()
     repeats, splits = np.bincount(split_of_model), np.bincount(unit_of_split)  # models of a split, splits of a unit
     average = (split_of_model == np.arange(len(repeats))[:, None]) / repeats[:, None]  # models to splits
     join = (unit_of_split == np.arange(len(splits))[:, None]) / splits[:, None]  # splits to units
     # Values and influences: float64 [K, splits] and [K, splits, samples], then [K, units] and [K, units, samples].
-    by_split = value @ average.T, average @ influence
-    by_unit = by_split[0] @ join.T, join @ by_split[1]
-    mean_influence = by_unit[1].mean(axis=1)
+    split_value, split_influence = value @ average.T, average @ influence
+    unit_value, unit_influence = split_value @ join.T, join @ split_influence
+    mean_influence = unit_influence.mean(axis=1)
     share = (1 / (len(splits) * splits))[unit_of_split]  # the weight of each split in the mean
     if imagined is not None:
         # ``alone``: what Σ influence² would be if models of a split agreed on all samples and no two splits shared any.
@@ -291,21 +294,20 @@ def distances(
     if (repeats > 1).any():  # else the variance between models is taken across splits
         dof = int((repeats - 1).sum())
         scale = (share**2 / repeats).sum() / dof
-        deviation = value - by_split[0][:, split_of_model]
-        noise = products(influence - by_split[1][:, split_of_model]) * scale
+        deviation = value - split_value[:, split_of_model]
+        noise = products(influence - split_influence[:, split_of_model]) * scale
         models = Layer(deviation @ deviation.T * scale, sampled - noise, dof)
     else:
-        models = independent(*by_split, sampled)
-    units = independent(*by_unit, sampled)
+        models = independent(split_value, split_influence, sampled)
+    units = independent(unit_value, unit_influence, sampled)
     design = Design(len(splits), float(splits.mean()), float(repeats.mean()), samples)
-    return Distances(by_unit[0].mean(axis=1), mean_influence, models, units, design)
+    return Distances(unit_value.mean(axis=1), mean_influence, models, units, design)
 
 
 def independent(
-    value: Float[np.ndarray, "K replicates"],
-    influence: Float[np.ndarray, "K replicates samples"],
+    value: Float[np.ndarray, "K replicates"], influence: Float[np.ndarray, "K replicates samples"],
     sampled: Float[np.ndarray, "K K"],
-) -> Layer:
+) -> Layer:  # fmt: skip
     """Return the covariance of means over replicates that share nothing but samples.
 
     With fewer than two replicates it is unknown: 0 with 0 degrees of freedom.
@@ -340,5 +342,4 @@ def products(influence: Float[np.ndarray, "K replicates samples"]) -> Float[np.n
     ``influence`` float64 [K, replicates, samples].
     """
     flat = influence.reshape(len(influence), -1)
-    sums: np.ndarray = flat @ flat.T
-    return sums
+    return np.asarray(flat @ flat.T)

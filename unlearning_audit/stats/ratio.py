@@ -52,8 +52,7 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
         # Only on the side of 0, where angles are below the estimate's: by ``factor`` where the method's distance alone
         # is tested (angle 0), by 1 where that of doing nothing alone is (−π/2).
         wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)
-        differs: np.ndarray = np.abs(rows.value) > wider * rows.half_widths()
-        return differs
+        return np.asarray(np.abs(rows.value) > wider * rows.half_widths())
 
     centre = np.arctan2(method, none)  # the angle of the estimate, at which nothing differs from 0
     # From the centre to both sides, the first angle outside is sought on a grid. The last angle of the grid is always

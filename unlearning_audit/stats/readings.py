@@ -32,8 +32,8 @@ def readings(test: Question, *, fpr: tuple[float, ...]) -> dict[str, stats.Estim
     ``fpr``: the false positive rates, between 0 and 1. Targets without positive or without negative samples are left
     out. If one target cannot resolve an FPR but all together can, one threshold is used for all of them.
     """
-    sides, n = _sides(test), _count(test)
-    tpr = {tpr_name(level): estimate for level, estimate in tprs(test, fpr=fpr).items()}
+    sides, n = _usable_targets(test), _samples_used(test)
+    tpr = {tpr_name(rate): estimate for rate, estimate in tprs(test, fpr=fpr).items()}
     if isinstance(sides, str):
         return dict.fromkeys(("accuracy", "auc"), stats.empty(n=n, note=sides)) | tpr
     score, positive, negative, unit = sides
@@ -48,26 +48,26 @@ def tprs(test: Question, *, fpr: tuple[float, ...]) -> dict[float, stats.Estimat
     Targets without positive or without negative samples are left out. If one target cannot resolve an FPR but all
     together can, one threshold is used for all of them.
     """
-    sides = _sides(test)
+    sides = _usable_targets(test)
     if isinstance(sides, str):
-        return dict.fromkeys(fpr, stats.empty(n=_count(test), note=sides))
-    *arrays, unit = sides
-    estimates, n = {}, _count(test)
-    for level in fpr:
-        rate = tpr_at(*arrays, fpr=level)
-        if isinstance(rate, str):  # the reason why there is none
-            estimates[level] = stats.empty(n=n, note=rate)
+        return dict.fromkeys(fpr, stats.empty(n=_samples_used(test), note=sides))
+    *score_and_sides, unit = sides
+    estimates, n = {}, _samples_used(test)
+    for rate in fpr:
+        tpr = tpr_at(*score_and_sides, fpr=rate)
+        if isinstance(tpr, str):  # the reason why there is none
+            estimates[rate] = stats.empty(n=n, note=tpr)
         else:
-            estimates[level] = rate.estimate(_over_models([rate.part], n, unit)[0])
+            estimates[rate] = tpr.annotated(_over_models([tpr.of_models], n, unit)[0])
     return estimates
 
 
-def _count(test: Question) -> int:
+def _samples_used(test: Question) -> int:
     """Return how many samples are positive or negative for some target."""
     return int((test.positive | test.negative).any(axis=0).sum())
 
 
-def _sides(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | str:
+def _usable_targets(test: Question) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | str:
     """Return score, positive and negative of the targets that have both kinds of samples, float64 [targets, samples]
     each, and the pair of splits of each target, int [targets], or None.
 
@@ -120,15 +120,15 @@ OPTIMISM = 0.005
 
 @dataclass(frozen=True)
 class Tpr:
-    """The TPR of each model, ``part``; how much too high their mean is on average, ``optimism``; and a ``note`` on how
-    it was computed."""
+    """The TPR of each model, ``of_models``; how much too high their mean is on average, ``optimism``; and a ``note`` on
+    how it was computed."""
 
-    part: crossed.PerModel
+    of_models: crossed.PerModel
     optimism: float
     note: str
 
-    def estimate(self, mean: stats.Estimate) -> stats.Estimate:
-        """Return the ``mean`` of the part with the note; the optimism is subtracted from its lower limit."""
+    def annotated(self, mean: stats.Estimate) -> stats.Estimate:
+        """Return the ``mean`` TPR over models with the note, and with the optimism subtracted from its lower limit."""
         note = "; ".join(filter(None, (mean.note, self.note)))
         return replace(mean, low=max(mean.low - self.optimism, 0.0), note=note)
 
@@ -136,9 +136,10 @@ class Tpr:
 def tpr_at(score: Matrix, positive: Matrix, negative: Matrix, *, fpr: float) -> Tpr | str:
     """Return the TPR of each model at ``fpr``, or the reason where all negatives together are too few.
 
-    If the negatives of one model are too few, one threshold serves all models. Then a model's number is its own TPR
-    minus what its own excess of false alarms over ``fpr`` has added to it. So the numbers of models vary as their
-    pooled TPR does.
+    Each model has a threshold of its own. If the negatives of one model are too few for that, one threshold serves all
+    models. Then a model's number is its own TPR minus what its own excess of false alarms over ``fpr`` has added to it.
+    So the numbers of models vary as their pooled TPR does. Optimism is how much too high a TPR is expected to be,
+    because the negatives that set its threshold are few.
 
     Parameters
     ----------
@@ -156,8 +157,8 @@ def tpr_at(score: Matrix, positive: Matrix, negative: Matrix, *, fpr: float) -> 
     sides = {"score": score, "positive": positive, "negative": negative}
     fewest = separation.effective_count(negative).min()
     if not stats.unresolved(negatives=fewest, fpr=fpr):
-        part, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)
-        return Tpr(part, float(optimism.mean()), _high(optimism.mean(), fewest))
+        tpr, optimism = separation.tpr_at_fpr(**sides, fpr=fpr)
+        return Tpr(tpr, float(optimism.mean()), _optimism_note(optimism.mean(), fewest))
     total = float(separation.effective_count(negative.ravel()))
     if reason := stats.unresolved(negatives=total, fpr=fpr):
         return reason
@@ -168,12 +169,12 @@ def tpr_at(score: Matrix, positive: Matrix, negative: Matrix, *, fpr: float) -> 
     influence = models * pooled.influence.reshape(score.shape)  # their mean over models is that of the pooled TPR
     imagined = np.repeat(np.sqrt(models) * pooled.imagined, models, axis=0)  # a mean over models is to keep its size
     shift = influence.sum(axis=1)  # how far each model's own samples move its number from the pooled one
-    part = crossed.PerModel(pooled.value + shift - shift.mean(), influence, imagined)
+    tpr = crossed.PerModel(pooled.value + shift - shift.mean(), influence, imagined)
     note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
-    return Tpr(part, float(optimism), "; ".join(filter(None, (note, _high(optimism, total)))))
+    return Tpr(tpr, float(optimism), "; ".join(filter(None, (note, _optimism_note(optimism, total)))))
 
 
-def _high(optimism: float, negatives: float) -> str:
+def _optimism_note(optimism: float, negatives: float) -> str:
     """Return the note that a TPR is too high by ``optimism`` on average, because so few ``negatives`` set its
     threshold; "" below `OPTIMISM`."""
     if optimism < OPTIMISM:

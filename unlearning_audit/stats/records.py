@@ -117,5 +117,4 @@ def against_retrained(
     error = retrained.std(axis=0, ddof=1) * np.sqrt(1 / models + 1 / references)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(gap == 0, 0.0, gap / error)
-    p: np.ndarray = special.stdtr(references - 1, -t)
-    return p
+    return np.asarray(special.stdtr(references - 1, -t))

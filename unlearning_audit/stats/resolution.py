@@ -68,22 +68,24 @@ def components(*, distances: Distances) -> list[Components]:
         One for each number. A component that the design does not show, such as that of models with one model per split,
         is 0.
     """
-    design = distances.design
-    p, m, n = design.units, design.models, max(design.samples, 1)
-    sampled = distances.sampled
+    design, sampled = distances.design, distances.sampled
+    p, m, n = design.units, design.models, max(design.samples, 1)  # p pairs (units), m models per split, n samples
     between_models, shared_by_models, _ = distances.models.variances
     between_units, shared_by_units, _ = distances.units.variances
-    repeated, several = design.models > 1, distances.units.dof > 0
-    # The noise of samples in single models, which is a part of their noise in single units.
+    repeated, several = design.models > 1, distances.units.dof > 0  # repeats of splits; several units
+    # All variances are of the mean, float64 [K]; where the design does not show one, it is multiplied by False.
+    # The noise of samples in single models is a part of their noise in single units.
     model_noise = np.maximum(sampled - shared_by_models, 0.0) * repeated
-    noise = np.maximum(sampled - shared_by_units, 0.0) * several
+    unit_noise = np.maximum(sampled - shared_by_units, 0.0) * several
     model = np.maximum(between_models - model_noise, 0.0) * repeated
-    pair = np.maximum(between_units - noise - model, 0.0) * several
-    pair_noise = np.maximum(noise - model_noise, 0.0)
+    pair = np.maximum(between_units - unit_noise - model, 0.0) * several
+    pair_noise = np.maximum(unit_noise - model_noise, 0.0)
     sample = np.maximum(sampled - pair_noise - model_noise, 0.0)
-    events = np.minimum(stats.squares_dof(distances.influence), 1e9)
-    of_single = (pair * p, pair_noise * p * n, model * p * m, model_noise * p * m * n, sample * n)
-    columns = dict(zip(COMPONENTS, of_single, strict=True)) | {"events": events}
+    columns = {  # of a single pair, model or sample: the variance of a mean times the number that it is taken over
+        "pair": pair * p, "pair_noise": pair_noise * p * n, "model": model * p * m,
+        "model_noise": model_noise * p * m * n, "sample": sample * n,
+        "events": np.minimum(stats.squares_dof(distances.influence), 1e9),
+    }  # fmt: skip
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [Components(**dict(zip(columns, row, strict=True)), design=design) for row in rows]
 
@@ -97,25 +99,25 @@ def planned(design: Design, *, dimension: str, times: float) -> Design:
     return replace(design, **{field: round(getattr(design, field) * times)})
 
 
-def error(*, of: Components, design: Design) -> float:
-    """Return the standard error that a number with the variance components ``of`` would have in a study of this
+def error(*, components: Components, design: Design) -> float:
+    """Return the standard error that a number with these variance ``components`` would have in a study of this
     ``design``."""
-    terms = _terms(of, design)
+    terms = _variance_terms(components, design)
     return float(np.sqrt(terms.sample + terms.pair_noise + terms.model_noise + terms.model + terms.pair))
 
 
-def half_width(*, of: Components, design: Design, level: float = LEVEL, units: bool = True) -> float:
+def half_width(*, components: Components, design: Design, level: float = LEVEL, units: bool = True) -> float:
     """Return the half-width that the interval of a number would have on average in a study of a given design, by the
     intervals of ``paired.Distances``.
 
-    The interval is the widest of three: over samples alone; over samples and models, which the repeats of a split show,
-    or different splits if none has repeats; over samples and units, if ``units`` is set. If ``of.of_samples`` is set,
-    it is the first. The variances over models and units are estimates with few degrees of freedom, so the half-width is
-    averaged over their distribution.
+    The interval is the widest of three: over samples alone; over samples and models, where models vary as the repeats
+    of a split show, or as splits show if none has repeats; over samples and units, if ``units`` is set. With
+    ``components.of_samples``, the interval over samples alone is taken. The variances over models and units are
+    estimates with few degrees of freedom, so the half-width is averaged over their distribution.
 
     Parameters
     ----------
-    of : Components
+    components : Components
         The variance components of the number.
     design : Design
         The size of the study.
@@ -129,62 +131,65 @@ def half_width(*, of: Components, design: Design, level: float = LEVEL, units: b
     -------
     float
     """
-    terms = _terms(of, design)
+    terms = _variance_terms(components, design)
     tail = (1 - level) / 2
     sampled = terms.sample + terms.pair_noise + terms.model_noise
-    events = max(of.events * design.samples / max(of.design.samples, 1), 1.0)
-    of_samples = stats.t_quantile(p=tail, dof=events) ** 2
-    if of.of_samples:
-        return float(np.sqrt(of_samples * sampled))
+    events = max(components.events * design.samples / max(components.design.samples, 1), 1.0)
+    # ``t2_…``: the squared quantiles of Student's t by which variances over samples, models and units are multiplied.
+    t2_samples = stats.t_quantile(p=tail, dof=events) ** 2
+    if components.of_samples:
+        return float(np.sqrt(t2_samples * sampled))
     # Squared half-widths for each pair of quantiles of the variances over models (rows) and over units (columns).
-    square = np.full((POINTS, POINTS), of_samples * sampled)
+    square = np.full((POINTS, POINTS), t2_samples * sampled)
     splits = design.units * design.splits
     dof_models = splits * (design.models - 1)
+    # The variance between models, which contains their noise of samples, and the part of ``sampled`` without it.
     between, shared = terms.model_noise + terms.model, sampled - terms.model_noise
-    if dof_models <= 0:  # no split has repeats
+    if dof_models <= 0:  # no split has repeats, so splits are compared
         dof_models, shared = splits - 1, terms.sample
         between = sampled - terms.sample + terms.model + terms.pair
     if dof_models > 0:
-        of_models = stats.t_quantile(p=tail, dof=dof_models) ** 2 * _chances(dof_models)[:, None]
-        square = np.maximum(square, of_samples * shared + of_models * between)
+        t2_models = stats.t_quantile(p=tail, dof=dof_models) ** 2 * _variance_factors(dof_models)[:, None]
+        square = np.maximum(square, t2_samples * shared + t2_models * between)
     if units and design.units > 1:
         between = terms.pair_noise + terms.model_noise + terms.model + terms.pair
-        of_units = stats.t_quantile(p=tail, dof=design.units - 1) ** 2 * _chances(design.units - 1)
-        square = np.maximum(square, of_samples * terms.sample + of_units * between)
+        t2_units = stats.t_quantile(p=tail, dof=design.units - 1) ** 2 * _variance_factors(design.units - 1)
+        square = np.maximum(square, t2_samples * terms.sample + t2_units * between)
     return float(np.sqrt(square).mean())
 
 
-def least_distance(*, of: Components, design: Design, chance: Components | None = None) -> float:
+def least_distance(*, components: Components, design: Design, chance: Components | None = None) -> float:
     """Return the least distance from retraining that a study of this ``design`` would detect with `POWER`.
 
-    ``of``: the variance components of the distance; ``chance``: its variance components if the method is retraining
-    (None: ``of``).
+    ``components``: the variance components of the distance; ``chance``: those of the distance if the method is
+    retraining (None: ``components``).
     """
     # If the method is retraining, its distance varies by samples and models only, so the variance between units (pairs)
     # is no part of the test. The error of a distance that is not 0 contains it: the distance may differ between units.
-    to_be_significant = half_width(of=chance or of, design=design, units=False)
-    return to_be_significant + float(stats.normal_quantile(POWER)) * error(of=of, design=design)
+    to_be_significant = half_width(components=chance or components, design=design, units=False)
+    return to_be_significant + float(stats.normal_quantile(POWER)) * error(components=components, design=design)
 
 
-def room_needed(*, of: Components, design: Design) -> float:
+def room_needed(*, components: Components, design: Design) -> float:
     """Return how far inside its margin a distance must lie for a study of this ``design`` to show it equivalent.
 
-    This is by two one-sided tests at 1 − `LEVEL` each, with `POWER`; ``of``: the variance components of the distance.
-    With a distance of 0 both tests may fail, so each gets half of the missing power. Where the distance is not 0, only
-    one test may fail; it gets half of the missing power too, which is cautious.
+    This is by two one-sided tests at 1 − `LEVEL` each, with `POWER`. With a distance of 0 both tests may fail, so each
+    gets half of the missing power. Where the distance is not 0, only one test may fail; it gets half of the missing
+    power too, which is cautious. ``components``: the variance components of the distance.
     """
-    bar = half_width(of=of, design=design, level=2 * LEVEL - 1)
-    return bar + float(stats.normal_quantile((1 + POWER) / 2)) * error(of=of, design=design)
+    half = half_width(components=components, design=design, level=2 * LEVEL - 1)
+    return half + float(stats.normal_quantile((1 + POWER) / 2)) * error(components=components, design=design)
 
 
 def decides(
-    *, of: Components, design: Design, distance: float, margin: tuple[float, float], chance: Components | None = None
-) -> str:
+    *, components: Components, design: Design, distance: float, margin: tuple[float, float],
+    chance: Components | None = None,
+) -> str:  # fmt: skip
     """Return how a study of a given design would decide if the true distance were known.
 
     Parameters
     ----------
-    of : Components
+    components : Components
         The variance components of the distance.
     design : Design
         The size of the study.
@@ -193,31 +198,31 @@ def decides(
     margin : (float, float)
         The range (far < 0, near > 0) of distances that count as equivalent.
     chance : Components, optional
-        The variance components of the distance if its true value is 0; by default ``of``.
+        The variance components of the distance if its true value is 0; by default ``components``.
 
     Returns
     -------
     str
         "distinguishable", "equivalent", or "" for neither.
     """
-    if abs(distance) >= least_distance(of=of, design=design, chance=chance):
+    if abs(distance) >= least_distance(components=components, design=design, chance=chance):
         return "distinguishable"
     room = min(margin[1] - distance, distance - margin[0])
-    return "equivalent" if room >= room_needed(of=of, design=design) else ""
+    return "equivalent" if room >= room_needed(components=components, design=design) else ""
 
 
-def _terms(of: Components, design: Design) -> Components:
-    """Return the variance components ``of``, divided by the counts of a study of this ``design``: the five terms of the
+def _variance_terms(components: Components, design: Design) -> Components:
+    """Return the variance ``components``, divided by the counts of a study of this ``design``: the five terms of the
     squared standard error."""
-    p, m, n = design.units, design.models, max(design.samples, 1)
+    p, m, n = design.units, design.models, max(design.samples, 1)  # p pairs, m models per split, n samples
     counts = {"sample": n, "pair_noise": p * n, "model_noise": p * m * n, "model": p * m, "pair": p}
-    return replace(of, **{name: getattr(of, name) / count for name, count in counts.items()})
+    return replace(components, **{name: getattr(components, name) / count for name, count in counts.items()})
 
 
 @lru_cache
-def _chances(dof: float) -> np.ndarray:
-    """Return χ²/dof at `POINTS` equally likely quantiles, float64 [POINTS], over which half-widths are averaged."""
+def _variance_factors(dof: float) -> np.ndarray:
+    """Return the factors by which an estimated variance with ``dof`` degrees of freedom may differ from the true one:
+    χ²/dof at `POINTS` equally likely quantiles, float64 [POINTS]."""
     from scipy.special import gammaincinv
 
-    chances: np.ndarray = 2 * gammaincinv(dof / 2, (np.arange(POINTS) + 0.5) / POINTS) / dof
-    return chances
+    return np.asarray(2 * gammaincinv(dof / 2, (np.arange(POINTS) + 0.5) / POINTS) / dof)

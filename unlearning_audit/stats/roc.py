@@ -115,8 +115,8 @@ def cut_at_fpr(*, negative_score: Vector, fpr: float, weight: Vector | None = No
 def unresolved(*, negatives: float, fpr: float) -> str:
     """Return the reason why the TPR at ``fpr`` cannot be given, or "" if it can.
 
-    It cannot if not a single one of the ``negatives`` may be accepted; ``negatives`` is their number, which may be
-    fractional.
+    It cannot be given if ``fpr`` allows less than one false positive among the negatives, whose number, ``negatives``,
+    may be fractional.
     """
     if fpr * negatives >= 1 - 1e-9:
         return ""

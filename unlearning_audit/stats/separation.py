@@ -76,10 +76,8 @@ def tpr_at_fpr(
         n = float(effective_count(weights))
         error = float(np.sqrt(fpr * (1 - fpr) / n))
         low, high = max(fpr - error, 0.0), min(fpr + error, MOST)  # where the slope of the ROC curve is measured
-        cut = {
-            level: stats.cut_at_fpr(negative_score=score[m, rows], weight=weights, fpr=level)
-            for level in (low, fpr, high)
-        }
+        negatives = {"negative_score": score[m, rows], "weight": weights}
+        cut = {level: stats.cut_at_fpr(**negatives, fpr=level) for level in (low, fpr, high)}
         rise = positive[m] @ (score[m] > cut[high]) - positive[m] @ (score[m] > cut[low])
         slope[m] = rise / positive[m].sum() / (high - low)
         optimism[m] = slope[m] * ((np.floor(n * fpr + 1e-9) + 1) / (n + 1) - fpr)

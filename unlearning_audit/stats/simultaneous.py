@@ -21,15 +21,13 @@ def deviations(
     This is the Gaussian multiplier bootstrap: given the data, its replicates are normal with the estimated covariance,
     so they are drawn from that distribution directly (Chernozhukov, Chetverikov and Kato 2013).
     """
-    deviations: np.ndarray = rng.standard_normal((draws, len(correlation))) @ root(correlation).T
-    return deviations
+    return np.asarray(rng.standard_normal((draws, len(correlation))) @ root(correlation).T)
 
 
 def root(covariance: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
     """Return a matrix R with R Rᵀ = ``covariance``, float64 [K, K] each."""
-    roots, vectors = np.linalg.eigh(covariance)
-    scaled: np.ndarray = vectors * np.sqrt(np.maximum(roots, 0.0))
-    return scaled
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
 
 
 def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) -> Float[np.ndarray, "K"]:
@@ -52,13 +50,12 @@ def adjusted(*, p: Float[np.ndarray, "K"], largest: Float[np.ndarray, "draws"]) 
     """
     deviation = -stats.normal_quantile(np.asarray(p, dtype=np.float64) / 2)
     beyond = len(largest) - np.searchsorted(np.sort(largest), deviation, "left")  # draws at least as large, int64 [K]
-    p_adjusted: np.ndarray = np.minimum(np.minimum((beyond + 1) / (len(largest) + 1), len(p) * p), 1.0)
-    return p_adjusted
+    return np.asarray(np.minimum(np.minimum((beyond + 1) / (len(largest) + 1), len(p) * p), 1.0))
 
 
 def level_of_each(*, largest: Float[np.ndarray, "draws"], count: int, level: float) -> float:
-    """Return the level that each of ``count`` intervals needs so that all hold together at ``level``, at most
-    Bonferroni's.
+    """Return the level that each of ``count`` intervals needs so that all hold together at ``level``. It is at least
+    ``level``, and at most Bonferroni's.
 
     ``largest`` float64 [draws]: the largest |deviation| of each draw.
     """
@@ -72,18 +69,18 @@ class Together:
     """The intervals and p-values of K distances that hold for all of them together, as when an adversary is the best of
     several attacks.
 
-    ``half`` float64 [K]: half-widths, where the variance between units counts (parts of the study that share nothing
-    but samples). ``alone`` float64 [K]: half-widths by the errors from which ``p`` is computed, without the variance
-    between units, which is 0 if a method is retraining.
-    ``p`` float64 [K]: adjusted p-values of the hypothesis that all distances are 0. A distance with p ≤ α lies further
-    from 0 than ``alone`` is wide. ``inner`` float64 [K]: half-widths of each distance's own interval at 1 − 2α. All
-    distances are within a margin if all these intervals are (an intersection–union test).
+    ``joint_half`` float64 [K]: half-widths, where the variance between units counts (parts of the study that share
+    nothing but samples). ``null_half`` float64 [K]: half-widths by the errors from which ``p`` is computed, without the
+    variance between units, which is 0 if a method is retraining. ``p`` float64 [K]: adjusted p-values of the hypothesis
+    that all distances are 0. A distance with p ≤ α lies further from 0 than its ``null_half``. ``inner_half`` float64
+    [K]: half-widths of each distance's own interval at 1 − 2α. All distances are within a margin if all these intervals
+    are (an intersection–union test).
     """
 
-    half: Float[np.ndarray, "K"]
-    alone: Float[np.ndarray, "K"]
+    joint_half: Float[np.ndarray, "K"]
+    null_half: Float[np.ndarray, "K"]
     p: Float[np.ndarray, "K"]
-    inner: Float[np.ndarray, "K"]
+    inner_half: Float[np.ndarray, "K"]
 
 
 def together(
@@ -93,7 +90,7 @@ def together(
     """Return intervals and p-values of several distances that hold together; those of a single distance are its own.
 
     ``chance``: the same distances with the errors that they would have if all of them were 0, for p-values and for
-    ``alone``. With None, the errors of ``distances`` serve there, too.
+    ``null_half``. With None, the errors of ``distances`` serve there, too.
     """
     null, count = chance or distances, len(distances.value)
     # Levels of single intervals with which all hold together, by their own errors and by those of ``null``.
@@ -105,6 +102,7 @@ def together(
             largest = np.abs(deviations(correlation=chance.correlation, rng=rng, draws=draws)).max(axis=1)
             level_of_null = level_of_each(largest=largest, count=count, level=level)
         p = np.maximum(adjusted(p=p, largest=largest), p)  # draws never make a p-value smaller
-    half, alone = distances.half_widths(level=level_of_own), null.half_widths(level=level_of_null, units=False)
-    inner = distances.half_widths(level=2 * level - 1)  # 1 − 2α, as ``level`` is 1 − α
-    return Together(half, alone, p, inner)
+    joint_half = distances.half_widths(level=level_of_own)
+    null_half = null.half_widths(level=level_of_null, units=False)
+    inner_half = distances.half_widths(level=2 * level - 1)  # 1 − 2α, as ``level`` is 1 − α
+    return Together(joint_half, null_half, p, inner_half)

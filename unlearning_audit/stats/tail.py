@@ -27,9 +27,9 @@ def advantage(*, score: Matrix, forget: Matrix, heldout: Matrix, share: float = 
     because that of one model rests on few samples. It is at least 1, the slope under a random draw. So a sample that is
     forgotten in one split and held out in the other has two influences that partly cancel.
 
-    Imaginary samples: if forgotten or held-out samples vary less than under a random draw (`by_chance`), an imaginary
-    sample has the rest of the variance. Few or no samples above the threshold hardly show how many there might have
-    been.
+    Imaginary samples: if forgotten or held-out samples vary less than under a random draw (`variance_by_chance`), an
+    imaginary sample has the rest of the variance. Few or no samples above the threshold hardly show how many there
+    might have been.
 
     Parameters
     ----------
@@ -54,25 +54,26 @@ def advantage(*, score: Matrix, forget: Matrix, heldout: Matrix, share: float = 
         higher_equal = _higher_and_equal(values, np.sort(values[unseen]))
         # The probability that each score lies above the threshold. Ties, and a rank between two ranks, are decided by
         # chance.
-        above = _above(*higher_equal, share * (count + 1), more=1)
+        above = _probability_above(*higher_equal, share * (count + 1), more=1)
         value[model] = weight @ above - share
         # The slope of the ROC curve at the threshold, over the range in which the share varies by chance.
         spread = np.sqrt(share * (1 - share) / count)
         limits = max(share - spread, 0.0), min(share + spread, 1.0)
-        low, high = (weight @ _above(*higher_equal, limit * (count + 1), more=1) for limit in limits)
+        low, high = (weight @ _probability_above(*higher_equal, limit * (count + 1), more=1) for limit in limits)
         slopes[model] = (high - low) / (limits[1] - limits[0])
         of_forgotten[model] = weight * (above - weight @ above)
-        of_heldout[model] = np.where(unseen, _above(*higher_equal, share * count, more=0) - share, 0.0) / count
-        variance, shared = by_chance(heldout=count, share=share)
+        above_others = _probability_above(*higher_equal, share * count, more=0)  # for a held-out score among its like
+        of_heldout[model] = np.where(unseen, above_others - share, 0.0) / count
+        variance, shared = variance_by_chance(heldout=count, share=share)
         # The least variances over forgotten and over held-out samples; imaginary samples have what is missing.
-        floors = (variance - shared) * (weight @ weight), shared
+        least = (variance - shared) * (weight @ weight), shared
         influences = of_forgotten[model], of_heldout[model]
-        imagined[model] = [max(floor - moved @ moved, 0.0) for floor, moved in zip(floors, influences, strict=True)]
+        imagined[model] = [max(floor - moved @ moved, 0.0) for floor, moved in zip(least, influences, strict=True)]
     slope = max(slopes.mean(), 1.0)
     return crossed.PerModel(value, of_forgotten - slope * of_heldout, np.sqrt(imagined) * (1.0, slope))
 
 
-def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
+def variance_by_chance(*, heldout: int, share: float) -> tuple[float, float]:
     """Return the variance, under a random draw, of what one forgotten sample adds to the share above the threshold, and
     the covariance of what two forgotten samples add.
 
@@ -82,9 +83,10 @@ def by_chance(*, heldout: int, share: float) -> tuple[float, float]:
     """
     rank = share * (heldout + 1)
     low = int(rank)
-    up = rank - low  # the rank is rounded up with this probability, else down
-    both = (1 - up) ** 2 * low * (low + 1) + 2 * up * (1 - up) * low * (low + 2) + up**2 * (low + 1) * (low + 2)
+    up = rank - low  # what a sample adds is the mean over ranks ``low`` (weight 1 − up) and ``low`` + 1 (weight up)
+    # The mean of the square of what one sample adds, and, times (n + 1)·(n + 2), of the product of what two add.
     square = (low + up**2) / (heldout + 1)
+    both = (1 - up) ** 2 * low * (low + 1) + 2 * up * (1 - up) * low * (low + 2) + up**2 * (low + 1) * (low + 2)
     return square - share**2, both / ((heldout + 1) * (heldout + 2)) - share**2
 
 
@@ -98,14 +100,13 @@ def _higher_and_equal(values: np.ndarray, ordered: np.ndarray) -> tuple[np.ndarr
     return len(ordered) - right, right - left
 
 
-def _above(higher: np.ndarray, equal: np.ndarray, rank: float, more: int) -> np.ndarray:
+def _probability_above(higher: np.ndarray, equal: np.ndarray, rank: float, more: int) -> np.ndarray:
     """Return the probability that each value is among the ``rank`` largest scores, from its numbers of ``higher`` and
-    ``equal`` scores.
+    ``equal`` scores; ties are decided at random.
 
-    ``rank`` need not be whole: it is rounded up or down at random. ``more`` = 1: the value itself is not one of the
-    scores; 0: it is one of them.
+    ``rank`` need not be whole: the result interpolates between the two nearest ranks. ``more`` = 1: the value itself is
+    not one of the scores; 0: it is one of them.
     """
     low, ties = int(rank), np.maximum(equal + more, 1)
     p_low, p_high = (np.minimum(np.maximum((whole - higher) / ties, 0.0), 1.0) for whole in (low, low + 1))
-    probability: np.ndarray = (1 - (rank - low)) * p_low + (rank - low) * p_high
-    return probability
+    return np.asarray((1 - (rank - low)) * p_low + (rank - low) * p_high)

@@ -77,7 +77,7 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     _, unit = np.unique([unit for unit, _ in places], return_inverse=True)
     splits = np.bincount(unit)
     share = (1 / (len(splits) * splits))[unit]  # the weight of each place in the mean
-    sides = [_averaged(side, places if same_places else None) for side in (audited, reference)]
+    sides = [_means_over_models(side, places if same_places else None) for side in (audited, reference)]
     value, influence, imagined = (
         getattr(sides[0], name) - getattr(sides[1], name) for name in ("value", "influence", "imagined")
     )
@@ -92,7 +92,7 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     samples = np.any([(side.influence != 0).any(axis=(0, 1)) for side in (audited, reference)], axis=0).sum()
     design = Design(len(splits), float(splits.mean()), float(sides[0].count.mean()), int(samples))
     scales = [(share**2 / side.count).sum() for side in sides]
-    of_both, if_alike = _layers([side.spread for side in sides], scales, sampled)
+    of_both, if_alike = _model_layers([side.spread for side in sides], scales, sampled)
     shown = Distances(value @ share, mean_influence, models=of_both, units=units, design=design)
     nothing = Layer(np.zeros_like(sampled), np.zeros_like(sampled), 0)
     return shown, replace(shown, models=if_alike, units=nothing)
@@ -117,44 +117,47 @@ class _Averaged:
     spread: tuple[np.ndarray, np.ndarray, int]
 
 
-def _averaged(side: Models, places: list[tuple[int, int]] | None) -> _Averaged:
+def _means_over_models(side: Models, places: list[tuple[int, int]] | None) -> _Averaged:
     """Return the means over the models of each of the ``places``, (unit, split) each, or over all models if ``places``
-    is None.
+    is None; with how models of one place vary.
 
-    Where no two models repeat each other, their spread is the known covariance, or zero with 0 degrees of freedom.
+    Where no place has two models, this covariance is the known one, or zero with 0 degrees of freedom.
     """
     place_of_model = np.zeros(len(side.unit), np.int64)
     if places is not None:
         place_of_model[:] = [places.index(place) for place in zip(side.unit.tolist(), side.split.tolist(), strict=True)]
-    count = np.bincount(place_of_model)
-    member = (place_of_model == np.arange(len(count))[:, None]) * 1.0  # [places, models]
+    count = np.bincount(place_of_model)  # models of each place
+    member = (place_of_model == np.arange(len(count))[:, None]) * 1.0  # [places, models]: 1 where the model is there
     average = member / count[:, None]
     value, influence = side.value @ average.T, average @ side.influence
-    deviation, centred = side.value - value[:, place_of_model], side.influence - influence[:, place_of_model]
+    # How far each model's value, and influences, are from the mean of its place.
+    deviation, noise = side.value - value[:, place_of_model], side.influence - influence[:, place_of_model]
     dof = int((count - 1).sum())
-    spread = deviation @ deviation.T / max(dof, 1), products(centred) / max(dof, 1), dof
+    spread = deviation @ deviation.T / max(dof, 1), products(noise) / max(dof, 1), dof
     if not dof and side.covariance is not None:
         spread = side.covariance, np.zeros_like(side.covariance), KNOWN
     alone = (side.influence**2).sum(axis=2) @ member.T
     return _Averaged(count, value, influence, average @ side.imagined, alone, spread)
 
 
-def _layers(
+def _model_layers(
     spread: list[tuple[np.ndarray, np.ndarray, int]], scale: list[float], sampled: np.ndarray
 ) -> tuple[Layer, Layer]:
     """Return the covariance over models of the difference twice: as both groups of models show it, and as it is if both
     are alike.
 
-    ``spread``: for audited and reference models, their ``spread`` (`_Averaged`); ``scale``: the factors that turn these
-    variances between models into variances of a mean; ``sampled`` float64 [K, K]: the covariance over samples.
+    ``spread``: for audited and reference models, how models of one place vary (`_Averaged`): covariance, noise and
+    degrees of freedom. ``scale``: for both groups, the factor that turns a variance between models into the variance of
+    a mean. ``sampled`` float64 [K, K]: the covariance over samples.
     """
     audited, reference = spread
-    if not audited[2] and not reference[2]:
+    audited_repeats, reference_repeats = (dof > 0 for _, _, dof in spread)
+    if not audited_repeats and not reference_repeats:
         unknown = Layer(np.zeros_like(sampled), sampled, 0)
         return unknown, unknown
-    # A group without repeats (0 degrees of freedom) is assumed to vary as the other.
-    (audited_covariance, audited_noise, audited_dof) = audited if audited[2] else reference
-    (reference_covariance, reference_noise, reference_dof) = reference if reference[2] else audited
+    # A group without repeats is assumed to vary as the other.
+    audited_covariance, audited_noise, audited_dof = audited if audited_repeats else reference
+    reference_covariance, reference_noise, reference_dof = reference if reference_repeats else audited
     between = audited_covariance * scale[0], reference_covariance * scale[1]
     noise, dof = audited_noise * scale[0] + reference_noise * scale[1], min(audited_dof, reference_dof)
     # If audited models show their own variance, that of the retrained one is still known, not estimated.

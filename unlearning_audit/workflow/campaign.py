@@ -150,7 +150,7 @@ class Campaign:
         reads = []
         for metric in effects["trial"]:
             # The trial's and the retrained models' numbers by this metric, or the reason why they give no distance.
-            side = distances.against("trial", metric, effects)
+            side = distances.side_or_reason("trial", metric, effects)
             if isinstance(side, Side) and not side.audited.rule.coarse:
                 rng = generator(self.settings["seed"], "tune", metric)
                 reads.append(distances.read(side, metric, margins=self.settings["margins"], rng=rng, draws=DRAWS))
@@ -159,8 +159,8 @@ class Campaign:
             raise ValueError("no metric of this scenario measures the distance from retraining")
         furthest = max(deciding, key=lambda read: abs(_margins(read)))
         losses = [_margins(read) for read in reads if not read.side.audited.rule.deciding]
-        # ``place``: the index of the attack whose distance stands for all attacks.
-        error = float(furthest.numbers.errors[furthest.place]) / _margin(furthest)
+        # ``chosen``: the index of the attack whose distance stands for all attacks.
+        error = float(furthest.numbers.errors[furthest.chosen]) / _margin(furthest)
         return replace(
             trial, distance=abs(_margins(furthest)), error=error, lost=max(losses, default=0.0),
             margin=_margin(furthest),

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from unlearning_audit.comparisons.meta import PROPERTIES, common, overview, verdict
+from unlearning_audit.comparisons.meta import PROPERTIES, common_scenario, overview, verdict
 from unlearning_audit.report import naming, style
 from unlearning_audit.report.tables.meta import elsewhere, metrics
 from unlearning_audit.report.tables.typeset import number
@@ -50,7 +50,7 @@ def draw(rows: list[dict[str, Any]]) -> "style.Figure":
             axis.axvline(ideal, color=style.INK, lw=0.7, ls=(0, (4, 2)), zorder=0.5)
         if quality in ("separation", "agreement over seeds", "agreement over sizes"):
             axis.axvline(0, color=style.MUTED, lw=0.7, zorder=0.5)
-        where = "" if quality == "models" else f"\n({common(rows, quality).replace('_', ' ')})"
+        where = "" if quality == "models" else f"\n({common_scenario(rows, quality).replace('_', ' ')})"
         axis.set_title(title, size=7)
         axis.set_xlabel(label + where, size=6.5)
         style.rows(axis, [_label(name, spoken) if name in far else name for name in names])

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common, overview, verdict
+from unlearning_audit.comparisons.meta import PROPERTIES, WITH, common_scenario, overview, verdict
 from unlearning_audit.report.lookup import label
 from unlearning_audit.report.tables import Cell, Entry, Head, Line, Sheet, decimals, entry, missing, words
 from unlearning_audit.store import cells
@@ -29,9 +29,9 @@ def metrics(rows: list[dict[str, Any]]) -> list[str]:
 
 def elsewhere(rows: list[dict[str, Any]]) -> list[str]:
     """Return the names of metrics for which no property comes from the usual scenario of the property. The usual
-    scenario of a property is the one from which most metrics have it (`common`)."""
+    scenario of a property is the one from which most metrics have it (`common_scenario`)."""
     spoken = overview(rows)
-    usual = {label: common(rows, label) for _, label in spoken}
+    usual = {label: common_scenario(rows, label) for _, label in spoken}
     near = {metric for (metric, label), row in spoken.items() if row["scenario"] == usual[label]}
     return [metric for metric in dict.fromkeys(metric for metric, _ in spoken) if metric not in near]
 
@@ -66,16 +66,16 @@ def _whole(rows: list[dict[str, Any]]) -> Sheet:
     """Return the table of the properties of metrics (power, separation, …): a line for each metric, a column for each
     property.
 
-    Each column shows one scenario, which its head names (`common`). If a metric has no value from that scenario, its
-    value from another scenario is shown, with a footnote which says that it is of other models. For a metric all of
-    whose values are of other scenarios (`elsewhere`), the footnote stands at its name instead. The last property,
-    "models", is a count and has no such footnote.
+    Each column shows one scenario, which its head names (`common_scenario`). If a metric has no value from that
+    scenario, its value from another scenario is shown, with a footnote which says that it is of other models. For a
+    metric all of whose values are of other scenarios (`elsewhere`), the footnote stands at its name instead. The last
+    property, "models", is a count and has no such footnote.
     """
     spoken = overview(rows)
     qualities = [quality for quality in PROPERTIES if any(quality == present for _, present in spoken)]
     places = {quality: decimals((_cell(row) for (_, of), row in spoken.items() if of == quality), least=2)
               for quality in qualities} | {"models": 0}  # fmt: skip
-    main = {quality: common(rows, quality) for quality in qualities}
+    main = {quality: common_scenario(rows, quality) for quality in qualities}
     apart, lines = elsewhere(rows), []
     for name in metrics(rows):
         entries = []

@@ -100,7 +100,7 @@ def _clauses(judgements: Decisions, where: Place, method: str, row: dict[str, An
     note = _labelled(judgements, where, row["note"])
     clauses = _merged(note.split("; ")) if note else []
     for at, clause in enumerate(clauses):
-        needs_of_clause = [need for need in needs if re.search(rf"\b{re.escape(planning.count(need))}\b", clause)]
+        needs_of_clause = [need for need in needs if re.search(rf"\b{re.escape(planning.size_phrase(need))}\b", clause)]
         hours = [item for need in needs_of_clause if not math.isnan(item := judgements.hours(where, method, need))]
         if hours and clause.startswith(PLANNED):
             clauses[at] += f", which takes about {duration(3600 * min(hours))} more"
