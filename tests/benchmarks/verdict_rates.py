@@ -67,7 +67,7 @@ more than .05 in half of the shapes.
 def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np.ndarray | float]:
     """One simulated audit: what was called wrongly, what was covered, and the half-width foretold for 4 × the pairs."""
     read, truth = world.read(rng), np.array(world.truth)
-    p = decide.family(p=read.p_values(), nothing=np.arange(8) == NONE, retrained=np.zeros(8, dtype=bool))
+    p = decide.adjusted_p(p=read.p_values(), nothing=np.arange(8) == NONE, retrained=np.zeros(8, dtype=bool))
     half, inner = read.half_widths(), read.half_widths(level=1 - 2 * decide.ALPHA)
     verdicts = [
         decide.classify(
@@ -77,11 +77,11 @@ def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np
         ).verdict
         for v, h, i, q in zip(read.value, half, inner, p, strict=True)
     ]
-    best, worst = rank_sets.of_proven(rank_sets.proven(distances=read, rng=rng, draws=500))
+    best, worst = rank_sets.rank_ranges(rank_sets.proven(distances=read, rng=rng, draws=500))
     rank = 1 + (truth[None] > truth[:, None]).sum(axis=1)
-    both = read.of(np.eye(len(truth))[[METHOD, NONE]])
+    both = read.combined(np.eye(len(truth))[[METHOD, NONE]])
     share = ratio.share_closed(distances=both, significant=bool(read.value[NONE] > half[NONE]))
-    gaps = read.of(PAIRED)
+    gaps = read.combined(PAIRED)
     error = np.abs(np.concatenate([read.value - truth, gaps.value - PAIRED @ truth]))
     covered = error <= np.concatenate([half, gaps.half_widths()])
     foretold = resolution.components(distances=only(read, METHOD))[0]
@@ -102,7 +102,7 @@ def audit(world: World, rng: np.random.Generator, margin: float) -> dict[str, np
 
 def only(read: Distances, index: int) -> Distances:
     """The reading of one number."""
-    return read.of(np.eye(len(read.value))[[index]])
+    return read.combined(np.eye(len(read.value))[[index]])
 
 
 def rates(name: str, audits: int, rng: np.random.Generator) -> dict[str, str | int | float]:

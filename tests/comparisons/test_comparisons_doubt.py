@@ -112,7 +112,7 @@ def test_a_distance_of_that_size_is_found_and_retraining_shown_equivalent_with_p
 
 def test_the_least_numbers_of_retrained_models_that_decide_are_named_once_each(monkeypatch):
     of = reference(spread=4e-4)
-    monkeypatch.setattr(retrained.Reference, "of", lambda read: of)
+    monkeypatch.setattr(retrained.Reference, "from_read", lambda read: of)
     distance = SimpleNamespace(estimate=SimpleNamespace(low=-0.08, high=0.11))
     reading = SimpleNamespace(margin=(-0.1, 0.12), side=SimpleNamespace(retrained=2), given="", distance=distance)
     (alike, *_), *found = plans = retrained.deciding_counts(reading)
@@ -192,7 +192,7 @@ def test_a_metric_is_too_coarse_where_retraining_itself_is_not_shown_to_be_equiv
         for metric in metrics:
             side = SimpleNamespace(audited=SimpleNamespace(rule=SimpleNamespace(coarse=metric == "tail")))
             reads[metric] = SimpleNamespace(distance=distance, side=side)
-        return SimpleNamespace(of=lambda deciding: reads)
+        return SimpleNamespace(reads_by=lambda deciding: reads)
 
     assert verdicts._unproven_coarse({method: of(width, "tail", "auc") for method, width in half.items()}) == coarse
     assert verdicts._unproven_coarse({method: of(width, "tail") for method, width in half.items()}) == set()

@@ -81,7 +81,7 @@ class World:
 def read(rules, decisions, block=None):
     """Joint reading of the advantages of several adversaries, over all splits or those of one block."""
     crossed = _crossed.combine([_game.advantage(rules, d) for d in decisions], split=rules.split)
-    return _crossed.read(crossed, share=_game.share(rules, block))
+    return _crossed.weighted_mean(crossed, share=_game.share(rules, block))
 
 
 def signed_advantage(rules, decision):

@@ -388,7 +388,7 @@ def test_intervals_cover_the_truth_and_estimates_are_unbiased(name, games):
     for rng, rules, scores, decisions in play(world, games=games):
         reading, pair = read(rules, decisions), read(rules, decisions, 0)
         part = separation.auc(score=scores[0][:, rules.columns], positive=rules.forget, negative=rules.heldout)
-        auc = crossed.read(crossed.combine([part], split=rules.split), share=_game.share(rules))
+        auc = crossed.weighted_mean(crossed.combine([part], split=rules.split), share=_game.share(rules))
         half, half_pair, half_auc = (crossed.half_widths(r) for r in (reading, pair, auc))
         q, q_pair = (swap.quality(r, n=1, rng=rng) for r in (reading, pair))
         fair, weight = _crossfit.quality(rules, decisions, reading, rng=rng)

@@ -360,6 +360,6 @@ def test_the_interval_of_a_harmonic_mean_covers_when_samples_and_models_vary():
         shared = rng.uniform(-0.2, 0.2, (3, 1, 60))
         value = mean[:, None, None] + shared + rng.uniform(-0.05, 0.05, (3, 6, 1)) + rng.uniform(-0.1, 0.1, (3, 6, 60))
         parts = [levels.per_model(value=values, weight=np.ones((6, 60))) for values in value]
-        interval = levels.of(utility.harmonic(parts), **groups, n=60, bounds=(0, 1))
+        interval = levels.mean(utility.harmonic(parts), **groups, n=60, bounds=(0, 1))
         inside += interval.low <= truth <= interval.high
     assert at_least(0.95, studies) <= inside / studies <= at_most(0.95, studies)

@@ -83,14 +83,14 @@ def test_units_differ_by_more_than_their_samples_do_together():
     """Three splits, of which the first and the last are a pair, with the shares 1/4, 1/2 and 1/4: units 3 and 4.5 with
     the influences (0, 0.4) and (0.15, -0.25); of the other statistic 4 and 2.5."""
     splits = crossed.combine([THREE, OTHER], split=np.arange(3))
-    units = crossed.read(splits, share=np.array([0.25, 0.5, 0.25]), unit=np.array([7, 2, 7])).units
+    units = crossed.weighted_mean(splits, share=np.array([0.25, 0.5, 0.25]), unit=np.array([7, 2, 7])).units
     np.testing.assert_allclose([units.between, units.shared], [[0.75**2] * 2, [0.0] * 2])
     assert units.dof == 1
     alike = PerModel(THREE.value, np.array([[0.2, -0.2], [0.0, -0.4], [0.1, -0.3]]), THREE.imagined)
     units = crossed.mean([alike], split=np.arange(3), unit=np.arange(3)).units
     together = (-0.2 * -0.4 + -0.2 * -0.3 + -0.4 * -0.3 + 0.2 * 0.1) * 2
     np.testing.assert_allclose([units.shared, units.between], [[together / 6], [(9 + 1 + 16) / 6]])
-    weighty = crossed.read(splits, share=np.array([0.5, 0.5, 0.0]), unit=np.array([3, 3, 5]))
+    weighty = crossed.weighted_mean(splits, share=np.array([0.5, 0.5, 0.0]), unit=np.array([3, 3, 5]))
     assert weighty.units is None, "units without weight do not count"
 
 
@@ -103,7 +103,7 @@ def test_models_that_differ_by_no_more_than_noise_add_nothing():
 def test_imaginary_samples_average_out_as_real_ones_do_and_never_grow():
     imagined = np.array([[[0.3, 0.0], [0.0, 0.4]], [[0.1, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]])
     influence = np.array([[0.6, 0.8], [1.0, 0.0], [0.0, 0.0]])
-    actual = crossed.averaged(imagined, influence, alone=np.array([4.75, 0.5, 0.0]))
+    actual = crossed.reduce_imagined(imagined, influence, alone=np.array([4.75, 0.5, 0.0]))
     np.testing.assert_allclose(actual[0], imagined[0] * np.sqrt(1.25 / 5))
     np.testing.assert_array_equal(actual[1:], imagined[1:])
 

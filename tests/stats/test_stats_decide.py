@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special
 from unlearning_audit.stats import Estimate, decide, paired, ratio
-from unlearning_audit.stats.decide import Distance, classify, family, holm
+from unlearning_audit.stats.decide import Distance, adjusted_p, classify, holm
 
 from stat_cases import at_most, normal, numbers, three
 
@@ -47,7 +47,7 @@ def correlated(audits, false):
 def test_a_family_is_called_falsely_as_rarely_as_promised(false):
     audits, tests = 1500, np.arange(12)
     p = correlated(audits, false)
-    rejections = np.array([family(p=row, nothing=tests == 0, retrained=tests > 9) <= 0.05 for row in p])
+    rejections = np.array([adjusted_p(p=row, nothing=tests == 0, retrained=tests > 9) <= 0.05 for row in p])
     assert rejections[:, false:].any(axis=1).mean() <= at_most(0.05, audits)
     assert rejections[:, 10:].any(axis=1).mean() <= at_most(0.005, audits)
 
@@ -71,7 +71,7 @@ def test_a_family_is_called_falsely_as_rarely_as_promised(false):
 )
 def test_a_family_shares_alpha_between_controls_nothing_and_methods(p, kinds, expected):
     nothing, retrained = (np.array([kind == name for kind in kinds], bool) for name in "nr")
-    np.testing.assert_allclose(family(p=np.array(p), nothing=nothing, retrained=retrained), expected)
+    np.testing.assert_allclose(adjusted_p(p=np.array(p), nothing=nothing, retrained=retrained), expected)
 
 
 def test_an_interval_that_touches_the_margin_is_not_within():
@@ -168,7 +168,7 @@ def test_a_share_that_cannot_be_read_says_why():
     assert three(exact) == pytest.approx([0.75] * 3, abs=1e-9)
     read = numbers([0.1, 0.2], np.full((2, 4), 0.1), design=(2, 1.0, 2.0, 4))
     for undefined in (ratio.share_closed(distances=read, significant=False),
-                      ratio.share_closed(distances=read.of(-np.eye(2)), significant=True)):  # fmt: skip
+                      ratio.share_closed(distances=read.combined(-np.eye(2)), significant=True)):  # fmt: skip
         np.testing.assert_equal(undefined.value, np.nan)
         assert (undefined.n, undefined.note) == (4, ratio.UNDEFINED)
     unbounded = ratio.share_closed(distances=read, significant=True)

@@ -104,7 +104,7 @@ def test_groups_are_as_equal_as_they_can_be():
 def test_effects_to_a_square_are_the_pseudo_values_of_two_jackknives(samples):
     """In loops, as it is defined."""
     per_sample = np.random.default_rng(0).normal(2, 1, (3, 1, samples))
-    value, influence = jackknife.of_means(per_sample=per_sample, combine=np.square)
+    value, influence = jackknife.group_values(per_sample=per_sample, combine=np.square)
 
     def statistic(row, without=()):
         return np.delete(per_sample[row, 0], without).mean() ** 2
@@ -123,8 +123,8 @@ def test_differences_of_ratios_cover_the_truth():
     for _ in range(audits):
         shared = rng.exponential(size=(1, 60)) * rng.gamma(20, 1 / 20, (8, 1))
         *methods, null = (left_out(mean * shared * rng.gamma(4, 1 / 4, (8, 60))) for mean in (0.10, 0.16, 0.20))
-        parts = [jackknife.of_means(per_sample=np.concatenate([x, null], axis=1), combine=np.divide) for x in methods]
+        parts = [jackknife.group_values(per_sample=np.hstack([x, null]), combine=np.divide) for x in methods]
         value, influence = (np.stack([part[i] for part in parts]) for i in (0, 1))
-        gap = paired.distances(value=value, influence=influence, unit=np.arange(8)).of([[1, -1]])
+        gap = paired.distances(value=value, influence=influence, unit=np.arange(8)).combined([[1, -1]])
         inside += abs(gap.value[0] + 0.3) <= gap.half_widths()[0]
     assert inside / audits >= at_least(0.93, audits)

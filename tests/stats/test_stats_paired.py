@@ -59,7 +59,7 @@ def test_what_is_known_of_a_layer_has_the_quantile_of_a_normal_distribution():
     distances = replace(single(), models=known)
     expected = 0.2 * t2(3) + 0.3 * 1.959964**2
     np.testing.assert_allclose(distances.half_widths() ** 2, [expected], rtol=1e-6)
-    np.testing.assert_allclose(distances.of([[2.0]]).half_widths() ** 2, [4 * expected], rtol=1e-6)
+    np.testing.assert_allclose(distances.combined([[2.0]]).half_widths() ** 2, [4 * expected], rtol=1e-6)
 
 
 @pytest.mark.parametrize("value", [0.4, -1.3])
@@ -88,7 +88,7 @@ def test_estimates_count_samples_and_note_one_unit_and_one_model():
 def test_linear_combinations_of_values_influences_and_layers():
     models = np.array([[2.0, 1.0], [1.0, 4.0]])
     both = numbers([1, 3], [[0.1, 0.2], [0.3, -0.1]], models=(models, models / 2, 6), units=(np.diag([5, 3]), 0, 2))
-    combination = both.of([1, -2])
+    combination = both.combined([1, -2])
     np.testing.assert_allclose(combination.value, [-5])
     np.testing.assert_allclose(combination.influence, [[-0.5, 0.4]])
     layers = [

@@ -84,7 +84,7 @@ def distances(request):
 def by_matrix(distances):
     first, second = np.triu_indices(len(distances.value), 1)
     rows = np.eye(len(distances.value))
-    return distances.of(rows[first] - rows[second])
+    return distances.combined(rows[first] - rows[second])
 
 
 def test_differences_have_the_errors_that_a_matrix_of_them_gives(distances, monkeypatch):
@@ -124,7 +124,7 @@ def test_the_largest_deviation_is_that_of_the_family(distances):
 
 
 def ranks(distances, **more):
-    best, worst = rank_sets.of_proven(rank_sets.proven(distances=distances, rng=np.random.default_rng(0), **more))
+    best, worst = rank_sets.rank_ranges(rank_sets.proven(distances=distances, rng=np.random.default_rng(0), **more))
     return best.tolist(), worst.tolist()
 
 

@@ -61,7 +61,7 @@ def test_a_weighted_level_by_hand():
     np.testing.assert_array_equal(actual.influence[1], [0, 0, 0])
     np.testing.assert_array_equal(actual.imagined, np.zeros((3, 2)))
     part = crossed.PerModel(np.array([1.0, 4.0]), np.array([[3.0], [1.0]]), np.array([[0.5], [0.0]]))
-    less = levels.less(part, crossed.PerModel(*(np.flip(array) for array in vars(part).values())))
+    less = levels.difference(part, crossed.PerModel(*(np.flip(array) for array in vars(part).values())))
     assert [array.tolist() for array in vars(less).values()] == [[-3, 3], [[2], [-2]], [[0.5], [-0.5]]]
 
 
@@ -82,12 +82,12 @@ def test_a_level_of_one_model_has_student_s_interval_which_ends_where_the_mean_c
     np.testing.assert_allclose(three(free), [3, 3 - half, 3 + half])
     assert three(cut) == [free.value, 0, free.high]
     part = levels.per_model(value=value[None], weight=np.ones((1, 3)))
-    assert three(levels.of(part, **ONE, n=3, bounds=(4, 5))) == [4, 4, 5]
+    assert three(levels.mean(part, **ONE, n=3, bounds=(4, 5))) == [4, 4, 5]
 
 
 def test_splits_count_by_their_models_in_a_level():
     model_levels = levels.per_model(value=np.array([[1.0, 1], [2, 2], [9, 9]]), weight=np.ones((3, 2)))
-    estimate = levels.of(model_levels, split=np.array([0, 0, 1]), block=np.zeros(3, int), n=7, note="phi")
+    estimate = levels.mean(model_levels, split=np.array([0, 0, 1]), block=np.zeros(3, int), n=7, note="phi")
     # deviations ±½ with one degree of freedom, and the share of a split is its share of models
     half = special.stdtrit(1, 0.975) * np.sqrt(0.5 * ((2 / 3) ** 2 / 2 + (1 / 3) ** 2))
     np.testing.assert_allclose(three(estimate), [4, 4 - half, 4 + half])
@@ -98,7 +98,7 @@ def test_an_interval_over_units_knows_that_they_differ_where_models_of_each_agre
     """Two pairs of models, 0.2 and 0.8 on all samples: Student's t with one degree of freedom is tan(0.475·π)."""
     means = levels.per_model(value=np.repeat([0.2, 0.2, 0.8, 0.8], 5).reshape(4, 5), weight=np.ones((4, 5)))
     groups = {"split": np.zeros(4, int), "block": np.array([3, 3, 8, 8]), "n": 5}
-    alone, over_units = levels.of(means, **groups), levels.of(means, **groups, units=True)
+    alone, over_units = levels.mean(means, **groups), levels.mean(means, **groups, units=True)
     assert three(alone) == pytest.approx([0.5] * 3)
     assert over_units.high - 0.5 == pytest.approx(0.3 * np.tan(0.475 * np.pi))
 

@@ -460,7 +460,7 @@ def _differences(sides: list[tuple[Side, np.ndarray]]) -> tuple[Distances, Dista
         # The numbers of all audited models come first, then those of retrained models, which are subtracted from them.
         # Methods that are compared with theory have no retrained models: the constant below is subtracted instead.
         numbers = paired.distances(**_combined(audited + reference))
-        shown = if_retrained = numbers.of(np.concatenate([rows, -rows[:, has_reference]], axis=1))
+        shown = if_retrained = numbers.combined(np.concatenate([rows, -rows[:, has_reference]], axis=1))
     else:
         combinations = np.concatenate([matrix for _, matrix in signed])
         # Attacks are assumed independent, which widens intervals that hold for several of them.
@@ -619,7 +619,7 @@ def closer(both: Distances, *, factor: float = 1.0, level: float = LEVEL) -> Est
     ``both``: the joint distances of the method and of doing nothing, in this order (`beside_none`); ``factor``: how
     many times wider the upper half of the interval is made, because the largest of many distances is large by chance.
     """
-    estimate = both.of(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
+    estimate = both.combined(np.array([[-1.0, 1.0]])).estimates(level=level)[0]
     return replace(estimate, high=estimate.value + factor * (estimate.high - estimate.value))
 
 

@@ -130,7 +130,7 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
 def _requirements_of_retrained(method: str, read: Read) -> list[dict[str, Any]]:
     """Return the rows of `requirements` for models without partners: the fewest retrained models that would decide. The
     half-width with so many is not computed."""
-    reference, design, today = retrained.Reference.of(read), read.numbers.design, read.side.retrained
+    reference, design, today = retrained.Reference.from_read(read), read.numbers.design, read.side.retrained
     return [
         {**_row_of_distance(method, read, DECIDES + RETRAINED, count / today, design), "models": count,
          "half_width": np.nan, "least_distance": reference.least_distance(count), "outcome": outcome,
@@ -146,7 +146,7 @@ def least_distance(read: Read) -> float:
     without partners, the result is inf if it is unknown how models vary.
     """
     if not read.side.paired:
-        reference, models = retrained.Reference.of(read), retrained.models_today(read)
+        reference, models = retrained.Reference.from_read(read), retrained.models_today(read)
         return np.inf if read.unrepeated else reference.least_distance(models)
     design, chance = read.numbers.design, read.components_by_chance
     return resolution.least_distance(components=read.components, design=design, chance=chance)

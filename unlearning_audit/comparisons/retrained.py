@@ -38,13 +38,12 @@ class Reference:
     known: bool = False
 
     @classmethod
-    def of(cls, read: Read) -> "Reference":
+    def from_read(cls, read: Read) -> "Reference":
         """Return the variances of ``read``, the distance that stands for all attacks of a metric."""
         audited, retrained = len(read.side.audited.unit), read.side.retrained
         # The variance of a difference of two means, over models that are alike, gives that of one model.
-        of_difference = float(read.chance.models.variances[0][read.chosen])
-        spread, sampled = of_difference / (1 / audited + 1 / retrained), float(read.numbers.sampled[read.chosen])
-        return cls(sampled, spread, audited, widening=read.factor, known=bool(read.given))
+        spread = float(read.chance.models.variances[0][read.chosen]) / (1 / audited + 1 / retrained)
+        return cls(float(read.numbers.sampled[read.chosen]), spread, audited, read.factor, known=bool(read.given))
 
     def _dof(self, retrained: int) -> int:
         """Return the degrees of freedom of the variance between so many ``retrained`` models; `KNOWN`, practically
@@ -97,7 +96,7 @@ def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     The first shows equivalence if the method is retraining; the others detect the distance if it is at the lower or at
     the upper limit of its interval. An outcome that `MOST` retrained models do not give is left out.
     """
-    reference, today, plans = Reference.of(read), models_today(read), []
+    reference, today, plans = Reference.from_read(read), models_today(read), []
     room = min(-read.margin[0], read.margin[1])  # how far 0 lies inside the margin
     limits = read.distance.estimate.low, read.distance.estimate.high
     # (how far the distance lies from what its interval must exclude; a function that returns how far it must lie; ...)

@@ -32,9 +32,9 @@ def standings(scenarios: list[Effects], *, margins: dict[str, float], draws: int
         return []
     per_scenario = [distances_in_margins({name: by_method[name] for name in methods}, margins) for by_method in sides]
     together = average.mean(per_scenario)
-    nearness = together.of(-np.eye(len(methods)))  # `proven` takes the larger number for the better one
+    nearness = together.combined(-np.eye(len(methods)))  # `proven` takes the larger number for the better one
     closer = rank_sets.proven(distances=nearness, rng=generator(seed, "standings"), draws=draws)
-    best, worst = rank_sets.of_proven(closer)
+    best, worst = rank_sets.rank_ranges(closer)
     columns = methods, together.value, together.half_widths(), best, worst
     return [
         {"method": method, "metric": metric, "distance": float(value), "low": float(value - half),
@@ -60,7 +60,7 @@ def distances_in_margins(sides: dict[str, Side], margins: dict[str, float]) -> D
         raise ValueError("the models of these methods do not correspond one to one")
     far_near = [distances.margin(side, margins) for side in sides.values()]  # far < 0 < near
     signed_margins = [near if value > 0 else far for value, (far, near) in zip(together.value, far_near, strict=True)]
-    return together.of(np.diag(1 / np.array(signed_margins)))
+    return together.combined(np.diag(1 / np.array(signed_margins)))
 
 
 def _first_common_metric(scenarios: list[Effects]) -> str | None:

@@ -46,7 +46,7 @@ class _Judged:
     failed: str
     p_holm: dict[str, float]
 
-    def of(self, deciding: bool) -> dict[str, Read]:
+    def reads_by(self, deciding: bool) -> dict[str, Read]:
         """Return metric → distance, for the deciding metrics, or for those of utility if ``deciding`` is false."""
         return {name: read for name, read in self.reads.items() if read.side.audited.rule.deciding == deciding}
 
@@ -58,8 +58,8 @@ def compare(
 ) -> Judgement:  # fmt: skip
     """Compare all methods of one scenario; return the rows of verdicts, distances, ranks and resolution.
 
-    p-values are adjusted by Holm over methods and deciding metrics, references included (`decide.family`). Margins are
-    reduced to half of what doing nothing leaves, where they are larger.
+    p-values are adjusted by Holm over methods and deciding metrics, references included (`decide.adjusted_p`). Margins
+    are reduced to half of what doing nothing leaves, where they are larger.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def _shown_closer(method: _Judged, sham: _Judged) -> bool:
 
     Return True if no metric compares the two, so that the method is not blamed for what cannot be shown.
     """
-    reads, reads_of_sham = method.of(deciding=True), sham.of(deciding=True)
+    reads, reads_of_sham = method.reads_by(deciding=True), sham.reads_by(deciding=True)
     # The sham takes the place of doing nothing here. None: the models of the two do not correspond.
     pairs = [distances.beside_none(read, reads_of_sham[m]) for m, read in reads.items() if m in reads_of_sham]
     comparable = [pair for pair in pairs if pair is not None]
@@ -160,8 +160,8 @@ def _adjust_p_values(judged: dict[str, _Judged], factor: float) -> None:
     that differs most. ``factor``: α divided by the level of this interim analysis. p-values are multiplied by it, so
     that they can be compared with α.
     """
-    tests = [(method, metric) for method, judgement in judged.items() for metric in judgement.of(deciding=True)]
-    adjusted = decide.family(
+    tests = [(method, metric) for method, judgement in judged.items() for metric in judgement.reads_by(deciding=True)]
+    adjusted = decide.adjusted_p(
         p=np.array([judged[method].reads[metric].distance.p for method, metric in tests]),
         nothing=np.array([method == NONE for method, _ in tests], dtype=bool),
         retrained=np.array([method in (RETRAIN, CONTROL) for method, _ in tests], dtype=bool),
@@ -178,7 +178,7 @@ def _assess_and_cap_margins(judged: dict[str, _Judged], accuracies: Mapping[str,
     A margin is at most half of the lower limit of the distance of doing nothing, for the metrics that find a difference
     between doing nothing and retraining. ``accuracies``: role of samples → accuracy of the models before unlearning.
     """
-    reads = {method: judgement.of(deciding=True) for method, judgement in judged.items() if not judgement.failed}
+    reads = {method: judgement.reads_by(deciding=True) for method, judgement in judged.items() if not judgement.failed}
     why = _why_nothing_is_found(list(reads.get(NONE, {}).values()), accuracies)
     state = sensitivity.assess(reads, {method: judgement.p_holm for method, judgement in judged.items()}, why)
     for judgement in judged.values():
@@ -229,9 +229,9 @@ def _unproven_coarse(judged: dict[str, _Judged]) -> set[str]:
 
     It is shown where retraining and its control, as far as they have a distance, are both within the margin.
     """
-    reads = [item for judgement in judged.values() for item in judgement.of(deciding=True).items()]
+    reads = [item for judgement in judged.values() for item in judgement.reads_by(deciding=True).items()]
     references = [judgement for method, judgement in judged.items() if method in (CONTROL, RETRAIN)]
-    of_references = [item for judgement in references for item in judgement.of(deciding=True).items()]
+    of_references = [item for judgement in references for item in judgement.reads_by(deciding=True).items()]
     outside = {metric for metric, read in of_references if not read.distance.within}
     shown = {metric for metric, _ in of_references} - outside
     coarse = {metric for metric, read in reads if read.side.audited.rule.coarse} - shown
@@ -322,7 +322,7 @@ def _verdict_and_needs(
     nothing = {"method": method, "found_by": "", **dict.fromkeys(numbers, np.nan), "against_none": ""}
     if judgement.failed:
         return {**nothing, "verdict": decide.FAILED, "note": judgement.failed}, []
-    deciding, utility = judgement.of(deciding=True), judgement.of(deciding=False)
+    deciding, utility = judgement.reads_by(deciding=True), judgement.reads_by(deciding=False)
     if not deciding:
         why = "; ".join(dict.fromkeys(judgement.missing.values())) or sensitivity.NOTHING_DECIDES
         state = scenario.state if scenario.state == decide.NO_YARDSTICK else decide.INCONCLUSIVE
@@ -375,7 +375,7 @@ def _unknown_metrics(method: str, judgement: _Judged, coarse: set[str], saturate
     without a stated spread where other metrics need theirs; and the ``saturated`` deciding metrics, if no other one
     decides. Metrics that are ``coarse`` do not count. ``judgement``: the method's results.
     """
-    reads, deciding = judgement.reads, judgement.of(deciding=True)
+    reads, deciding = judgement.reads, judgement.reads_by(deciding=True)
     needless = coarse | judgement.utilities if method == RETRAIN else coarse
     unknown = [(metric, why) for metric, why in judgement.missing.items() if metric not in needless]
     if any(read.given for read in reads.values()):
@@ -423,7 +423,7 @@ def _rank_rows(judged: dict[str, _Judged], useless: set[str], *, draws: int, see
     The column ``ahead`` counts the methods that are proven to be closer, without references and ``useless`` methods.
     """
     rows = []
-    for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.of(deciding=True)):
+    for metric in dict.fromkeys(name for judgement in judged.values() for name in judgement.reads_by(deciding=True)):
         reads = {method: judgement.reads[metric] for method, judgement in judged.items() if metric in judgement.reads}
         ranked = distances.corresponding({method: read.side for method, read in reads.items()})
         reads = {method: reads[method] for method in ranked}
@@ -433,10 +433,10 @@ def _rank_rows(judged: dict[str, _Judged], useless: set[str], *, draws: int, see
         each_attack = np.eye(len(attacks))  # row k gives attack k the weight 1 and the others 0
         together = distances.joint([(read.side, each_attack[read.chosen]) for read in reads.values()])
         assert together is not None  # the models correspond
-        nearness = together.of(np.diag(np.where(together.value < 0, 1.0, -1.0)))  # −|distance|
+        nearness = together.combined(np.diag(np.where(together.value < 0, 1.0, -1.0)))  # −|distance|
         rng = generator(seed, "comparisons", "ranks", metric)
         closer = rank_sets.proven(distances=nearness, rng=rng, draws=draws)  # [i, j]: i is proven closer than j
-        best, worst = rank_sets.of_proven(closer)
+        best, worst = rank_sets.rank_ranges(closer)
         counted = np.array([method not in (NONE, RETRAIN, CONTROL, *useless) for method in reads])
         columns = together.value.tolist(), best, worst, closer[counted].sum(axis=0)
         rows += [

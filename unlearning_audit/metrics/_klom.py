@@ -63,7 +63,7 @@ def effects(sides: _null.Sides, index: np.ndarray, options: _null.Options) -> di
     pair = _deciding(models, options)
     if len(pair) == 1 or pair.shape[-1] < 2:
         return {}
-    value, influence = jackknife.of_means(per_sample=pair, combine=np.subtract)
+    value, influence = jackknife.group_values(per_sample=pair, combine=np.subtract)
     unit = np.arange(len(value))
     return {"klom": single(value=value, influence=influence, unit=unit, index=index, rule=STANDARD)}
 

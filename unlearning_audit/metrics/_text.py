@@ -169,11 +169,12 @@ def shares(
                     continue
                 fields = {"role": role, "rule": rule}
                 n, share = int(queried.any(0).sum()), mean(value[models], queried)
-                table.append(row(metric=name, **fields, estimate=levels.of(share, **places, n=n, bounds=(0, 1))))
+                table.append(row(metric=name, **fields, estimate=levels.mean(share, **places, n=n, bounds=(0, 1))))
                 gap = f"{name}_gap" if gaps is None else gaps.get(name)
                 if retrained is not None and gap:
                     distance = crossed.difference(share, mean(retrained[name, rule][models], queried))
-                    table.append(row(metric=gap, **fields, estimate=levels.of(distance, **places, n=n, bounds=(-1, 1))))
+                    estimate = levels.mean(distance, **places, n=n, bounds=(-1, 1))
+                    table.append(row(metric=gap, **fields, estimate=estimate))
         return table
 
     return by_pair(evaluation, of_models)

@@ -149,7 +149,7 @@ def over_null(phi: _null.Sides, index: np.ndarray, options: Options, rng: np.ran
     h, null, _, _ = _null.with_null(phi, of_all, options, rng)  # ``h`` of as many models as ``null``
     if len(h) == 1 or h.shape[1] < 2 or not stands(null):
         return {}
-    value, influence = jackknife.of_means(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
+    value, influence = jackknife.group_values(per_sample=np.stack([h, null], axis=1), combine=lambda f, f0: f / f0)
     metric, unit = "forgetting_quality_over_null", np.arange(len(value))
     return {metric: single(value=value, influence=influence, unit=unit, index=index, rule=DECIDES[metric])}
 

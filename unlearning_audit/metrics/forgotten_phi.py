@@ -32,7 +32,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
     over both."""
     member = evaluation.membership[evaluation.target]
     n = int(member.forget.any(axis=0).sum())
-    return table({"forgotten_phi": levels.of(_means(evaluation), **groups(member), n=n)})
+    return table({"forgotten_phi": levels.mean(_means(evaluation), **groups(member), n=n)})
 
 
 def effects(evaluation: Evaluation, options: Options) -> dict[str, Effect]:

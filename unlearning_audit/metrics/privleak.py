@@ -90,7 +90,7 @@ def auc(score: np.ndarray, forget: np.ndarray, heldout: np.ndarray, **places: An
     ``places``: "split" and "block", int [models].
     """
     n = int((forget | heldout).any(0).sum())
-    return levels.of(_game.auc(score, forget, heldout), **places, n=n, bounds=(0.0, 1.0), units=True)
+    return levels.mean(_game.auc(score, forget, heldout), **places, n=n, bounds=(0.0, 1.0), units=True)
 
 
 def leak(
@@ -113,4 +113,4 @@ def leak(
     moved, value = crossed.difference(r.times(ratio), a).times(100 / base), 100 * (ratio - 1)
     centred = replace(moved, value=value + (moved.value - moved.value.mean()))
     n, highest = int((forget | heldout).any(0).sum()), 100 * (1 / base - 1)
-    return levels.of(centred, **places, n=n, bounds=(-100.0, max(highest, value)))  # those of an AUC of 1 and of 0
+    return levels.mean(centred, **places, n=n, bounds=(-100.0, max(highest, value)))  # those of an AUC of 1 and of 0

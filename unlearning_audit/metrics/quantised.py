@@ -87,7 +87,7 @@ def rows(evaluation: Evaluation, options: Options, rng: np.random.Generator) -> 
         lines += table({"quantised_gap": gap, "quantised_return": back}, rule=name)
         if heldout.any(axis=1).all():
             of_models = _game.auc(record.phi_rounded[:, position].astype(np.float64), forget, heldout)
-            auc = levels.of(of_models, **places, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
+            auc = levels.mean(of_models, **places, n=int((forget | heldout).any(axis=0).sum()), bounds=(0, 1))
             lines += table({"quantised_auc": auc}, rule=name)
         for role, mask in (("forget", forget), ("test", test)):
             if mask.any():

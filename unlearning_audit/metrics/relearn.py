@@ -163,7 +163,7 @@ def area(audited: np.ndarray, retrained: np.ndarray, steps: np.ndarray, queried:
         distance, end = crossed.difference(of_audited, of_retrained), 1.0
     else:
         distance, end = levels.per_model(value=means[0] - means[1], weight=queried * 1.0), np.inf
-    return levels.of(distance, **places, n=int(queried.any(axis=0).sum()), bounds=(-end, end))
+    return levels.mean(distance, **places, n=int(queried.any(axis=0).sum()), bounds=(-end, end))
 
 
 def index(audited: Relearned, retrained: Relearned, queried: np.ndarray, goal: np.ndarray, **places: Any) -> Estimate:

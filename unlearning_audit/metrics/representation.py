@@ -70,7 +70,7 @@ def compared(evaluation: Evaluation) -> list[Row]:
         if control and unlearned not in (evaluation.retrained_files, control):  # the method itself is not retraining
             metric = "cka_gap"
             of_control = likeness(evaluation, control, retrained)
-            lines.append(_row(evaluation, metric, levels.less(of_unlearned, of_control)))
+            lines.append(_row(evaluation, metric, levels.difference(of_unlearned, of_control)))
     except NoAnswerError as error:
         lines.append(nothing(metric, str(error), role="forget"))
     return lines
@@ -88,7 +88,7 @@ def likeness(evaluation: Evaluation, files: list[str], counterparts: list[str]) 
     pairs = zip(_layers(evaluation, files), _layers(evaluation, counterparts), strict=True)
     for model, ((index, layer), (_, layer_of_counterpart)) in enumerate(pairs):
         forgotten = forget[model, index]
-        cka = alignment.linear(x=layer[forgotten], y=layer_of_counterpart[forgotten])
+        cka = alignment.linear_cka(x=layer[forgotten], y=layer_of_counterpart[forgotten])
         value[model], influence[model, index[forgotten]] = cka
     return crossed.PerModel(value, influence, np.zeros((len(value), 2)))
 
@@ -154,5 +154,5 @@ def _row(evaluation: Evaluation, metric: str, values: crossed.PerModel) -> Row:
         return nothing(metric, why, role="forget")
     member = evaluation.membership[evaluation.target]
     n = int(member.forget.any(axis=0).sum())
-    estimate = levels.of(values, **groups(member), n=n, bounds=(-1, 1), units=True)
+    estimate = levels.mean(values, **groups(member), n=n, bounds=(-1, 1), units=True)
     return row(metric=metric, role="forget", estimate=estimate)

@@ -68,14 +68,14 @@ def evaluate(
         return [nothing("retained_auc", "a model keeps no sample, or has seen all of them")]
     auc_after, places = _game.auc(after, retain, heldout), groups(member)
     n = int((retain | heldout).any(axis=0).sum())
-    estimates = {"retained_auc": levels.of(auc_after, **places, n=n, bounds=(0, 1), units=True)}
+    estimates = {"retained_auc": levels.mean(auc_after, **places, n=n, bounds=(0, 1), units=True)}
     for name, score in (("retained_risk", before), ("retained_risk_gap", retrained)):
         if score is not None:
             auc = _game.auc(score, retain, heldout)
-            difference = levels.less(auc_after, auc)
+            difference = levels.difference(auc_after, auc)
             # Two AUCs of 1 may differ on other samples, unless the scores are equal because the method does nothing.
             alike = np.isclose(auc_after.value, auc.value) & (after != score).any(axis=1)
             larger = np.maximum(auc_after.imagined, auc.imagined)
             imagined = np.where(alike[:, None], larger, np.abs(difference.imagined))
-            estimates[name] = levels.of(replace(difference, imagined=imagined), **places, n=n, bounds=(-1, 1))
+            estimates[name] = levels.mean(replace(difference, imagined=imagined), **places, n=n, bounds=(-1, 1))
     return table(estimates)

@@ -335,11 +335,11 @@ def evaluate(
     decisions = [decision for _, decision in scores.values()]
     advantages = crossed.combine((_game.advantage(rules, d) for d in decisions), split=rules.split)
     pairs = np.unique(rules.block).tolist()
-    whole = crossed.read(advantages, share=_game.share(rules), unit=rules.block)
+    whole = crossed.weighted_mean(advantages, share=_game.share(rules), unit=rules.block)
     # The signed advantages, and the number of samples, of all pairs together (None) and of each pair alone.
     readings: dict[int | None, tuple[crossed.Reading, int]] = {None: (whole, len(rules.columns))}
     for pair in pairs:
-        readings[pair] = crossed.read(advantages, share=_game.share(rules, pair)), _game.samples(rules, pair)
+        readings[pair] = crossed.weighted_mean(advantages, share=_game.share(rules, pair)), _game.samples(rules, pair)
     table = [
         row(attack=name, metric="advantage", pair=pair, estimate=estimate)
         for pair, (reading, n) in readings.items()

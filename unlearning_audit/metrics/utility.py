@@ -55,7 +55,7 @@ def of_terms(terms: list[tuple[np.ndarray, np.ndarray]], member: Membership) -> 
     of_models, n = averaged(terms)
     if of_models is None:
         return []
-    utility = levels.of(of_models, **groups(member), n=n, bounds=(0, 1))
+    utility = levels.mean(of_models, **groups(member), n=n, bounds=(0, 1))
     if (of_models.value == 0).any():  # the harmonic mean has no slope there
         utility = Estimate(utility.value, math.nan, math.nan, n, "no interval: a term is 0 for some model")
     return [row(metric="model_utility", estimate=utility)]

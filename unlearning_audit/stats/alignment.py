@@ -12,7 +12,7 @@ LEAST = 4
 ROUNDING = 1e-10
 
 
-def linear(
+def linear_cka(
     *, x: Float[np.ndarray, "samples features"], y: Float[np.ndarray, "samples others"]
 ) -> tuple[float, Float[np.ndarray, "samples"]]:
     """Return the unbiased linear CKA of two representations of the same samples, and the influence of each sample on

@@ -181,7 +181,7 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
     )
 
 
-def read(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | None = None) -> Reading:
+def weighted_mean(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | None = None) -> Reading:
     """Return the weighted means of several statistics over splits, with all that their joint interval needs.
 
     Imaginary samples are added so that no variance is 0 by chance. Their influence is reduced as much as averaging over
@@ -202,7 +202,7 @@ def read(crossed: Crossed, *, share: OfSplits, unit: UnitOfSplits | None = None)
     """
     influence = np.einsum("s,asn->an", share, crossed.influence)  # axes: s splits, a statistics, n samples
     # ``alone``: what Σ influence² would be if models of a split agreed on all samples and splits had none in common.
-    imagined = averaged(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
+    imagined = reduce_imagined(crossed.imagined * share[:, None], influence, alone=crossed.alone @ share**2)
     influence = np.concatenate([influence, imagined.reshape(len(influence), -1)], axis=1)
     variance = np.diag(crossed.models)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -235,7 +235,7 @@ def mean(
     Reading
     """
     reduced = combine(statistics, split=split)
-    return read(reduced, share=reduced.count / reduced.count.sum() if share is None else share, unit=unit)
+    return weighted_mean(reduced, share=reduced.count / reduced.count.sum() if share is None else share, unit=unit)
 
 
 def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | None:
@@ -261,7 +261,7 @@ def _units(crossed: Crossed, share: np.ndarray, unit: np.ndarray) -> Units | Non
     return Units((deviation**2).sum(axis=1) / scale, np.maximum(common, 0.0) / scale, count - 1)
 
 
-def averaged(
+def reduce_imagined(
     imagined: Float[np.ndarray, "statistics splits k"], influence: Float[np.ndarray, "statistics samples"], *,
     alone: Float[np.ndarray, "statistics"],
 ) -> Float[np.ndarray, "statistics splits k"]:  # fmt: skip
@@ -299,7 +299,7 @@ def half_widths(reading: Reading, *, p: float = (1 + stats.LEVEL) / 2) -> Float[
     Each is the larger of two half-widths. The first uses Satterthwaite's degrees of freedom. The second is the root of
     a sum of squared half-widths over samples and over units, or over models where units are unknown; where models are
     unknown too, there is only the first. The sum holds its level for every ratio of the variances (Banerjee 1960).
-    ``reading``: the estimates, from `read`.
+    ``reading``: the estimates, from `weighted_mean`.
     """
     square = stats.t_quantile(p=p, dof=reading.dof) ** 2 * np.diag(reading.covariance)
     of_samples = stats.t_quantile(p=p, dof=np.minimum(stats.squares_dof(reading.influence), 1e9)) ** 2
@@ -325,7 +325,7 @@ def joint_half_widths(
     Parameters
     ----------
     reading : Reading
-        The estimates, from `read`.
+        The estimates, from `weighted_mean`.
     rng : Generator
         Draws the deviations.
     draws : int

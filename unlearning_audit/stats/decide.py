@@ -110,7 +110,7 @@ def holm(*, p: Float[np.ndarray, "..."], weight: Float[np.ndarray, "..."] | None
     return adjusted
 
 
-def family(
+def adjusted_p(
     *, p: Float[np.ndarray, "tests"], nothing: Bool[np.ndarray, "tests"], retrained: Bool[np.ndarray, "tests"]
 ) -> Float[np.ndarray, "tests"]:
     """Return p-values of all methods and metrics of a scenario, adjusted so that any false rejection has probability ≤

@@ -54,7 +54,7 @@ class Gaps:
         if len(self.numbers.value) > MOST_CORRELATED:
             return self.draw_by_number(rng=rng, draws=draws)
         rows = np.eye(len(self.numbers.value))  # row j of a matrix takes number j
-        differences = self.numbers.of(rows[self.first] - rows[self.second])
+        differences = self.numbers.combined(rows[self.first] - rows[self.second])
         return Deviations(simultaneous.deviations(correlation=differences.correlation, rng=rng, draws=draws))
 
     def draw_by_number(self, *, rng: np.random.Generator, draws: int) -> Draws:

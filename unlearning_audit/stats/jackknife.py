@@ -107,7 +107,7 @@ def pseudo_values(
     return value, n * value[:, None] - (n - 1) * statistic_without
 
 
-def of_means(
+def group_values(
     *, per_sample: Float[np.ndarray, "folds L samples"], combine: Combine
 ) -> tuple[Float[np.ndarray, "groups"], Float[np.ndarray, "groups samples"]]:
     """Return the values of a statistic of means over samples by groups of models, and each sample's influence on them.

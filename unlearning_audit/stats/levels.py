@@ -21,7 +21,7 @@ def per_model(*, value: Matrix, weight: Matrix) -> crossed.PerModel:
     return crossed.PerModel(mean.ravel(), correction * share * (value - mean), np.zeros((len(value), 2)))
 
 
-def less(a: crossed.PerModel, b: crossed.PerModel) -> crossed.PerModel:
+def difference(a: crossed.PerModel, b: crossed.PerModel) -> crossed.PerModel:
     """Return the difference a − b of two statistics of the same samples in the same models, with its influences."""
     return crossed.PerModel(a.value - b.value, a.influence - b.influence, a.imagined - b.imagined)
 
@@ -52,10 +52,10 @@ def level(*, value: Matrix, rows: Mask, split: OfModels, block: OfModels, low: f
         return empty(n=0, note="no model has two samples in this role")
     columns = rows[enough].any(axis=0)
     statistic = per_model(value=value[np.ix_(enough, columns)], weight=rows[np.ix_(enough, columns)].astype(np.float64))
-    return of(statistic, split=split[enough], block=block[enough], n=int(columns.sum()), bounds=(low, math.inf))
+    return mean(statistic, split=split[enough], block=block[enough], n=int(columns.sum()), bounds=(low, math.inf))
 
 
-def of(
+def mean(
     statistic: crossed.PerModel, *, split: OfModels, block: OfModels, n: int, note: str = "",
     bounds: tuple[float, float] = (-math.inf, math.inf), units: bool = False,
 ) -> Estimate:  # fmt: skip

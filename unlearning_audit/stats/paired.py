@@ -48,7 +48,7 @@ class Layer:
     dof: int
     known: np.ndarray | None = None
 
-    def of(self, matrix: Float[np.ndarray, "C K"]) -> Layer:
+    def combined(self, matrix: Float[np.ndarray, "C K"]) -> Layer:
         """Return the covariance of C linear combinations of the K numbers: each row of ``matrix`` float64 [C, K] has
         the factors of one combination."""
         known = None if self.known is None else matrix @ self.known @ matrix.T
@@ -136,11 +136,11 @@ class Distances:
     units: Layer
     design: Design
 
-    def of(self, matrix: Float[np.ndarray, "C K"]) -> Distances:
+    def combined(self, matrix: Float[np.ndarray, "C K"]) -> Distances:
         """Return C linear combinations of the K numbers, with their joint error: each row of ``matrix`` float64 [C, K]
         has the factors of one combination."""
         matrix = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
-        influence, models, units = matrix @ self.influence, self.models.of(matrix), self.units.of(matrix)
+        influence, models, units = matrix @ self.influence, self.models.combined(matrix), self.units.combined(matrix)
         return Distances(matrix @ self.value, influence, models, units, self.design)
 
     def of_samples(self) -> Distances:
@@ -241,7 +241,7 @@ def distances(
 
     Units count equally, within a unit its splits, within a split its models. The K numbers may be of several methods.
     Then the models at one index must share unit and split, and, if several models repeat a split, their original. A
-    difference between two methods is then ``distances(...).of([1, -1])``.
+    difference between two methods is then ``distances(...).combined([1, -1])``.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def distances(
         The split of each model. Models of one unit and one split repeat each other; by default all models of a unit do.
     imagined : float [K, models, k], optional
         The influence of imaginary samples, added so that no variance is 0 by chance (``stats.mean_influence``). It is
-        reduced as much as averaging reduces the variance of real samples (``crossed.averaged``).
+        reduced as much as averaging reduces the variance of real samples (``crossed.reduce_imagined``).
 
     Returns
     -------
@@ -288,7 +288,7 @@ def distances(
         # ``alone``: what Σ influence² would be if models of a split agreed on all samples and no two splits shared any.
         alone = (influence**2).sum(axis=2) @ average.T @ share**2
         imaginary = share[:, None] * (average @ np.asarray(imagined, dtype=np.float64))
-        imaginary = crossed.averaged(imaginary, mean_influence, alone=alone)
+        imaginary = crossed.reduce_imagined(imaginary, mean_influence, alone=alone)
         mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(value), -1)], axis=1)
     sampled, samples = mean_influence @ mean_influence.T, int((influence != 0).any(axis=(0, 1)).sum())
     if (repeats > 1).any():  # else the variance between models is taken across splits

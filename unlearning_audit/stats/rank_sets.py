@@ -49,7 +49,7 @@ def proven(
     return larger
 
 
-def of_proven(larger: Bool[np.ndarray, "J J"]) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
+def rank_ranges(larger: Bool[np.ndarray, "J J"]) -> tuple[Int[np.ndarray, "J"], Int[np.ndarray, "J"]]:
     """Return the best and the worst rank that each of J methods may have, int64 [J] each; rank 1 has the largest
     number.
 

@@ -58,4 +58,5 @@ def rate(*, hit: Mask, rows: Mask, split: OfModels, block: OfModels, less: Mask 
     lacking = int((~has_rows).sum())
     note = f"{lacking} of {len(has_rows)} models have no samples in this role" if lacking else ""
     places = {"split": split[has_rows], "block": block[has_rows]}
-    return levels.of(statistic, **places, n=int(columns.sum()), note=note, bounds=(0.0 if less is None else -1.0, 1.0))
+    bounds = (0.0 if less is None else -1.0, 1.0)
+    return levels.mean(statistic, **places, n=int(columns.sum()), note=note, bounds=bounds)

@@ -48,7 +48,7 @@ def share_closed(*, distances: Distances, significant: bool, factor: float = 1.0
 
     def outside(angle: np.ndarray) -> np.ndarray:
         """Return whether cos(angle)·method − sin(angle)·none differs from 0, for each angle; λ is tan(angle)."""
-        rows = distances.of(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
+        rows = distances.combined(np.stack([np.cos(angle), -np.sin(angle)], axis=1))
         # Only on the side of 0, where angles are below the estimate's: by ``factor`` where the method's distance alone
         # is tested (angle 0), by 1 where that of doing nothing alone is (−π/2).
         wider = np.where(angle < centre, 1 + (factor - 1) * np.cos(angle), 1.0)

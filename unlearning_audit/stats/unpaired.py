@@ -84,7 +84,7 @@ def differences(*, audited: Models, reference: Models) -> tuple[Distances, Dista
     mean_influence = np.einsum("p,kps->ks", share, influence)
     # ``alone``: what Σ influence² would be if no two models had a sample in common; averaging reduces it.
     alone = sum((share**2 / side.count**2) @ side.alone.T for side in sides)  # float64 [K]
-    imaginary = crossed.averaged(share[:, None] * imagined, mean_influence, alone=alone)
+    imaginary = crossed.reduce_imagined(share[:, None] * imagined, mean_influence, alone=alone)
     mean_influence = np.concatenate([mean_influence, imaginary.reshape(len(mean_influence), -1)], axis=1)
     sampled = mean_influence @ mean_influence.T
     join = (unit == np.arange(len(splits))[:, None]) / splits[:, None]  # places to units
