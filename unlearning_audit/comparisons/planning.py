@@ -95,11 +95,11 @@ def requirements(method: str, read: Read) -> list[dict[str, Any]]:
     """Return rows of the fewest pairs, and the fewest models, with which an inconclusive distance would be decided with
     power .8.
 
-    Since the true distance is not known, there is a row for each of three assumed distances: 0, where the outcome is
-    that equivalence is shown, and the two limits of the interval, where it is that the distance is detected. For models
-    without partners, rows give the fewest retrained models. An outcome that no size would show has no row; a metric
-    whose interval does not narrow has none at all. ``method`` is the name that goes into the rows; ``read`` is its
-    distance by one metric.
+    The true distance is not known, so there are rows for three assumed distances: for 0, with which equivalence is to
+    be shown, and for the lower and the upper limit of the interval, with which the distance is to be detected. For
+    models without partners, rows give the fewest retrained models. An outcome that no size would show has no row; a
+    metric whose interval does not narrow has none at all. ``method`` is the name that goes into the rows; ``read`` is
+    its distance by one metric.
     """
     if not read.side.audited.rule.narrows:
         return []

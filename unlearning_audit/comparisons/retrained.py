@@ -99,15 +99,16 @@ def deciding_counts(read: Read) -> list[tuple[int, str, float]]:
     reference, today, plans = Reference.from_read(read), models_today(read), []
     room = min(-read.margin[0], read.margin[1])  # how far 0 lies inside the margin
     limits = read.distance.estimate.low, read.distance.estimate.high
-    # (how far the distance lies from what its interval must exclude; a function that returns how far it must lie; ...)
+    # Each question: how far the assumed distance lies from the end that its interval must exclude (the margin, or 0);
+    # how far it must lie, as a function of the number of retrained models; the outcome; the assumed distance.
     questions = [(room, reference.room_needed, decide.EQUIVALENT, 0.0)]
     questions += [(abs(limit), reference.least_distance, decide.DISTINGUISHABLE, limit) for limit in limits]
-    for size, needed, outcome, distance in questions:
+    for available, needed, outcome, assumed in questions:
         larger = range(today + 1, MOST + 1)
         # One model of known spread may do where two, which show their spread themselves, do not. So today's number is
         # tried apart from the larger ones. If none of these suffices, the count is `MOST` + 1.
-        fewest = today + 1 + bisect_left(larger, True, key=lambda models: size >= needed(models))
-        count = today if size >= needed(today) else fewest
+        fewest = today + 1 + bisect_left(larger, True, key=lambda models: available >= needed(models))
+        count = today if available >= needed(today) else fewest
         if count <= MOST:
-            plans.append((count, outcome, distance))
+            plans.append((count, outcome, assumed))
     return plans

@@ -313,9 +313,11 @@ def _verdict_and_needs(
     """Return one method's row of the table of verdicts, and rows of the study sizes that would decide on it if it is
     inconclusive, else [].
 
-    ``judgement``: the method's results; ``row_of``: (method, metric) → row of `_distance_rows`; ``scenario``: what the
-    scenario can show; ``coarse``: metrics that are too coarse to show equivalence. A method that failed, or has no
-    distance by a deciding metric, gets a row without numbers that says why.
+    A method that failed, or has no distance by a deciding metric, gets a row without numbers that says why. Otherwise
+    the row has the numbers of the metric that determines the class (`decide.classify`), and for an equivalent method
+    the interval of the test of equivalence. Where no deciding distance shows how models vary, the class is
+    `decide.NO_YARDSTICK`. ``judgement``: the method's results; ``row_of``: (method, metric) → row of `_distance_rows`;
+    ``scenario``: what the scenario can show; ``coarse``: metrics that are too coarse to show equivalence.
     """
     numbers = ("distance", "ci_low", "ci_high", "margin", "retrain_spread", "p_holm",
                "share_closed", "share_low", "share_high")  # fmt: skip
@@ -357,7 +359,7 @@ def _verdict_and_needs(
     if verdict == decide.EQUIVALENT:  # the interval of the test of equivalence is shown
         low, high = row["inner_low"], row["inner_high"]
         note += [decide.INNER, decide.BLIND.format(int(read.blind.sum())) if read.blind is not None else ""]
-    copied = ("distance", "against_none", "share_closed", "share_low", "share_high")
+    copied = ("distance", "against_none", "share_closed", "share_low", "share_high")  # columns from ``row``
     return {
         "method": method, "verdict": verdict, "found_by": f"{metric} {read.attack}".strip() if significant else "",
         **{name: row[name] for name in copied}, "ci_low": low, "ci_high": high,
@@ -397,8 +399,8 @@ def _class_in_state(method: str, verdict: str, scenario: Sensitivity) -> tuple[s
     tells models before unlearning (`none`) from retrained ones, that state replaces all other classes. The sentence
     then says if the method differs from retraining nonetheless, unless the state points to a mistake (`FAR_NONE`).
     Where two groups of retrained models differ, that state replaces the classes of both, and of each method that is
-    equivalent or inconclusive. Without `none` in the scenario, an equivalent method is inconclusive, and the sentence
-    of all inconclusive methods says why. Otherwise the class is the verdict, without a sentence.
+    equivalent or inconclusive. Without `none` in the scenario (``has_none``), an equivalent method is inconclusive, and
+    the sentence of all inconclusive methods says why. Otherwise the class is the verdict, without a sentence.
     """
     if verdict == decide.BROKEN and method not in (RETRAIN, CONTROL):
         return verdict, ""

@@ -171,7 +171,8 @@ def combine(statistics: Iterable[PerModel], *, split: OfModels) -> Crossed:
         imagined.append(average @ statistic.imagined)
         alone.append(average @ (statistic.influence**2).sum(axis=1))
         deviations.append(statistic.value - value[group] if within else value - value.mean())
-        # Such deviations of influences give the part of the variance between models that is noise of samples.
+        # Models also differ by the noise of single samples in single models. Its part of the variance between models
+        # is computed in the same way from the influences of samples.
         centred = statistic.influence - influence[group] if within else influence
         noise.append((centred**2).sum() / (dof if within else len(count)))
     deviation = np.array(deviations)

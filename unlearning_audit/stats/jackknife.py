@@ -110,9 +110,8 @@ def pseudo_values(
 def group_values(
     *, per_sample: Float[np.ndarray, "folds L samples"], combine: Combine
 ) -> tuple[Float[np.ndarray, "groups"], Float[np.ndarray, "groups samples"]]:
-    """Return the values of a statistic of means over samples by groups of models, and each sample's influence on them.
-
-    ``paired.distances`` takes these values and influences in place of those of a mean.
+    """Return a value for each group of models of a statistic that all models give together, and the influence of each
+    sample on these values. ``paired.distances`` takes them in place of the values and influences of a mean.
 
     A sample's influence on one group is its pseudo-value in all models, plus how that pseudo-value changes without the
     group (two jackknives, Efron and Stein 1981). For a mean over groups and samples this is exactly the value that is
@@ -137,10 +136,11 @@ def group_values(
     influence : float64 [groups, samples]
         The influence of each sample on each value.
     """
-    groups = len(per_sample) - 1
+    groups, samples = len(per_sample) - 1, per_sample.shape[2]
     value, points = pseudo_values(per_sample=per_sample, combine=combine, per_model=None)
     assert points is not None  # there are two samples
+    # Row 0 is of all models, the others lack a group. A group's own value is what is lost without it, as a jackknife
+    # has it: minus (groups − 1) times the change, from the mean of the rows without a group.
     points = points - points.mean(axis=1, keepdims=True)  # [1 + groups, samples]
-    # How the pseudo-value of each sample changes with each group, as pseudo-values over groups: [groups, samples].
-    change = -(groups - 1) * (points[1:] - points[1:].mean(axis=0))
-    return value[0] - (groups - 1) * (value[1:] - value[1:].mean()), (points[0] + change) / per_sample.shape[2]
+    change = -(groups - 1) * (points[1:] - points[1:].mean(axis=0))  # [groups, samples]
+    return value[0] - (groups - 1) * (value[1:] - value[1:].mean()), (points[0] + change) / samples

@@ -166,8 +166,8 @@ def tpr_at(score: Matrix, positive: Matrix, negative: Matrix, *, fpr: float) -> 
     # All models are taken as one, whose samples are those of every model.
     as_one = {name: side.reshape(1, -1) for name, side in sides.items()}
     pooled, (optimism,) = separation.tpr_at_fpr(**as_one, fpr=fpr)
-    influence = models * pooled.influence.reshape(score.shape)  # their mean over models is that of the pooled TPR
-    imagined = np.repeat(np.sqrt(models) * pooled.imagined, models, axis=0)  # a mean over models is to keep its size
+    influence = models * pooled.influence.reshape(score.shape)  # its mean over models is that of the pooled TPR
+    imagined = np.repeat(np.sqrt(models) * pooled.imagined, models, axis=0)  # a mean over models keeps their variance
     shift = influence.sum(axis=1)  # how far each model's own samples move its number from the pooled one
     tpr = crossed.PerModel(pooled.value + shift - shift.mean(), influence, imagined)
     note = f"one threshold for {models} targets: {fewest:.0f} negatives in one are too few"
