@@ -42,7 +42,7 @@ def written(folder, **logs):
 def read(folder, **logs):
     """Aggregates by population, name → row."""
     (group,) = written(folder, **logs).groups
-    values = _aggregates.of(group)
+    values = _aggregates.of_models(group)
     parts = {"none": group.none, "retrain": [*group.retrain, *group.control], **group.methods}
     return {
         name: {row["name"]: row for row in _aggregates.rows(models, group, values)} for name, models in parts.items()

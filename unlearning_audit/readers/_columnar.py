@@ -30,8 +30,8 @@ _BROKEN = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile)
 
 
 def header(path: Path) -> list[str]:
-    """Return the names of the columns of an ``.npz`` or of one JSON object; [] for a file of another kind, or one that
-    cannot be read."""
+    """Return the names of the columns of an ``.npz`` archive or of one JSON object; [] for a file of another kind, or
+    one that cannot be read."""
     if _texts.kind(path) == ".json":
         return list(_of_json(path))
     try:
@@ -72,8 +72,8 @@ def _of_archive(path: Path) -> dict[str, Any]:
 
 
 def _of_json(path: Path) -> dict[str, Any]:
-    """Read the columns of one JSON object by name; {} for any other content. The whole file is read only if it begins
-    like such an object."""
+    """Read the columns of one JSON object by name; {} for any other content. The columns are the object's lists, or the
+    fields of the records in its only list. The whole file is read only if it begins like such an object."""
     text = _texts.head(path).lstrip("\ufeff \r\n\t")
     if not text.startswith("{") or not (_COLUMN.search(text) or _RECORDS.match(text)):
         return {}
@@ -90,7 +90,7 @@ def _of_json(path: Path) -> dict[str, Any]:
         return records if "side" in known or "sample" not in known else records | {"side": "forget"}
     columns = {name: _as_list(value) if isinstance(value, Mapping) else value for name, value in content.items()}
     kinds = set(map(type, columns.values()))
-    # A table has a column with a list, and no nested objects.
+    # A table has a column with a list, and no nested objects. Single values stand for all rows.
     return columns if list in kinds and dict not in kinds else {}
 
 

@@ -19,8 +19,8 @@ COLUMNS = {
 }
 #: The columns that say to which model a line belongs, outermost first.
 KEYS = ("kind", "method", "model", "seed")
-#: The columns that distinguish models, in the order of the results.
-APART = ("task", "kind", "method", "step", "model", "seed")
+#: The meanings of columns that distinguish models, in the order of the results.
+DISTINGUISHING = ("task", "kind", "method", "step", "model", "seed")
 #: Names of values that are smaller for members, and of those that are larger; negated names mean the opposite.
 LOSSES = re.compile(r"^(.*_)?(loss|nll|ce|cross_entropy|perplexity|ppl|entropy)(_.*)?$")
 SCORES = re.compile(
@@ -48,25 +48,27 @@ def layout_of(header: list[str], renamed: dict[str, str]) -> Layout:
     """Return what the columns of a table mean, from their names.
 
     ``header``: the names; ``renamed``: the user's word for a meaning, such as "side" or "member", → name of a column,
-    which is preferred to columns with the usual names. A word that is not in `COLUMNS` says that the column holds
-    values. They are larger for members, unless the word is that of a loss.
+    which is preferred to columns with the usual names (`COLUMNS`). A user's word that is no meaning in `COLUMNS`, such
+    as "loss", says that the column holds values. Values are larger for members, unless the word is that of a loss.
     """
     plain = {name: name.lower().replace(" ", "_") for name in header}
-    # Meaning → the column that the user gave, and → all columns with one of its usual names, the preferred one first.
-    given = {_meaning(word): name for word, name in renamed.items()}
+    given = {_meaning(word): name for word, name in renamed.items()}  # meaning → the column that the user gave
+    # Meaning → all columns that have it, the preferred one first.
     matches = {
         meaning: [name for word in words for name in header if plain[name] == word and name not in given.values()]
         for meaning, words in COLUMNS.items()
     }
     matches |= {meaning: [name] for meaning, name in given.items() if meaning in COLUMNS}
     columns = {meaning: names[0] for meaning, names in matches.items() if names}
-    keys = list(dict.fromkeys(name for meaning in APART for name in matches[meaning]))
+    keys = list(dict.fromkeys(name for meaning in DISTINGUISHING for name in matches[meaning]))
     directions = {name: _direction(plain[name]) for name in header if name not in (*columns.values(), *keys)}
     values = {name: direction for name, direction in directions.items() if direction}
     values |= {name: _direction(meaning.lower()) or 1 for meaning, name in given.items() if meaning not in COLUMNS}
-    # The user's word for the sides, such as member, says what yes and no mean there; "side" says nothing more.
-    word = {_meaning(word): word for word in renamed}.get("side", "side")
-    return Layout(columns, keys, values, columns.get("side", "") if word == "side" else word)
+    # What yes and no mean in the column of sides is told by the user's word for it, such as member. The word "side"
+    # does not tell it, nor does a missing word; the column's own name may.
+    word_for_side = ["side", *(word for word in renamed if _meaning(word) == "side")][-1]
+    side = columns.get("side", "") if word_for_side == "side" else word_for_side
+    return Layout(columns, keys, values, side)
 
 
 def _meaning(word: str) -> str:
@@ -77,18 +79,20 @@ def _meaning(word: str) -> str:
 
 
 def _direction(name: str) -> int:
-    """Return +1 for a column whose larger values are more like a member, −1 if smaller ones are, 0 if it is not a
-    value."""
+    """Return +1 for a column whose larger values are more like a member, −1 if smaller ones are, 0 if the column holds
+    no values, judged by its name. A negated name, such as neg_loss, has the opposite direction."""
     bare = name.removeprefix("-")
-    direction = -1 if LOSSES.match(bare) else 1 if SCORES.match(bare) else 0
+    if not LOSSES.match(bare) and not SCORES.match(bare):
+        return 0
+    direction = -1 if LOSSES.match(bare) else 1
     return -direction if NEGATED.search(name) else direction
 
 
 def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:
-    """Return what the columns of a table mean, with at least one column of values and one of sides.
+    """Return what the columns of a table mean (`layout_of`), with at least one column of values and one of sides.
 
-    ``renamed``: meaning → name of a column. Raises ValueError that lists the columns if a needed or renamed one is
-    missing.
+    ``renamed``: the user's word for a meaning → name of a column. Raises ValueError that lists the columns if a needed
+    or renamed one is missing.
     """
     listed = ", ".join(table.columns)
     missing = [name for name in renamed.values() if name not in table.columns]
@@ -98,8 +102,7 @@ def complete_layout(path: Path, table: Any, renamed: dict[str, str]) -> Layout:
     if not layout.values:
         raise ValueError(f"{path}: no column of {listed} is called loss or score; see --columns")
     if "side" not in layout.columns:
-        raise ValueError(
-            f"{path}: no column of {listed} says which samples were to be forgotten and which were held out; name "
-            "this column side, or give --columns side=NAME"
-        )
+        advice = "name this column side, or give --columns side=NAME"
+        problem = f"no column of {listed} says which samples were to be forgotten and which were held out"
+        raise ValueError(f"{path}: {problem}; {advice}")
     return layout

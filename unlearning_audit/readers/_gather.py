@@ -43,8 +43,9 @@ def imported(
 
     ``retrain`` and ``none``: files or folders of retrained models and of models before unlearning, which are read as
     well; FILE:NAME is one model of a file. ``reader``: the name of the only reader that runs, or a user's own file,
-    with its ``options``. ``alone``: continue without any retrained model. ``roles``: a table of roles, which is
-    binding. Raises ValueError with one sentence if something cannot be read or is ambiguous.
+    with its ``options``; all readers run if it is "". ``alone``: continue without any retrained model. ``roles``: a
+    table of roles (`_roles`), which alone decides the groups. Raises ValueError with one sentence if something that the
+    user named cannot be read, or if something is ambiguous.
     """
     places = _present([*paths, *retrain, *none], reader)
     models: list[Model] = []
@@ -59,7 +60,7 @@ def imported(
             if not fresh:
                 continue
             formats |= dict.fromkeys(fresh, name)
-            results = _read(module, fresh, options or {}, place)
+            results = _run_reader(module, fresh, options or {}, place)
             out += [result for result in results if isinstance(result, Unread)]
             _refuse(out, places)  # what the user named must be readable; of a folder, some files may be left out
             fresh_models = [result for result in results if isinstance(result, Model)]
@@ -69,7 +70,7 @@ def imported(
             out += _call(module, joined, of_format)
             _refuse(out, places)
         _without_common_words(of_format)
-        across |= dict.fromkeys(of_format, getattr(module, "across", None))
+        across |= dict.fromkeys(of_format, getattr(module, "across", None))  # see `_agreements`
         models += of_format
     if not models:
         raise ValueError(_nothing(places, out))
@@ -96,7 +97,8 @@ def imported(
 
 
 def _refuse(out: Sequence[Unread], files: Collection[Path]) -> None:
-    """Raise ValueError with the first sentence in ``out`` that is about one of ``files``, if there is one."""
+    """Raise ValueError with the reason of the first entry of ``out`` that is about one of ``files``, if there is
+    one."""
     if refused := next((result for result in out if result.file in files), None):
         raise ValueError(refused.sentence)
 
@@ -108,7 +110,7 @@ def _present(paths: Sequence[Path], reader: str) -> list[Path]:
     reader that the user chose, or the path of a reader of the user's own; "" if none was chosen. Raises ValueError if a
     path does not exist or, without a chosen reader, is a file that is known to contain no samples.
     """
-    places = list(dict.fromkeys(_groups.named(path)[0] for path in paths))
+    places = list(dict.fromkeys(_groups.split_name(path)[0] for path in paths))
     for place in places:
         if not place.exists():
             raise ValueError(f"{place}: there is no such file or folder")
@@ -118,14 +120,12 @@ def _present(paths: Sequence[Path], reader: str) -> list[Path]:
 
 
 def _nothing(places: Sequence[Path], out: Sequence[Unread]) -> str:
-    """Return why nothing was read: what a file at or below ``places`` is known to be, what its reader reported in
-    ``out``, or which formats exist."""
+    """Return why nothing was read: what a file at or below ``places`` is known to be, or else what the first entry of
+    ``out`` says, or else which formats exist."""
     known = next(filter(None, map(_known.below, places)), "")
     formats = ", ".join(registry.names("readers"))
-    unknown = (
-        f"{places[0]}: holds no results of a known format ({formats}); for another format, write a reader and give "
-        "--reader FILE"
-    )
+    advice = "for another format, write a reader and give --reader FILE"
+    unknown = f"{places[0]}: holds no results of a known format ({formats}); {advice}"
     return known or next((result.sentence for result in out), unknown)
 
 
@@ -140,15 +140,18 @@ def _agreements(models: list[Model], groups: Sequence[Group], across: dict[Model
     agreements: dict[Path, list[Agreement]] = {}
     group_of = {model: group for group in reversed(groups) for model in group.models}  # the first group with the model
     for model in models:
-        best: dict[str, Agreement] = {}
+        found: list[Agreement] = []
         compare, group = across.get(model), group_of.get(model)
         if compare and group and group.retrain and model not in group.retrain:
             # Retrained models of its own group first, then those of all groups; duplicates are dropped below.
             retrained = [*group.retrain, *(run for other in groups for run in (*other.retrain, *other.control))]
             alike = [run for run in retrained if run is not model and _groups.subject(run) == _groups.subject(model)]
-            for agreement in (agreement for run in dict.fromkeys(alike) for agreement in compare(model, run)):
-                if agreement.quantity not in best or (agreement.agrees and not best[agreement.quantity].agrees):
-                    best[agreement.quantity] = agreement
+            for run in dict.fromkeys(alike):
+                found += compare(model, run)
+        best: dict[str, Agreement] = {}
+        for agreement in found:
+            if agreement.quantity not in best or (agreement.agrees and not best[agreement.quantity].agrees):
+                best[agreement.quantity] = agreement
         agreements.setdefault(model.file, []).extend([*model.agreements, *best.values()])
     return agreements
 
@@ -162,18 +165,18 @@ def models(place: Path, reader: str, options: dict[str, Any]) -> list[Model]:
     paths = _result_files(module, place, options)
     if not paths:
         raise ValueError(f"{reader}: files finds no result file at {place}; it must return the paths of these files")
-    results = _read(module, paths, options, place)
+    results = _run_reader(module, paths, options, place)
     refused = next((result for result in results if isinstance(result, Unread)), None)
     if refused:
         raise ValueError(refused.sentence)
     return [result for result in results if isinstance(result, Model)]
 
 
-def _read(module: Module, paths: list[Path], options: dict[str, Any], place: Path) -> list[Model | Unread]:
+def _run_reader(module: Module, paths: list[Path], options: dict[str, Any], place: Path) -> list[Model | Unread]:
     """Run a reader on the files ``paths`` and check every model that it returns. ``place``: the path that the user
     named, at or below which they lie. Raises ValueError that names the reader or a result file."""
     root = place if place.is_dir() else place.parent
-    results = _call(module, module.read, paths, _settled(module, options), root)
+    results = _call(module, module.read, paths, _validated(module, options), root)
     if not isinstance(results, list) or not all(isinstance(result, (Model, Unread)) for result in results):
         expected = "read must return a list of unlearning_audit.readers.Model"
         raise PluginError(f"{readable(module.__file__)}: {expected}, it returned {type_of(results)}")
@@ -186,12 +189,13 @@ def _read(module: Module, paths: list[Path], options: dict[str, Any], place: Pat
 def _result_files(module: Module, place: Path, options: dict[str, Any]) -> list[Path]:
     """Return the result files that a reader finds at or below a path. The reader's function ``files`` receives the
     options if it has a parameter ``options``."""
-    arguments = [_settled(module, options)] if "options" in inspect.signature(module.files).parameters else []
+    arguments = [_validated(module, options)] if "options" in inspect.signature(module.files).parameters else []
     return list(_call(module, module.files, place, *arguments))
 
 
-def _settled(module: Module, options: dict[str, Any]) -> Settings:
-    """Return a reader's options as its ``Options``. Raises ValueError that names the first wrong option."""
+def _validated(module: Module, options: dict[str, Any]) -> Settings:
+    """Return the user's ``options`` of a reader as an object of the reader's class ``Options`` or, if it has none, of
+    `Settings`, which allows no option. Raises ValueError that names the first wrong option."""
     try:
         return cast(Settings, getattr(module, "Options", Settings)(**options))
     except ValidationError as error:
@@ -201,7 +205,8 @@ def _settled(module: Module, options: dict[str, Any]) -> Settings:
 
 
 def _call(module: Module, function: Callable[..., Any], *arguments: object) -> Any:
-    """Call a function of a reader. An error in a user's own reader is reported with its file and line."""
+    """Call a function of a reader and return its result. An error in a user's own reader is reported with its file and
+    line (`guard`); one of the library's own readers is raised as it is."""
     if in_library(module.__file__):
         return function(*arguments)
     with guard(module.__file__):
@@ -209,19 +214,21 @@ def _call(module: Module, function: Callable[..., Any], *arguments: object) -> A
 
 
 def _believe_inner_names(models: Sequence[Model], place: Path) -> None:
-    """Replace the roles that models have only from the name of the folder ``place``, if a name inside the folder
-    suggests a role for any of them.
+    """Take back the roles that models have only from the name of the folder ``place``, if a name inside the folder
+    suggests a role for any model: the name of the folder is then that of the whole experiment.
 
-    Each of these models then takes the role that its own names inside suggest, or none. If ``place`` is a file, or if
-    its name suggests no role, nothing changes.
+    Each of these models takes the role that the names inside suggest for it, or the unknown one. If ``place`` is a
+    file, or if its name suggests no role, nothing changes.
     """
-    of_folder = _words.of_parts((place.name,))
-    if place.is_dir() and of_folder.role:
-        inside = {
-            model: _words.of_parts((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))
-            for model in models
-        }
-        for model in models if any(hints.role for hints in inside.values()) else ():
+    of_folder = _words.model_of_names((place.name,))
+    if not place.is_dir() or not of_folder.role:
+        return
+    inside = {
+        model: _words.model_of_names((*_texts.bare(model.file).relative_to(place).parts, *model.entry.split("/")))
+        for model in models
+    }
+    if any(hints.role for hints in inside.values()):
+        for model in models:
             if model.decided == of_folder.decided:  # this reason says that the role came from the folder's name
                 model.role, model.decided = inside[model].role, inside[model].decided
 
@@ -235,8 +242,8 @@ def _without_common_words(models: Sequence[Model]) -> None:
 
 
 def _readers(reader: str) -> list[tuple[str, Module]]:
-    """Return (name, module) of the readers to run: the one called ``reader``, a user's own file ``*.py``, or all for
-    "".
+    """Return (name, module) of the readers to run: the one of the name ``reader``, or the user's own file ``reader``,
+    ``*.py``; all of the library's for "".
 
     The reader of plain tables comes last, because files of other formats are tables, too.
     """

@@ -20,8 +20,8 @@ COMMAND = "the command"
 @dataclass(eq=False)
 class Group:
     """Models that are compared: ``none`` before unlearning; ``retrain``, and ``control``, retrained by another recipe
-    or in other runs; ``methods``: name → unlearned models. ``words`` name the models, ``samples`` is their forget set.
-    ``notes``: assumptions, in sentences."""
+    or in other runs; ``methods``: name → unlearned models. ``words`` name the models. ``samples`` are those that the
+    models have to share (`subject`): their forget set. ``notes``: assumptions, in sentences."""
 
     name: str
     words: frozenset[str]
@@ -39,7 +39,7 @@ class Group:
         return [*self.none, *self.retrain, *self.control, *(run for runs in methods for run in runs)]
 
     def damage(self, method: str) -> str:
-        """Return a sentence that says which models of a method diverged; "" if none did."""
+        """Return a clause that says how many models of a method diverged, with an example; "" if none did."""
         models = self.methods[method]
         damaged = [model for model in models if model.damage]
         example = f"({damaged[0].file}: {damaged[0].damage})" if damaged else ""
@@ -47,15 +47,15 @@ class Group:
 
 
 def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence[Path] = ()) -> None:
-    """Give models the role "retrain" or "none", as the user named their files or folders in ``retrain`` and ``none``;
-    FILE:NAME means the model of this name. Raises ValueError for a path that contains no model.
+    """Give models the role "retrain" or "none", as the user named their files or folders in ``retrain`` and ``none``.
+    FILE:NAME means only the model of this name in a file. Raises ValueError for a path or a name without a model.
 
     All models that the user names as retrained count as one kind. Words in their names that no other model has are
     therefore dropped, unless they tell a size such as 1B.
     """
     for role, places in ((RETRAIN, retrain), (NONE, none)):
         for place in places:
-            file, name = named(place)
+            file, name = split_name(place)
             below = [model for model in models if model.file.resolve().is_relative_to(file.resolve())]
             if not below:
                 raise ValueError(f"{place}: there is no readable result file; give one, or its folder")
@@ -68,23 +68,24 @@ def assign(models: Sequence[Model], retrain: Sequence[Path] = (), none: Sequence
     retrained = [model for model in models if (model.role, model.decided) == (RETRAIN, COMMAND)]
     words_of_others = {word for model in models if model not in retrained for word in model.words}
     for model in retrained:
-        model.words = tuple(word for word in model.words if word in words_of_others or _words.sized(word))
+        model.words = tuple(word for word in model.words if word in words_of_others or _words.is_sized(word))
 
 
-def named(place: Path) -> tuple[Path, str]:
+def split_name(place: Path) -> tuple[Path, str]:
     """Split FILE:NAME into the file and the name of a model in it; the name is "" for a plain file or folder."""
+    file, _, name = str(place).rpartition(":")
     # The name of an existing file may contain a colon itself.
-    file, _, name = ("", "", "") if place.exists() else str(place).rpartition(":")
-    return (Path(file), name) if file else (place, "")
+    return (place, "") if place.exists() or not file else (Path(file), name)
 
 
 def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group], list[Unread]]:
     """Divide models into groups, each with the retrained models that the others are compared with.
 
     Return the groups, sorted by name, and an `Unread` with the reason for each model that fits no group or has fewer
-    than `LEAST` samples to forget. A model of unknown role counts as unlearned. ``alone``: whether models form groups
-    without a retrained one, too; if all have a random draw of samples (`Model.fair`), they do anyway. Raises ValueError
-    with one sentence that says what the user has to give, if the files leave it open.
+    than `LEAST` samples to forget. A model of unknown role counts as unlearned. If no model was retrained, models
+    before unlearning found the groups, or else all models; this is allowed if ``alone``, or if forgotten samples of all
+    models are a random draw (`Model.fair`). Raises ValueError with one sentence that says what the user has to give if
+    the files leave it open, and if there is nothing to compare.
     """
     for model in models:
         if model.role == UNKNOWN:
@@ -93,7 +94,8 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         model: f"{model.file}: only {size} samples are to be forgotten by one model; at least {LEAST} are needed"
         for model in models if (size := len(subject(model))) < LEAST
     }  # fmt: skip
-    unplaced, large = small.copy(), [model for model in models if model not in small]  # model → why it is in no group
+    unplaced = small.copy()  # model → why it is in no group
+    large = [model for model in models if model not in small]
     if not large:
         raise ValueError(next(iter(small.values())))
     sound = [model for model in large if not model.damage]
@@ -109,38 +111,39 @@ def grouped(models: Sequence[Model], *, alone: bool = False) -> tuple[list[Group
         for group in groups:
             group.retrain = []  # the models that found these groups were not retrained
     _add_none([model for model in large if model.role == NONE], groups, unplaced)
-    for model in (model for model in large if model.role == UNLEARNED):
-        best = _of_reference(model, groups) or _best(model, groups, _common(groups))
+    for model in large:
+        if model.role != UNLEARNED:
+            continue
+        best = _with_named_reference(model, groups) or _best(model, groups, _common_words(groups))
         if len(best) == 1:
-            best[0].methods.setdefault(_method(model, best[0]), []).append(model)
+            best[0].methods.setdefault(_method_name(model, best[0]), []).append(model)
         elif best:
             files = " or ".join(str(group.retrain[0].file if group.retrain else group.words) for group in best[:3])
             advice = "give one, or name one with --retrain FILE"
             unplaced[model] = f"{model.file}: several retrained models fit it ({files}); {advice}"
         else:
-            unplaced[model] = (
-                f"{model.file}: no retrained model of this name has its forget set; name equal samples alike, or name "
-                "the log of one with --retrain FILE"
-            )
+            advice = "name equal samples alike, or name the log of one with --retrain FILE"
+            unplaced[model] = f"{model.file}: no retrained model of this name has its forget set; {advice}"
     refused = next((why for model, why in unplaced.items() if model.role == UNLEARNED), "")
     if refused and not any(group.methods for group in groups):
         raise ValueError(refused)
     for group in groups:
-        group.notes += _copies(group)
+        group.notes += _notes_on_copies(group)
         group.notes += dict.fromkeys(note for model in group.models for note in model.notes)
         group.methods = dict(sorted(group.methods.items(), key=lambda item: (_natural(slug(item[0])), item[0])))
         _by_recipes(group)
         names = slugs(group.methods)
         group.methods = {names[label]: models for label, models in group.methods.items()}
         group.notes += [f"{name}: {damage}." for name in group.methods if (damage := group.damage(name))]
-    _name(groups)
+    _set_names(groups)
     unread = list(dict.fromkeys(Unread(model.file, sentence) for model, sentence in unplaced.items()))
     return sorted(groups, key=lambda group: _natural(group.name)), unread
 
 
 def _mark_checkpoints(models: Sequence[Model]) -> None:
-    """Mark earlier checkpoints of a training run as models of the method "retrain" or "full"; the last one keeps its
-    role. Runs of unlearned models are left out: each of their checkpoints is a method already (`_method`)."""
+    """Make the earlier checkpoints of a training run unlearned models of the method "retrain" or "full", which is shown
+    over time; the last checkpoint keeps its role. Only retrained models and models before unlearning are concerned:
+    each checkpoint of another model is a method already (`_method_name`)."""
     stepped = [model for model in models if model.role in (NONE, RETRAIN) and model.step is not None]
     last: dict[tuple[Any, ...], Model] = {}
     for model in sorted(stepped, key=lambda model: model.step or 0, reverse=True):
@@ -154,15 +157,14 @@ def _question(models: Sequence[Model]) -> str:
     """Return a sentence that asks the user which of the ``models`` was retrained, as no file says it of any."""
     names = list(dict.fromkeys(f"{model.file}:{model.entry}".removesuffix(":") for model in models))
     listed = ", ".join(names[1:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return (
-        f"{names[0]}{f' ({listed})' if listed else ''}: no model is known to be retrained without the forget set; "
-        "name one with --retrain FILE or FILE:NAME, or in a table give it the kind retrained; if there is none, "
-        "--no-retrain shows what can be computed without verdicts"
-    )
+    others = f" ({listed})" if listed else ""
+    advice = "name one with --retrain FILE or FILE:NAME, or in a table give it the kind retrained"
+    otherwise = "if there is none, --no-retrain shows what can be computed without verdicts"
+    return f"{names[0]}{others}: no model is known to be retrained without the forget set; {advice}; {otherwise}"
 
 
-def _copies(group: Group) -> list[str]:
-    """Return a sentence about each file with the same scores for every sample as an earlier one of the group. Models
+def _notes_on_copies(group: Group) -> list[str]:
+    """Return a sentence about each model with the same scores for every sample as an earlier one of the group. Models
     without scores are not compared."""
     earliest: dict[tuple[bytes, ...], Model] = {}
     scored = [(model, tuple(score.tobytes() for score in model.scores.values())) for model in group.models]
@@ -181,21 +183,22 @@ def aucs(model: Model) -> dict[str, float]:
 
 
 def _founded(retrained: list[Model]) -> list[Group]:
-    """Return a group for each set of retrained models with the same forget set and the same words in their names. The
-    groups have no names yet.
+    """Return new groups, which have no names yet: one for each set of ``retrained`` models that have the same forget
+    set and the same words.
 
-    A model that the command names as retrained also joins a group with more or fewer words, unless one of the words by
-    which they differ tells a size.
+    A model that the command names as retrained also joins a group of the same forget set with more or fewer words,
+    unless one of the words by which they differ tells a size. The group then has the words of both.
     """
     groups: list[Group] = []
     for model in retrained:
         words, samples = frozenset(model.words), subject(model)
         for group in groups:
             differing = words ^ group.words
-            alike = model.decided == COMMAND and _nested(words, group.words) and not any(map(_words.sized, differing))
-            if group.samples == samples and (alike or not differing):
+            may_differ = model.decided == COMMAND and _nested(words, group.words)
+            has_words = not differing or (may_differ and not any(map(_words.is_sized, differing)))
+            if group.samples == samples and has_words:
                 break
-        else:
+        else:  # the model fits no group
             group = Group("", words, samples)
             groups.append(group)
         group.words |= words
@@ -204,17 +207,18 @@ def _founded(retrained: list[Model]) -> list[Group]:
 
 
 def subject(model: Model) -> frozenset[str]:
-    """Return the samples that comparable models share: the forget set; or, if coins chose it for each model, all
-    samples that attacks score."""
+    """Return the samples that comparable models must share: the model's forget set. If a random draw chose the forget
+    set of each model (`Model.fair`), return all samples that attacks score, because they are the same for all
+    models."""
     return frozenset(model.ids) if model.fair else model.samples.get(FORGET, frozenset())
 
 
 def shared(model: Model, samples: frozenset[str]) -> int:
-    """Return on how many samples of a forget set (``samples``) a model has results; 0 if they are too few to compare:
-    fewer than `LEAST`, or less than the share `SHARED` of the smaller set."""
-    ids = subject(model)
-    common = len(ids & samples)
-    return common if common >= LEAST and common >= SHARED * min(len(ids), len(samples)) else 0
+    """Return how many samples of the forget set of a group (``samples``) are in a model's own (`subject`); 0 if they
+    are too few to compare: fewer than `LEAST`, or less than the share `SHARED` of the smaller of both sets."""
+    own = subject(model)
+    common = len(own & samples)
+    return common if common >= LEAST and common >= SHARED * min(len(own), len(samples)) else 0
 
 
 def _nested(words: frozenset[str], others: frozenset[str]) -> bool:
@@ -222,87 +226,88 @@ def _nested(words: frozenset[str], others: frozenset[str]) -> bool:
     return words <= others or others <= words
 
 
-def _common(groups: Sequence[Group]) -> frozenset[str]:
-    """Return the words that the names of all groups share."""
+def _common_words(groups: Sequence[Group]) -> frozenset[str]:
+    """Return the words that all groups have."""
     return frozenset.intersection(*(group.words for group in groups))
 
 
 def _best(model: Model, groups: Sequence[Group], common: frozenset[str]) -> list[Group]:
     """Return the groups that fit a model best; [] if none fits.
 
-    A group fits if the model has results on enough samples of its forget set, and if all words of one of the two names,
-    but for the ``common`` words of all groups, are words of the other. The best of these groups share the most samples
-    with the model, then have the fewest samples that only one of the two has, then the fewest words that only one has.
-    Several are returned if they are equal in all three.
+    A group fits if it and the model share enough samples (`shared`), and if the words of the one are among those of the
+    other; the ``common`` words of all groups do not count. The best of these groups share the most samples with the
+    model, then have the fewest samples that only one of the two has, then the fewest words that only one has. Several
+    are returned if they are equal in all three.
     """
     words, samples = frozenset(model.words) - common, subject(model)
-    ranks = {
-        group: (count, -len(group.samples ^ samples), -len(words ^ (group.words - common)))
-        for group in groups
-        if (count := shared(model, group.samples)) and _nested(words, group.words - common)
-    }
+    ranks: dict[Group, tuple[int, int, int]] = {}
+    for group in groups:
+        count, own_words = shared(model, group.samples), group.words - common
+        if count and _nested(words, own_words):
+            ranks[group] = count, -len(group.samples ^ samples), -len(words ^ own_words)
     return [group for group, rank in ranks.items() if rank == max(ranks.values())]
 
 
 def _add_none(models: Sequence[Model], groups: list[Group], unplaced: dict[Model, str]) -> None:
-    """Add models before unlearning to groups. A model that fits no group is dropped if the forget set of a group
-    contains all its samples, because it then differs in words only. Otherwise it is added to ``unplaced``, model →
-    sentence.
+    """Add ``models`` before unlearning to the groups that they fit; ``groups`` is changed in place. One that fits no
+    group is added to ``unplaced``, model → sentence, unless the forget set of a group contains all its samples: it then
+    differs in words only, and is dropped.
 
-    A model is added for each forget set: to the group that fits it best among the groups with this forget set. One
-    model may have a log for each forget set, and then several entries in ``models`` with equal words and recipe. A
-    group takes the entry that shares the most samples with its forget set and, if several do, the one with the fewest
-    samples.
+    One model may be compared with several forget sets: it is added to the group that fits it best among the groups of
+    each forget set. Such a model may have a log for each forget set, all with equal words and recipe. A group takes the
+    log that shares the most samples with its forget set and, if several do, the one with the fewest samples.
     """
-    common = _common(groups)
+    common = _common_words(groups)
     placed = set()
     for group in groups:
-        alike = [other for other in groups if other.samples == group.samples]
-        fitting = [model for model in models if group in _best(model, alike, common)]
-        placed |= set(fitting)
-        # "Log": one of the entries of a model.
-        rank = {log: (shared(log, group.samples), -len(subject(log))) for log in fitting}
-        for model in fitting:
-            logs = [rank[log] for log in fitting if (log.words, log.recipe) == (model.words, model.recipe)]
-            if rank[model] == max(logs):
-                group.none.append(model)
+        same_forget_set = [other for other in groups if other.samples == group.samples]
+        logs = [model for model in models if group in _best(model, same_forget_set, common)]
+        placed |= set(logs)
+        rank = {log: (shared(log, group.samples), -len(subject(log))) for log in logs}
+        for log in logs:
+            of_one_model = [other for other in logs if (other.words, other.recipe) == (log.words, log.recipe)]
+            if rank[log] == max(rank[other] for other in of_one_model):
+                group.none.append(log)
     why = "no retrained model has numbers for the samples of this model before unlearning"
     for model in models:
         if model not in placed and not any(subject(model) <= group.samples for group in groups):
             unplaced[model] = f"{model.file}: {why}"
 
 
-def _of_reference(model: Model, groups: Sequence[Group]) -> list[Group]:
-    """Return the group of the retrained model that a model's configuration names, in a list. [] if no group or several
-    groups have it, or if the model and the group share too few samples."""
+def _with_named_reference(model: Model, groups: Sequence[Group]) -> list[Group]:
+    """Return a list of the one group with the retrained model that the configuration of ``model`` names; [] if no group
+    or several have that retrained model, or if ``model`` and the group share too few samples."""
     named = [group for group in groups if any(same_file(model.retrained_file, run.file) for run in group.retrain)]
     return named if len(named) == 1 and shared(model, named[0].samples) else []
 
 
-def _method(model: Model, group: Group) -> str:
+def _method_name(model: Model, group: Group) -> str:
     """Return the name of a model's method in a study: the method's own name, words of the model that the group does not
-    have, its settings and its step. So models that differ by more than a seed or a run are of different methods."""
+    have, its settings and its step; "unlearned" if there is no name, word or setting. So models that differ by more
+    than a seed or a run are of different methods."""
     names = [model.method, *(word for word in model.words if word not in group.words), *model.recipe]
     label = "_".join(filter(None, names)) or "unlearned"
     return label if model.step is None else f"{label}_step{model.step}"
 
 
 def slug(text: str, most: int = LONGEST) -> str:
-    """Return a name as studies allow it: lower-case letters, digits and underscores, at most ``most`` characters."""
+    """Return a name as studies allow it: lower-case letters, digits and underscores, at most ``most`` characters;
+    "model" if nothing is left of the text."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:most].strip("_") or "model"
 
 
 def slugs(names: Iterable[str], most: int = LONGEST) -> dict[str, str]:
     """Return name → slug (`slug`) of at most ``most`` characters. All slugs are different: if two names would get the
     same one, a number is added. Names that are slugs already are unchanged."""
-    short: dict[str, str] = {}
+    slug_of: dict[str, str] = {}
+    # Names that are slugs already come first, so that no other name can take theirs.
     for name in sorted(dict.fromkeys(names), key=lambda name: name != slug(name, most)):
         label, number = slug(name, most), 1
-        while label in short.values():
+        while label in slug_of.values():
             number += 1
             label = f"{slug(name, most - len(f'_{number}'))}_{number}"
-        short[name] = label
-    return short
+        slug_of[name] = label
+    return slug_of
 
 
 def _by_recipes(group: Group) -> None:
@@ -315,7 +320,7 @@ def _by_recipes(group: Group) -> None:
     models. If none has it, those of the first recipe in natural order keep their role. The others become methods
     "none_…".
     """
-    retrained = _by_setting({model: model.recipe for model in group.retrain})
+    retrained = _by_recipe({model: model.recipe for model in group.retrain})
     if len(retrained) > 1:
         (label, group.retrain), (label_of_control, group.control), *more = retrained.items()
         names = f"{label} is called retrain, {label_of_control} retrain_control"
@@ -327,19 +332,19 @@ def _by_recipes(group: Group) -> None:
             model.decided = model.decided or "half of the retrained models"
     # Before unlearning, a model may be called by words that the group lacks; here they belong to its recipe.
     recipes = {run: (*(word for word in run.words if word not in group.words), *run.recipe) for run in group.none}
-    before = _by_setting(recipes)
+    before = _by_recipe(recipes)
     reference = group.retrain[0].recipe if group.retrain else ()
     if before:
-        alike = [label for label, models in before.items() if recipes[models[0]] == reference]
-        group.none = before.pop([*alike, *before][0])
+        same_recipe = [label for label, models in before.items() if recipes[models[0]] == reference]
+        kept = [*same_recipe, *before][0]
+        group.none = before.pop(kept)
         group.methods |= {f"none_{label}": models for label, models in before.items()}
 
 
-def _by_setting(recipes: dict[Model, tuple[str, ...]]) -> dict[str, list[Model]]:
-    """Return label → the models of one recipe, in natural order of the recipes.
+def _by_recipe(recipes: dict[Model, tuple[str, ...]]) -> dict[str, list[Model]]:
+    """Return label → the models of one recipe, in natural order of the recipes. ``recipes``: model → its settings.
 
-    The label has the words of the recipe that not all recipes have; "no setting" if there are none. ``recipes``: model
-    → words.
+    The label has the settings that not all recipes have; it is "no setting" if there are none.
     """
     distinct = sorted(set(recipes.values()), key=lambda recipe: _natural(" ".join(recipe)))
     by_label: dict[str, list[Model]] = {}
@@ -349,27 +354,27 @@ def _by_setting(recipes: dict[Model, tuple[str, ...]]) -> dict[str, list[Model]]
     return by_label
 
 
-def _name(groups: list[Group]) -> None:
+def _set_names(groups: list[Group]) -> None:
     """Set the name of every group: words that tell its models from those of other groups, and the task (what is to be
-    forgotten, as files call it) or the number of samples.
+    forgotten, as files call it) or else the number of samples. Equal names get a number.
 
     The task is taken from a model with exactly the samples of the group. If no such model has a task, it is taken from
     any model, unless another group has the same words. Groups of one forget set get a note on the words by which they
-    differ. Equal names get a number.
+    differ, unless one of these words tells a size.
     """
-    common = _common(groups) if len(groups) > 1 else frozenset()
+    common = _common_words(groups) if len(groups) > 1 else frozenset()
     for group in groups:
         words = [word for word in group.models[0].words if word in group.words and word not in common]
-        tasks = [(model.task, subject(model) == group.samples) for model in group.models if model.task]
-        only_with_words = sum(other.words == group.words for other in groups) == 1
-        candidates = [task for task, exact in tasks if exact] or [task for task, _ in tasks if only_with_words]
-        group.name = slug("_".join([*words, next(iter(candidates), f"{len(group.samples)}_samples")]))
+        with_task = [model for model in group.models if model.task]
+        tasks = [model.task for model in with_task if subject(model) == group.samples]
+        if not tasks and sum(other.words == group.words for other in groups) == 1:
+            tasks = [model.task for model in with_task]
+        group.name = slug("_".join([*words, next(iter(tasks), f"{len(group.samples)}_samples")]))
         differing = [word for peer in groups if peer.samples == group.samples for word in group.words ^ peer.words]
-        if differing and not any(map(_words.sized, differing)):
-            group.notes.append(
-                f"Models of one forget set are separate scenarios, because their names differ: {', '.join(differing)}. "
-                "If they are more models of one kind, give them one scenario with --roles."
-            )
+        if differing and not any(map(_words.is_sized, differing)):
+            why = f"because their names differ: {', '.join(differing)}."
+            advice = "If they are more models of one kind, give them one scenario with --roles."
+            group.notes.append(f"Models of one forget set are separate scenarios, {why} {advice}")
     names = [group.name for group in groups]
     for number, group in enumerate(groups):
         if names.count(group.name) > 1:
@@ -377,6 +382,6 @@ def _name(groups: list[Group]) -> None:
 
 
 def _natural(text: str) -> list[tuple[int, float | str]]:
-    """Return a sorting key that orders numbers in texts by value."""
+    """Return a sorting key by which numbers inside texts are ordered by value: lr2 comes before lr10."""
     parts = filter(None, re.split(r"(\d+(?:[.]\d+)?)", text))
     return [(0, float(part)) if re.fullmatch(r"\d+([.]\d+)?", part) else (1, part) for part in parts]

@@ -41,8 +41,9 @@ FIELDS = (
 
 
 def sentence(path: Path) -> str:
-    """Return a sentence on a file that is known to hold no values per sample, with what to give instead; "" for
-    others."""
+    """Return a sentence on a file that is known to hold no values per sample, with what to give instead; "" for other
+    files. A file is known by its name, by the columns of a text table, or by the fields of JSON. A table with a column
+    of samples is not looked up."""
     for pattern, why in NAMES:
         if re.search(pattern, path.name):
             return f"{path}: {why}"

@@ -27,8 +27,9 @@ def is_archive(path: Path) -> bool:
 
 
 def archive(path: Path) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive: margins_<part> float32 [epochs, models, samples], and klom_<how>_<part> float
-    [epochs] if they are printed. Raises ValueError that names the file."""
+    """Read the arrays of an archive: margins_<part> float32 [epochs, models, samples] for each of `PARTS`, and
+    klom_<how>_<part> float [epochs], how as in `PRINTED`, where the archive has them. Raises ValueError that names the
+    file."""
     try:
         with np.load(path, allow_pickle=False) as loaded:
             arrays = {name: loaded[name] for name in loaded.files}
@@ -44,11 +45,11 @@ def archive(path: Path) -> dict[str, np.ndarray]:
 
 
 def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
-    """Return KL(models ‖ oracles) of the binned margins of each sample in nats, float64 [samples], as EasyDUB computes
-    it (Rinberg et al. 2026).
+    """Return KLOM of each sample in nats, float64 [samples], as EasyDUB computes it (Rinberg et al. 2026): the
+    Kullback–Leibler divergence KL(models ‖ oracles) between two histograms, each over many models.
 
-    ``margin`` of the models and ``oracle`` of retrained ones, float [models, samples]. The last bin excludes its upper
-    edge, so that the largest margin lies in no bin.
+    ``margin``: margins of the models, and ``oracle``: those of retrained ones, float [models, samples]. The last bin
+    excludes its upper edge, so that the largest margin lies in no bin.
     """
     both = [np.clip(margins, -CLIP, CLIP) for margins in (margin, oracle)]
     # The smallest and the largest margin of each sample, [samples]. Where they are equal, bins get a width of 1 / BINS.
@@ -60,7 +61,7 @@ def klom(*, margin: np.ndarray, oracle: np.ndarray) -> np.ndarray:
         count = (above[:-1] - above[1:]).astype(np.float64)
         shares.append(count / np.maximum(count.sum(0), 1))
     p, q = shares
-    p_or_one = np.where(p > 0, p, 1.0)
+    p_or_one = np.where(p > 0, p, 1.0)  # an empty bin of the models adds 0 · log 0 = 0
     return np.asarray(np.where(p > 0, p_or_one * np.log(p_or_one / np.maximum(q, LEAST)), 0.0).sum(0))
 
 
@@ -72,11 +73,11 @@ def agreements(arrays: dict[str, np.ndarray], oracles: Sequence[Model]) -> list[
     ``arrays``: those of an archive (`archive`).
     """
     models = arrays["margins_forget"].shape[1]
-    # The reader of single files sets these keys: the number of the model, and part of the data → its file.
+    # Number of an oracle → part of the data → file of its margins, as the reader of single files keeps them in ``raw``.
     files_of = {oracle.raw["number"]: oracle.raw["files"] for oracle in oracles}
     by_epoch: list[list[Agreement]] = [[] for _ in arrays["margins_forget"]]
     for part in PARTS:
-        files = [files_of.get(number, {}).get(part) for number in range(models)]
+        files = [files_of.get(number, {}).get(part) for number in range(models)]  # None where one is missing
         if not all(files) or not any(f"klom_{how}_{part}" in arrays for how in PRINTED):
             continue
         oracle = np.stack([np.load(file, allow_pickle=False).reshape(-1) for file in files])

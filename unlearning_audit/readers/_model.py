@@ -56,7 +56,8 @@ class Agreement:
 
     @property
     def agrees(self) -> bool | None:
-        """Return whether both numbers are equal up to `TOLERANCE`; None if one is missing."""
+        """Return whether both numbers are equal up to `TOLERANCE`, which is relative if the printed number is above 1;
+        None if one of them is missing."""
         if np.isnan(self.printed) or np.isnan(self.recomputed):
             return None
         return bool(abs(self.printed - self.recomputed) <= TOLERANCE * max(1.0, abs(self.printed)))
@@ -82,8 +83,8 @@ def read_all(files: Iterable[Path], read_file: Callable[[Path], "Sequence[Model 
 
 
 def same_file(path: str, file: Path) -> bool:
-    """Return whether two paths are taken for one file, because their last two parts are equal. A file that another
-    computer wrote has other folders above it."""
+    """Return whether two paths are taken for one file, because their last two parts are equal. The folders above may
+    differ, because another computer may have written ``path``."""
     return Path(path).parts[-2:] == file.parts[-2:]
 
 
@@ -93,8 +94,8 @@ def doubled(ids: Iterable[str]) -> str:
 
 
 def _unfit(value: object, samples: int) -> str:
-    """Return what is wrong with ``value``, which must be an array with a finite number for each sample, of which there
-    are ``samples``; "" if nothing is."""
+    """Return what is wrong with ``value``, which must be an array of finite numbers, one for each of so many
+    ``samples``; "" if nothing is wrong."""
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu" or value.shape != (samples,):
         return f"must be numbers, one for each of {samples} samples"
     return "" if np.isfinite(value).all() else "have values that are NaN or infinite; leave these samples out"
@@ -173,7 +174,8 @@ class Model:
     notes: list[str] = field(default_factory=list)
 
     def problem(self) -> str:
-        """Return what is wrong with a model that a reader returned, in a sentence; "" if nothing is."""
+        """Return what is wrong with a model that a reader returned, as the end of a sentence; "" if nothing is
+        wrong."""
         if self.role not in ROLES:
             return f"its model has the role {self.role!r}; the role must be one of {', '.join(map(repr, ROLES))}"
         if twice := doubled(self.ids):

@@ -14,6 +14,7 @@ def auc(member: np.ndarray, nonmember: np.ndarray) -> float:
     ``member`` and ``nonmember`` float64 [samples]: their scores."""
     ranks = stats.rankdata(np.concatenate([member, nonmember]))
     count = len(member)
+    # The number of such pairs is the sum of the members' ranks, less what this sum would be among members alone.
     return float((ranks[:count].sum() - count * (count + 1) / 2) / (count * len(nonmember)))
 
 
@@ -28,15 +29,21 @@ def ratio_means(ratio: np.ndarray) -> dict[str, float]:
 
 
 def privacy_leakage(attack: float, retrained: float) -> float:
-    """Return MUSE's PrivLeak in per cent (Shi et al. 2024). ``attack`` and ``retrained``: AUC of an attack on a model
-    and on the retrained one, where 1 means that the forget set is more familiar."""
+    """Return MUSE's PrivLeak in per cent (Shi et al. 2024), from the AUC of an ``attack`` on a model and on the
+    ``retrained`` one. An AUC of 1 means that all forgotten samples are more familiar than the held-out ones.
+
+    MUSE divides by an AUC with the sides swapped, so the denominator is 1 − retrained.
+    """
     return (retrained - attack) / (1 - retrained + TINY) * 100
 
 
 def forget_quality(printed: float, model: Model, retrained: Model, how: str) -> list[Agreement]:
-    """Compare a ``printed`` forget quality of TOFU (Maini et al. 2024; NaN if none is printed) with the one computed
-    from the truth ratios of both models: the p-value of a two-sample Kolmogorov–Smirnov test, called ``how``. Return []
-    if one of the logs has no truth ratios."""
+    """Compare the forget quality of TOFU (Maini et al. 2024) that a log prints with the one computed from the truth
+    ratios of a model and a retrained one: the p-value of a two-sample Kolmogorov–Smirnov test. Return [] if one of the
+    two logs has no truth ratios.
+
+    ``printed``: NaN if none is printed; ``how``: what the agreement calls the formula.
+    """
     ratios = [run.raw["forget_truth_ratio"] for run in (model, retrained) if "forget_truth_ratio" in run.raw]
     if len(ratios) < 2:
         return []
@@ -49,16 +56,17 @@ def rouge_l(answer: str, truth: str) -> float:
     This is the share of the distinct words of the true answer, ``truth``, that lie on a longest common subsequence.
     Subsequences are computed between each sentence of the true answer and each sentence of the model's answer.
     """
+    # Each is a list of sentences, which are lists of words.
     given, true = ([sentence.split() for sentence in text.split(".") if sentence] for text in (answer, truth))
-    common = {word for sentence in true for other in given for word in _subsequence(sentence, other)}
+    common = {word for sentence in true for other in given for word in _longest_common_subsequence(sentence, other)}
     return len(common) / max(len({word for sentence in true for word in sentence}), 1)
 
 
-def _subsequence(x: list[str], y: list[str]) -> list[str]:
+def _longest_common_subsequence(x: list[str], y: list[str]) -> list[str]:
     """Return a longest common subsequence of two lists of words; of several, the one that the package rouge returns."""
-    longest: dict[tuple[int, int], list[str]] = {}
+    longest: dict[tuple[int, int], list[str]] = {}  # (i, j) → that of the first i words of x and the first j of y
     for i, j in np.ndindex(len(x) + 1, len(y) + 1):
-        if not (i and j):
+        if i == 0 or j == 0:
             longest[i, j] = []
         elif x[i - 1] == y[j - 1]:
             longest[i, j] = [*longest[i - 1, j - 1], x[i - 1]]

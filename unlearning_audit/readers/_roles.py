@@ -11,11 +11,12 @@ COLUMNS = ("file", "entry", "models", "role", "method", "replicate", "scenario",
 
 
 def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]]:
-    """Return the rows of ``roles.csv``, with the columns `COLUMNS`. It shows a user which role each file, or each entry
-    of a file, was given, and why.
+    """Return the rows of ``roles.csv``, which shows a user the role that each file, or each model in a file, was given,
+    and why. The columns are `COLUMNS`.
 
-    "models" counts the models that one row stands for: those of one file and entry, with the same role, method,
-    replicate and scenario (the group's name). ``out``: the files that were left out, each of which has a row.
+    "entry" is the name of a model in a file of several. "models" counts the models that one row stands for: those of
+    one file and entry, with the same role, method, replicate and scenario (the group's name). ``out``: what was left
+    out; each entry of it has a row.
     """
     rows: dict[tuple[str, ...], dict[str, str]] = {}
     for group in groups:
@@ -33,13 +34,14 @@ def table(groups: Sequence[Group], out: Sequence[Unread]) -> list[dict[str, str]
 
 
 def read(path: Path) -> list[dict[str, str]]:
-    """Read a table of roles: its rows, each column → text. Raises ValueError that names a wrong row."""
+    """Read a table of roles: its rows, each column → text. Raises ValueError if the file cannot be read, if a needed
+    column is missing, or if a row has a wrong role."""
     try:
         with open(path, newline="", encoding="utf-8") as lines:
             rows = list(csv.DictReader(lines))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path}: this table of roles cannot be read ({error})") from None
-    for number, row in enumerate(rows, start=2):
+    for number, row in enumerate(rows, start=2):  # line 1 is the header
         if missing := [name for name in ("file", "role", "scenario") if row.get(name) is None]:
             raise ValueError(f"{path}: the column {missing[0]!r} is missing; audit read writes such a table, roles.csv")
         if row["role"] not in (*ROLES, "left out"):
@@ -51,12 +53,11 @@ def read(path: Path) -> list[dict[str, str]]:
 def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path) -> list[Group]:
     """Return the groups of models that a table of roles describes, one for each of its scenarios.
 
-    ``rows``: the lines of the table, from `read`, with the columns file, entry (the name of the model in a file of
-    several), role, scenario, method and replicate (the last two and entry may be missing); ``path``: its file, for
-    messages. Retrained models of the method "control" become the group's control. Models that the table leaves out, or
-    whose role is "", are in no group. Raises ValueError for a file of the table that was not read, and for a model that
-    shares too few samples with the first retrained model of its scenario or, if none is retrained, with the first
-    model.
+    ``rows``: the lines of the table (`read`), with the columns of `table`, of which "entry", "method" and "replicate"
+    may be missing; ``path``: its file, for messages. Retrained models of the method "control" become the group's
+    control. Models that the table leaves out, or whose role is "", are in no group. Raises ValueError for a row whose
+    model was not read, and for a model that shares too few samples with the first retrained model of its scenario or,
+    if none is retrained, with the first model.
     """
     groups: dict[str, Group] = {}
     for row in rows:
@@ -69,10 +70,11 @@ def grouped(models: Sequence[Model], rows: Sequence[dict[str, str]], path: Path)
         group = groups.setdefault(row["scenario"], Group(row["scenario"], frozenset(meant[0].words), frozenset()))
         method = row.get("method") or ""
         if row["role"] == UNLEARNED:
-            alike = group.methods.setdefault(method or "unlearned", [])
+            group.methods.setdefault(method or "unlearned", []).extend(meant)
+        elif row["role"] == NONE:
+            group.none += meant
         else:
-            alike = group.none if row["role"] == NONE else group.control if method == "control" else group.retrain
-        alike += meant  # adds to the group's own list
+            (group.control if method == "control" else group.retrain).extend(meant)
         for model in meant:
             model.role, model.method, model.replicate = row["role"], method, row.get("replicate") or ""
             model.decided = path.name

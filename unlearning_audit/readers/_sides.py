@@ -24,13 +24,13 @@ _OF_FORGOTTEN, _OF_OTHERS = {*SIDES[FORGET], "member", "members", "membership"},
 
 
 def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
-    """Return the part of each line of a column: forget, heldout, retain or other (the test part). Test samples are held
-    out if no others are, and members are forgotten if no sample is called forgotten.
+    """Return the part of the data for each line of a column: forget, heldout, retain or other (the test part). Test
+    samples are held out if no others are. Members, and lines with yes, are forgotten if no sample is called forgotten.
 
     ``meaning``: the column's ``name``, or the user's word for it, such as member. Raises ValueError for an unknown
     value, and for values such as yes and no in a column whose name does not say what they mean.
     """
-    plain = _plain(column)
+    plain = _normalised(column)
     # Yes in non_member or retain is not said of forgotten samples, even if the user calls the column member.
     is_opposite, words = bool(_words(name) & _OF_OTHERS), _words(meaning)
     is_of_forgotten = words & _OF_FORGOTTEN and not words & _OF_OTHERS
@@ -38,13 +38,12 @@ def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
     if yes_or_no.any() and (is_opposite or not is_of_forgotten):
         cells = _listed(column[yes_or_no])
         option = "" if is_opposite else f", as by --columns member={name},"
-        raise ValueError(
-            f"{path}: column {name!r} says {cells}, which may mean either side; write forget and heldout, or, if "
-            f"they mark the samples to be forgotten, call the column member{option}"
-        )
+        advice = f"if they mark the samples to be forgotten, call the column member{option}"
+        problem = f"{path}: column {name!r} says {cells}, which may mean either side"
+        raise ValueError(f"{problem}; write forget and heldout, or, {advice}")
     side_of = {value: side for side, values in SIDES.items() for value in values} | dict.fromkeys(FALSE, HELDOUT)
-    held_out = plain.map(side_of).eq(HELDOUT).any()
-    side_of |= dict.fromkeys(TESTS, OTHER if held_out else HELDOUT)
+    some_held_out = plain.map(side_of).eq(HELDOUT).any()
+    side_of |= dict.fromkeys(TESTS, OTHER if some_held_out else HELDOUT)
     if not plain.isin(SIDES[FORGET]).any():
         side_of |= dict.fromkeys((*MEMBERS, *TRUE), FORGET)
     unknown = column[~plain.isin(list(side_of))]
@@ -55,18 +54,19 @@ def sides_of(path: Path, column: Any, name: str, meaning: str) -> np.ndarray:
 
 
 def _words(name: str) -> set[str]:
-    """Return the words of a name, in lower case."""
+    """Return the words of a name, in lower case. They are separated by signs, or begin with a capital letter."""
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
 
 
 def _listed(column: Any) -> str:
-    """List the different cells of a column, three at most: "'a', 'b', nothing and 4 more"."""
+    """List the different cells of a column, three at most: "'a', 'b', nothing and 4 more". "nothing" is a missing
+    value."""
     # Only NaN differs from itself.
     cells = ["nothing" if value != value or value is None else repr(str(value)) for value in column.unique()]
     return ", ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "")
 
 
-def _plain(column: Any) -> Any:
+def _normalised(column: Any) -> Any:
     """Return the words of a column in lower case, without "set", a number or ".0" at their end: "forget_set",
     "Retain90" and "holdout-10" become "forget", "retain" and "holdout"."""
     plain = column.astype(str).str.strip().str.lower().str.removesuffix(".0")

@@ -41,9 +41,8 @@ def frame(path: Path) -> Any:
                 encoding=_texts.encoding(path), keep_default_na=False, na_values=[""],
             )  # fmt: skip
     except pandas.errors.ParserWarning:
-        raise ValueError(
-            f"{path}: rows have more cells than the header; name every column, and write all numbers with a point"
-        ) from None
+        advice = "name every column, and write all numbers with a point"
+        raise ValueError(f"{path}: rows have more cells than the header; {advice}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path}: this table is not in UTF-8; save it anew, in Excel as CSV UTF-8") from None
     except Exception as error:
@@ -51,10 +50,11 @@ def frame(path: Path) -> Any:
 
 
 def header(path: Path) -> list[str]:
-    """Return the names of a table's columns, without reading all of it; [] for a file that is not a table."""
-    if (names := _columnar.header(path)) or _texts.kind(path) in (".npz", *WORKBOOKS):
+    """Return the names of a table's columns, in most formats without reading all of it; [] for a file that is not a
+    table, cannot be read, or is a workbook. Any text file other than JSON counts as a table."""
+    names = _columnar.header(path)
+    if names or _texts.kind(path) in (".npz", *WORKBOOKS):
         return names
-    line = _first_line(path)
     try:
         if _texts.kind(path) == ".parquet":
             from pyarrow import parquet
@@ -62,19 +62,20 @@ def header(path: Path) -> list[str]:
             return list(parquet.read_schema(path).names)
         if _texts.kind(path) in (".jsonl", ".json"):
             text = _texts.head(path).lstrip("\ufeff \r\n\t").removeprefix("[").lstrip()
-            record, end = json.JSONDecoder().raw_decode(text)
-            alone = _texts.kind(path) == ".json" and not text[end:].strip()  # a single object is not a table
-            return list(record) if isinstance(record, dict) and not alone else []
+            record, end = json.JSONDecoder().raw_decode(text)  # the first record, and where it ends
+            is_alone = _texts.kind(path) == ".json" and not text[end:].strip()  # a single object is not a table
+            return list(record) if isinstance(record, dict) and not is_alone else []
     except (ValueError, OSError):
         return []
+    line = _first_line(path)
     return [name.strip().strip('"') for name in line.split(_separator(line))]
 
 
 def numbers(path: Path, column: Any) -> np.ndarray:
     """Return a column of `frame` as float64, NaN for cells that are not numbers.
 
-    Raises ValueError for a number in another notation: with a comma, which may separate decimals or thousands, or with
-    a per cent sign.
+    Raises ValueError for a cell that has digits, but is no number: it may have a comma, which may separate decimals or
+    thousands, or a per cent sign.
     """
     import pandas
 
@@ -91,5 +92,5 @@ def _first_line(path: Path) -> str:
 
 
 def _separator(line: str) -> str:
-    """Return the usual separator that divides the line into most cells."""
+    """Return the separator of a table's cells: of comma, tabulator, semicolon and bar the most frequent in ``line``."""
     return max(",\t;|", key=line.count)

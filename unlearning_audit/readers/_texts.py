@@ -27,14 +27,13 @@ def identities(part: str, texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file, which may be compressed by gzip. Raises ValueError that names the file."""
+    """Return the content of a JSON file, which may be compressed by gzip. Raises ValueError that names the file."""
     try:
         with opened(path) as file:
             return json.loads(file.read())
     except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{path}: line {error.lineno} is not valid JSON ({error.msg}); is the file complete?"
-        ) from None
+        problem = f"line {error.lineno} is not valid JSON ({error.msg}); is the file complete?"
+        raise ValueError(f"{path}: {problem}") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: this file cannot be read ({type(error).__name__})") from None
 
@@ -60,9 +59,9 @@ def _unzipped(path: Path) -> Path:
 
 
 def below(place: Path, *suffixes: str) -> list[Path]:
-    """Return the files at or below a path whose names end in one of ``suffixes``, or in this and ``.gz``, sorted.
+    """Return the files at or below a path whose names end in one of ``suffixes``, or in one of them and ``.gz``.
 
-    Hidden folders are skipped. A single file with another suffix gives [].
+    They are sorted. Hidden files, and all files in hidden folders, are skipped.
     """
     if place.is_file():
         return [place] if kind(place) in suffixes else []
@@ -81,7 +80,7 @@ def encoding(path: Path) -> str:
 
 
 def _start(path: Path, size: int) -> bytes:
-    """Return the first ``size`` bytes of a file, decompressed; none if it cannot be read."""
+    """Return the first ``size`` bytes of a file, decompressed; b"" if it cannot be read."""
     try:
         with opened(path) as file:
             return file.read(size)

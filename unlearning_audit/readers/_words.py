@@ -44,68 +44,75 @@ _ADAPTER = re.compile(r"lora|adapter|peft", re.IGNORECASE)
 _SIZED = re.compile(r"(?=.*\d)(?=.*[a-z]).{4,}", re.IGNORECASE)
 
 
-def of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
-    """Return the model of a file, with what names say about it: those of ``root``, the folder that the user named, of
-    the folders between it and the file, and the ``names`` of the model within the file.
+def model_of_path(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
+    """Return the model of the file ``path``, with what names say about it: the name of ``root``, the folder that the
+    user named, those of the folders between ``root`` and the file, and ``names``, those of the model within the file.
 
-    If the file lies in ``root`` itself, the names of the three folders above the file are read; if ``root`` is a
-    checkpoint's folder, the name of the folder above ``root`` is read as well.
+    If the file lies in ``root`` itself, the names of the three folders above the file are read instead. If ``root`` is
+    a checkpoint's folder, whose name says only the step, the name of the folder above ``root`` is read as well.
     """
     place, top = path.resolve(), root.resolve()
     is_checkpoint = bool(_STEP_FOLDER.match(top.name.lower()))
     if top == place.parent and not is_checkpoint:
-        return of_parts((*place.parts[-4:-1], *names), path)
+        return model_of_names((*place.parts[-4:-1], *names), path)
     inside = place.relative_to(top).parts[:-1] if place.is_relative_to(top) else ()
-    # A list times False is empty: the folder above counts only for a checkpoint.
-    return of_parts((*[top.parent.name] * is_checkpoint, top.name, *inside, *names), path)
+    above = (top.parent.name,) if is_checkpoint else ()
+    return model_of_names((*above, top.name, *inside, *names), path)
 
 
-def trained(path: Path, root: Path, **known: Any) -> Model:
-    """Return the model of a file as `of_path` does, for formats that audit models before unlearning. It has the role
-    "none" unless a name states another, no words, and the fields in ``known``."""
-    model = of_path(path, root)
+def trained_model(path: Path, root: Path, **known: Any) -> Model:
+    """Return the model of a file in a format of audits of training, which know no unlearning.
+
+    The model has the role "none" (before unlearning) unless a name states another (`model_of_path`). It has no words,
+    so that all models of such files are compared. ``known``: further fields of the model.
+    """
+    model = model_of_path(path, root)
     return replace(model, role=model.role or NONE, words=(), **known)
 
 
-def of_parts(parts: tuple[str, ...], file: Path = Path()) -> Model:
-    """Return a model of a ``file`` with what names say about it: its role, step, task, recipe, replicate (such as its
-    seed), and the words that are left.
+def model_of_names(names: tuple[str, ...], file: Path = Path()) -> Model:
+    """Return a model of a ``file`` with what names say about it: its role, step, task, recipe (settings of training),
+    replicate (such as its seed), and its words, which name the model itself.
 
-    ``parts``: names of folders, outermost first, and of entries in the file. If they disagree, an inner name counts.
+    ``names``: those of folders, outermost first, and of entries in the file. If they disagree on the role or the step,
+    an inner name counts. The task is the first forget set, or else the first word that names a task.
     """
     role, step, decided = UNKNOWN, None, ""
     words_of: dict[str, list[str]] = {meaning: [] for meaning in ("", *MEANINGS)}
-    adapter = any(map(_ADAPTER.search, parts))
-    for part in parts:
-        if match := _STEP_FOLDER.match(part.lower()):
+    of_adapter = any(map(_ADAPTER.search, names))
+    for name in names:
+        if match := _STEP_FOLDER.match(name.lower()):
             step = int(match[1])
             continue
-        roles: dict[str, str] = {}
-        parted = _BETWEEN.split(part)
-        for before, word in zip(["", *parted], parted, strict=False):  # no word follows the last one
-            meaning = _meaning(word, before, adapter=adapter)
-            if meaning == "step":
+        word_of_role: dict[str, str] = {}
+        words_of_name = _BETWEEN.split(name)
+        for before, word in zip(["", *words_of_name], words_of_name, strict=False):  # each word with the one before it
+            meaning = _meaning(word, before, of_adapter=of_adapter)
+            if meaning == "foreign":  # audited like a method that is called by this word
+                word_of_role[UNLEARNED], meaning = word, ""
+            elif meaning in (NONE, RETRAIN, UNLEARNED):
+                word_of_role[meaning] = word
+            elif meaning == "step":
                 step = int(_digits(word))
-            elif meaning in (NONE, RETRAIN, UNLEARNED, "foreign"):
-                roles[UNLEARNED if meaning == "foreign" else meaning] = word
-            words_of["" if meaning == "foreign" else meaning].append(word)
-        # A name with two roles, such as npo_unlearned_vs_retrain, says what a log is, and what it is compared with.
-        if told := next((name for name in (UNLEARNED, NONE, RETRAIN) if name in roles), ""):
-            role, decided = told, f"{roles[told]!r} in its name"
-    tasks = [word.lower() if word.lower().startswith("forget") else word for word in words_of["task"]]
-    task = next((name for name in tasks if name.startswith("forget")), tasks[0] if tasks else "")
+            words_of[meaning].append(word)
+        # A name with two roles, such as npo_unlearned_vs_retrain, says first what the model is, and then what it is
+        # compared with: unlearned models with all others, models before unlearning with retrained ones.
+        if roles := [possible for possible in (UNLEARNED, NONE, RETRAIN) if possible in word_of_role]:
+            role, decided = roles[0], f"{word_of_role[roles[0]]!r} in its name"
+    forget_sets = [word.lower() for word in words_of["task"] if word.lower().startswith("forget")]
+    task = next(iter([*forget_sets, *words_of["task"]]), "")
     words, recipe = (tuple(dict.fromkeys(words_of[meaning])) for meaning in ("", "setting"))
     replicate = " ".join(map(_digits, words_of["replicate"]))
     return Model(file, role, words, recipe, step=step, task=task, replicate=replicate, decided=decided)
 
 
-def _meaning(word: str, before: str, *, adapter: bool) -> str:
+def _meaning(word: str, before: str, *, of_adapter: bool) -> str:
     """Return the meaning of a ``word``, one of `MEANINGS`; "" for one that names the model itself.
 
-    ``before``: the word before it, after which a number may count models; ``adapter``: whether the name is of an
+    ``before``: the word before it, after which a number may count models; ``of_adapter``: whether the file is of an
     adapter, whose rank is a setting.
     """
-    if adapter and word.lower().startswith("rank"):
+    if of_adapter and word.lower().startswith("rank"):
         return "setting"
     if word.isdigit() and any(pattern.match(before.lower()) for pattern in _COUNTED):
         return "replicate"
@@ -117,39 +124,40 @@ def _digits(word: str) -> str:
     return re.sub(r"\D", "", word)
 
 
-def sized(word: str) -> bool:
+def is_sized(word: str) -> bool:
     """Return whether a word names a model with its size or version, such as Llama-3.2-1B."""
     return bool(_SIZED.match(word))
 
 
-def foreign(text: str) -> bool:
-    """Return whether a name says only that a model was trained neither on the forget set nor on the retained
-    samples."""
-    said = {_meaning(word, "", adapter=False) for word in re.split(r"[_/\s]+", text)} - {"plain", "step"}
-    return said == {"foreign"}
+def is_foreign(text: str) -> bool:
+    """Return whether a name says only that a model was trained neither on the forget set nor on the retained samples;
+    a step and words that say nothing about a model do not count."""
+    meanings = {_meaning(word, "", of_adapter=False) for word in re.split(r"[_/\s]+", text)} - {"plain", "step"}
+    return meanings == {"foreign"}
 
 
-def of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
-    """Return the model of a file with what names (`of_path`) and the configuration of its run say about it.
+def model_of_run(path: Path, root: Path, names: tuple[str, ...] = ()) -> Model:
+    """Return the model of a file with what the path (`model_of_path`, which has the same parameters) and the
+    configuration of the file's run say about it.
 
-    The configuration's task is preferred to that of names. So is its role: the model is unlearned if the mode is
-    "unlearn", or if there is a trainer that is not one of the plain ones, whose name then becomes a further word of the
-    model. The name of the task and that of the model that the run loaded count where the path of the file says nothing.
-    The model's ``retrained_file`` is the first log of a retrained model that the configuration names.
-
-    ``path``, ``root`` and ``names`` are those of `of_path`.
+    The configuration has a mode, a trainer, and two names: that of the run and that of the model which the run loaded.
+    The model is unlearned if the mode is "unlearn", or if the trainer is a method of unlearning and the mode is not
+    "train". Otherwise the role is that in the two names, or else that in the path. The task of the configuration is
+    preferred to that in the path. Words, recipe, replicate and step are taken from the two names where the path does
+    not tell them. ``retrained_file`` is the first log of a retrained model that the configuration mentions.
     """
-    model, content = of_path(path, root, names), _configuration(path, root)
-    trainer, mode = str(_at(content, "trainer", "handler") or ""), str(content.get("mode", ""))
-    loaded = str(_at(content, "model", "model_args", "pretrained_model_name_or_path") or "")
-    hints = of_parts(tuple(filter(None, (str(content.get("task_name", "")), Path(loaded).name))))
-    benchmarks = evals if isinstance(evals := content.get("eval"), dict) else {}
-    logs = [content.get("retain_logs_path"), *(_at(entry, "retain_logs_path") for entry in benchmarks.values())]
+    model, content = model_of_path(path, root, names), _configuration(path, root)
+    trainer, mode = str(_nested(content, "trainer", "handler") or ""), str(content.get("mode", ""))
+    loaded = str(_nested(content, "model", "model_args", "pretrained_model_name_or_path") or "")
+    hints = model_of_names(tuple(filter(None, (str(content.get("task_name", "")), Path(loaded).name))))
+    benchmarks = content["eval"].values() if isinstance(content.get("eval"), dict) else ()
+    logs = [content.get("retain_logs_path"), *(_nested(entry, "retain_logs_path") for entry in benchmarks)]
     model.retrained_file = str(next(filter(None, logs), ""))
     model.task = str(content.get("forget_split") or "") or hints.task or model.task
     model.step = hints.step if model.step is None else model.step
-    for field in ("words", "recipe", "replicate"):
-        setattr(model, field, getattr(model, field) or getattr(hints, field))
+    model.words, model.recipe = model.words or hints.words, model.recipe or hints.recipe
+    model.replicate = model.replicate or hints.replicate
+    # These two trainers only finetune; any other is a method of unlearning, whose name becomes a word of the model.
     if mode == "unlearn" or (trainer and trainer not in ("FinetuneTrainer", "Trainer") and mode != "train"):
         model.role, model.decided = UNLEARNED, f"its configuration ({trainer or mode})"
         if trainer.lower() not in "_".join(model.words).lower():
@@ -181,8 +189,8 @@ def _configuration(path: Path, root: Path) -> dict[str, Any]:
     return {}
 
 
-def _at(content: object, *keys: str) -> object:
-    """Return the value under nested ``keys``; None if one is missing."""
+def _nested(content: object, *keys: str) -> object:
+    """Return the value under ``keys`` of nested mappings, outermost first; None if a key is missing."""
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
     return content

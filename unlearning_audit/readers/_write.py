@@ -27,10 +27,10 @@ ERRORS = 2.0
 def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     """Write the models of each group as files of imported models below ``folder``; return a study that audits them.
 
-    ``folder`` is relative to the study's folder, and ``name`` the study's name. Diverged models of a method become a
-    file that records the failure. Files of models that an earlier call left there are removed. The study says that the
-    design is random if the samples that each model forgets and holds out are a random draw (`Model.fair`). Raises
-    ValueError if models disagree about what was forgotten.
+    ``folder`` is relative to the study's folder, and ``name`` the study's name. A file has the models of one method, or
+    those of one role; diverged models of a method become a file that records the failure. Files of models that an
+    earlier call left there are removed. Each group is a scenario of the study. Raises ValueError if models disagree
+    about what was forgotten.
     """
     scenarios: dict[str, Any] = {}
     everyone = [model for group in imported.groups for model in group.models]
@@ -39,7 +39,7 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
     names_of_aggregates: set[str] = set()
     for group in imported.groups:
         place = folder / group.name
-        of_all, values = _numbers_of_all(group, columns), _aggregates.of(group)
+        numbers_of_all, values = _numbers_of_all(group, columns), _aggregates.of_models(group)
         populations = {"original": group.none, "retrain": group.retrain, "retrain_control": group.control}
         # Path → (name of the population or method, its models).
         files = {place / part / FILE: (part, members) for part, members in populations.items() if members}
@@ -51,16 +51,18 @@ def write(imported: Imported, folder: Path, name: str) -> dict[str, Any]:
                 continue
             aggregates = _aggregates.rows(models, group, values)
             names_of_aggregates |= {row["name"] for row in aggregates}
-            # Numbers that the files of these models print, beside recomputed ones.
+            # Numbers that the files of these models print, beside recomputed ones. Models may share a file.
             checks = [check for file in dict.fromkeys(m.file for m in models) for check in imported.agreements[file]]
-            # What was assumed about retrained models, and whether their AUC differs from .5.
+            # What was assumed about the group, and whether the AUC of retrained models differs from .5: said once.
             remarks = [*group.notes, *notes_on_retrained(models)] if part == "retrain" else []
+            numbers = _select_models(numbers_of_all, models, group.models)
             dataclasses.replace(
-                _part_of(models, group.models, of_all), aggregates=json.dumps(aggregates), remarks=json.dumps(remarks),
+                numbers, aggregates=json.dumps(aggregates), remarks=json.dumps(remarks),
                 agreements=json.dumps([{**dataclasses.asdict(check), "agrees": check.agrees} for check in checks]),
             ).write(path)  # fmt: skip
         _remove_others(place, set(files))
         methods = {NONE: group.none, RETRAIN: group.retrain, **group.methods}
+        # Whether forgotten and held-out samples are a random draw, which tests for one model need.
         design = {"design": "random"} if all(model.fair for model in group.models) else {}
         scenarios[group.name] = {
             "protocol": {"name": "external", "path": place.as_posix(), **design},
@@ -97,30 +99,18 @@ def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:
 
     ``columns``: name of an attack or reading in the files → in the study. Numbers are NaN where a model has none. If
     all models have numbers of an attack or reading on some common samples, its numbers on other samples are NaN for all
-    models, too, so that all are compared on the same samples. Raises ValueError if a sample belongs to different parts
-    (forgotten, held out, …) in two models. A model with a random draw of its own (`Model.fair`) is not checked: its
-    forgotten samples may be held out from another.
+    models, too, so that all are compared on the same samples. Raises ValueError if models disagree (`_part_of_sample`).
     """
-    part_of: dict[str, str] = {}
-    for model in group.models:
-        scored = dict(zip(model.ids, np.where(model.forget, FORGET, HELDOUT).tolist(), strict=True))
-        read = {sample: reading.part for reading in model.readings.values() for sample in reading.ids}
-        for sample, part in ({} if model.fair else scored | read).items():
-            if part_of.get(sample, part) != part:
-                raise ValueError(
-                    f"{model.file}: sample {sample} is {part} for one of the compared models and {part_of[sample]} for "
-                    "another; give all of them the same sides"
-                )
-        # The first model that scores a sample gives its part, unless a reading names one. If models have draws of their
-        # own, these parts are replaced below by those of each model.
-        part_of |= {sample: part for sample, part in scored.items() if sample not in part_of} | read
+    part_of = _part_of_sample(group.models)
     column_of = {sample: column for column, sample in enumerate(part_of)}
     parts, shape = np.array(list(part_of.values())), (len(group.models), len(part_of))
+    # All arrays are [models, samples].
     forget, heldout, retain = (np.tile(parts == part, (shape[0], 1)) for part in (FORGET, HELDOUT, RETAIN))
     scores: dict[str, np.ndarray] = {}
     values: dict[str, np.ndarray] = {}
     for number, model in enumerate(group.models):
         scored_samples = [column_of[sample] for sample in model.ids]
+        # A model's own masks count, as it may have a random draw of its own.
         forget[number, scored_samples], heldout[number, scored_samples] = model.forget, model.heldout
         for name, score in model.scores.items():
             scores.setdefault(columns[name], np.full(shape, np.nan))[number, scored_samples] = score
@@ -145,14 +135,33 @@ def _numbers_of_all(group: Group, columns: dict[str, str]) -> Published:
     )  # fmt: skip
 
 
-def _part_of(models: list[Model], everyone: list[Model], whole: Published) -> Published:
-    """Return the scores, readings and masks of some ``models`` of a group. Attacks and readings that none of the chosen
+def _part_of_sample(models: list[Model]) -> dict[str, str]:
+    """Return sample → its part of the data (forgotten, held out, …), for all samples of some models.
+
+    Raises ValueError if a sample belongs to different parts in two models. A model with a random draw of its own
+    (`Model.fair`) is not checked, because its forgotten samples may be held out from another. A sample of such models
+    gets the part that it has in the first model, unless a reading names another.
+    """
+    part_of: dict[str, str] = {}
+    for model in models:
+        scored = dict(zip(model.ids, np.where(model.forget, FORGET, HELDOUT).tolist(), strict=True))
+        read = {sample: reading.part for reading in model.readings.values() for sample in reading.ids}
+        for sample, part in (scored | read).items():
+            if part_of.get(sample, part) != part and not model.fair:
+                sides = f"is {part} for one of the compared models and {part_of[sample]} for another"
+                raise ValueError(f"{model.file}: sample {sample} {sides}; give all of them the same sides")
+        part_of |= {sample: part for sample, part in scored.items() if sample not in part_of} | read
+    return part_of
+
+
+def _select_models(whole: Published, models: list[Model], everyone: list[Model]) -> Published:
+    """Return the scores, readings and masks of some ``models`` of a group. Attacks and readings that none of these
     models has are left out.
 
-    ``everyone``: all models of the group; ``whole``: the numbers of all these models, in their order.
+    ``whole``: the numbers of all models of the group, in the order of ``everyone``.
     """
     rows, step = [everyone.index(model) for model in models], models[0].step
-    scores, values = whole.scores[:, rows], whole.values[:, rows]
+    scores, values = whole.scores[:, rows], whole.values[:, rows]  # [attacks or readings, models, samples]
     scored, valued = (np.isfinite(numbers).any(axis=(1, 2)) for numbers in (scores, values))
     return dataclasses.replace(
         whole, forget=whole.forget[rows], heldout=whole.heldout[rows], retain=whole.retain[rows],
@@ -162,24 +171,26 @@ def _part_of(models: list[Model], everyone: list[Model], whole: Published) -> Pu
 
 
 def notes_on_retrained(models: list[Model]) -> list[str]:
-    """Return a list of one sentence with the AUC of retrained models if it differs from .5 by more than chance; else
-    [].
+    """Return a list of one note with the AUCs of retrained models that differ from .5 by more than chance; [] if none
+    does.
 
-    The sentence warns users that a method with an AUC of .5 is not like retraining then. Return [] also where all
-    models have a random draw of samples, and where a model has no AUC.
+    The note warns users that a method with an AUC of .5 is not like retraining then. The list is also empty if the
+    samples of all models are a random draw, and if a model has no AUC.
     """
     by_model = [aucs(model) for model in models]
     if all(model.fair for model in models) or not all(by_model):
         return []
     forgotten, heldout = (np.mean([getattr(model, side).sum() for model in models]) for side in (FORGET, HELDOUT))
-    error = np.sqrt((forgotten + heldout + 1) / (12 * forgotten * heldout))  # of an AUC, if both sides are alike
+    # The standard error of an AUC (of the Mann–Whitney statistic) if both sides are alike.
+    error = np.sqrt((forgotten + heldout + 1) / (12 * forgotten * heldout))
     means = {name: float(np.mean([values[name] for values in by_model if name in values])) for name in by_model[0]}
     differing = {name: value for name, value in means.items() if abs(value - 0.5) > ERRORS * error}
     if not differing:
         return []
     listed = ", ".join(f"{value:.2f} by {name}" for name, value in sorted(differing.items(), key=lambda item: item[1]))
-    is_below = {value < 0.5 for value in differing.values()}
-    relation = "unlike" if len(is_below) > 1 else "harder than" if True in is_below else "easier than"
+    relation = "easier than" if min(differing.values()) > 0.5 else "harder than"
+    if min(differing.values()) < 0.5 < max(differing.values()):
+        relation = "unlike"
     return [
         f"Retrained models have an AUC of {listed}, not .5: what is to be forgotten is {relation} what was held out. A "
         "method with an AUC of .5 is not like retraining; distances are measured from the retrained models' AUC."
@@ -193,7 +204,8 @@ def _tables(groups: Sequence[Group], columns: dict[str, str]) -> dict[str, Any]:
     and 1 (`Reading.share`). Each lists the scenarios that have the attack or reading. ``columns``: name of an attack or
     reading in the files → in the study.
     """
-    attacks: dict[str, list[str]] = {}  # name in the study → scenarios
+    # Name of an attack, and of a reading, in the study → scenarios, with repetitions.
+    attacks: dict[str, list[str]] = {}
     means: dict[str, list[str]] = {}
     for group in groups:
         for model in group.models:

@@ -32,13 +32,12 @@ MODELS, KEPT = 200, 2000
 
 
 def files(place: Path) -> list[Path]:
-    """Return the files of margins at or below a path."""
+    """Return the files of margins at or below a path: ``.npy`` files, recognised by their folders and names, and
+    archives, recognised by their content."""
     paths = [place] if place.is_file() else [*place.rglob("id_*.npy"), *place.rglob("*.npz")]
-    return sorted(
-        path
-        for path in paths
-        if ("margins" in path.parts and _MODEL.match(path.stem) if path.suffix == ".npy" else _margins.is_archive(path))
-    )
+    singles = [path for path in paths if path.suffix == ".npy"]
+    margins = [path for path in singles if "margins" in path.parts and _MODEL.match(path.stem)]
+    return sorted(margins + [path for path in paths if path not in singles and _margins.is_archive(path)])
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
@@ -47,8 +46,9 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
     All ``.npy`` files of one kind (``pretrain``, ``oracle`` or a method), one forget set and one model number are one
     model. Only one epoch of a model is read: the one with the most parts of the data (retain, forget, val), the last if
     several have equally many. An archive ``.npz`` gives one model for each epoch and model number, or an `Unread` if it
-    is not valid. Raises ValueError for a ``.npy`` file in a wrong folder, for two files of one part of a model, and for
-    a model without margins of its forget set.
+    is not valid. Single files depend on each other, so that one wrong file stops the reading: ValueError is raised for
+    a ``.npy`` file in a wrong folder, for two files of one part of a model, and for a model without margins of its
+    forget set.
     """
     models: list[Model | Unread] = []
     for path in paths:
@@ -84,22 +84,22 @@ def _of_folders(paths: list[Path]) -> list[Model]:
         before = margins.setdefault(of_model, {}).setdefault(epoch, {}).setdefault(part, path)
         if before is not path:
             raise ValueError(f"{path}: {before} belongs to the same model and part")
-    if all(key[2] is None for key in margins):
+    # The models that have a forget set, by words, kind and forget set (`key[:3]`), then by number (`key[3]`).
+    keys = sorted((key for key in margins if key[2] is not None), key=lambda key: (*map(str, key[:3]), key[3]))
+    if not keys:
         raise ValueError(f"{paths[0].parent}: no folder forget_<number> says to which forget set these margins belong")
     models: list[Model] = []
-    # The models that have a forget set, by words, kind and forget set (`key[:3]`), then by number (`key[3]`).
-    of_sets = sorted((key for key in margins if key[2] is not None), key=lambda key: (*map(str, key[:3]), key[3]))
-    for _, keys in groupby(of_sets, key=lambda key: key[:3]):
-        for key in islice(keys, MODELS):
+    for _, keys_of_set in groupby(keys, key=lambda key: key[:3]):
+        for key in islice(keys_of_set, MODELS):
             # Files of the same model that belong to all forget sets, such as those of retained samples.
             of_all_sets = margins.get((*key[:2], None, key[3]), {})
             epochs = {epoch: of_all_sets.get(epoch, {}) | files for epoch, files in margins[key].items()}
             fullest = max(epochs, key=lambda epoch: (len(epochs[epoch]), epoch))  # of several the last
-            models.append(_of_one(epochs[fullest], *key))
+            models.append(_of_files(epochs[fullest], *key))
     return models
 
 
-def _of_one(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_set: int, number: int) -> Model:
+def _of_files(paths: dict[str, Path], words: tuple[str, ...], kind: str, forget_set: int, number: int) -> Model:
     """Read one model from its files of margins, ``paths`` part of the data → file.
 
     ``words``: those of its name; ``kind``: the name of its folder; ``forget_set`` and ``number``: the numbers of its
@@ -127,7 +127,7 @@ def _of_archive(path: Path) -> list[Model]:
     and "counts", part of the data → number of margins.
     """
     arrays = _margins.archive(path)
-    hints = _words.of_parts((re.sub(r"^shard_\d+$", "", path.stem),))
+    hints = _words.model_of_names((re.sub(r"^shard_\d+$", "", path.stem),))
     sets = [match[0] for part in path.parts[:-1] if (match := _SET.fullmatch(part))]
     models = []
     epochs, count = arrays["margins_forget"].shape[:2]
@@ -145,7 +145,8 @@ def _counts(values: Mapping[str, np.ndarray]) -> dict[str, int]:
 
 
 def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
-    """Set a model's probability of the label on each part and, if there are held-out samples, its scores by confidence.
+    """Set a model's readings, the probability of the label on each part, and, if there are held-out samples, its scores
+    "confidence" on forgotten and held-out samples, which are the margins themselves.
 
     ``values``: part → margins float64 [samples]; at most `KEPT` retained samples are kept.
     """
@@ -153,9 +154,10 @@ def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
         numbers = tuple(range(len(value)))
         if part == "retain" and len(value) > KEPT:
             numbers = tuple(np.linspace(0, len(value) - 1, KEPT).astype(int).tolist())
-        probability = expit(value[list(numbers)])
+        probability = expit(value[list(numbers)])  # a margin is the logit of the probability
         model.readings[f"{part}_prob"] = Reading(PARTS[part], _names(part, model.task, numbers), probability)
-    if heldout := next((part for part in ("val", "test") if part in values), None):
+    heldout = next((part for part in ("val", "test") if part in values), None)
+    if heldout:
         model.ids = (*model.readings["forget_prob"].ids, *model.readings[f"{heldout}_prob"].ids)
         model.forget = np.arange(len(model.ids)) < len(values["forget"])
         model.heldout = ~model.forget
@@ -164,22 +166,23 @@ def _fill(model: Model, values: Mapping[str, np.ndarray]) -> None:
 
 @cache
 def _names(part: str, task: str, numbers: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the names of the samples ``numbers`` of a part of the data. Except for held-out samples, they begin with
-    the forget set ``task``, because equal numbers for two forget sets do not mean equal samples."""
+    """Return the names of the samples ``numbers`` of a part of the data. Names of held-out samples are the same for all
+    models. Other names begin with the forget set ``task``, because equal numbers mean other samples for another forget
+    set."""
     prefix = PARTS[part] if PARTS[part] == HELDOUT else f"{task or 'forget'}:{part}"
     return tuple(f"{prefix}:{number}" for number in numbers)
 
 
 def joined(models: list[Model]) -> list[Unread]:
-    """Find the forget set of each archive of unlearned models, and compare the KLOM that the archive prints with that
-    of its margins.
+    """Complete the models of archives (`_of_archive`): find the forget set of each archive, set the models' scores and
+    readings, and compare the KLOM that the archive prints with that of its margins.
 
     If the path of an archive names no forget set, the archive has the forget set whose oracles (retrained models) have
     the same number of samples in every part. Its models get the words of these oracles. ``models`` is changed in place.
     An archive that fits several forget sets is removed and returned as unread. The models of an archive that fits none
     have no task, and nothing is compared.
     """
-    oracles: dict[str, list[Model]] = {}
+    oracles: dict[str, list[Model]] = {}  # forget set → its oracles, from single files
     for model in models:
         if model.role == RETRAIN and "number" in model.raw:
             oracles.setdefault(model.task, []).append(model)
@@ -200,7 +203,7 @@ def joined(models: list[Model]) -> list[Unread]:
             by_epoch = _margins.agreements(_margins.archive(path), oracles[tasks[0]])
             for model in of_archive:
                 model.words = oracles[tasks[0]][0].words
-                # All models of an epoch share one printed number, which the first of them shows.
+                # All models of an epoch share its printed numbers; the first of them takes these, and [] is left.
                 model.agreements, by_epoch[model.raw["epoch"]] = by_epoch[model.raw["epoch"]], []
     return unread
 
@@ -216,4 +219,5 @@ def _without_forget_set(value: np.ndarray, path: Path, number: int) -> np.ndarra
     if place is None:
         return value
     index = _arrays.load(place, "iu").reshape(-1)
-    return np.delete(value, index) if "pretrain" in path.parts and len(value) > index.max() else value
+    of_all_samples = "pretrain" in path.parts and len(value) > index.max()
+    return np.delete(value, index) if of_all_samples else value

@@ -24,39 +24,40 @@ LEAST = 3
 
 def files(place: Path) -> list[Path]:
     """Return ``keep.npy`` of every model at or below a path, which is what the format is recognised by."""
-    return sorted(place.rglob("keep.npy")) if place.is_dir() else [place] if place.name == "keep.npy" else []
+    paths = place.rglob("keep.npy") if place.is_dir() else [place]
+    return sorted(path for path in paths if path.name == "keep.npy")
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model]:
-    """Return one model for each ``keep.npy``, or for each of its rows, with φ of every sample as the score
-    "confidence".
+    """Return one model for each ``keep.npy``, or for each of its rows. The samples that it was trained on count as the
+    ones to forget; the score "confidence" of a sample is the logit φ = log p/(1 − p) of its true class.
 
-    If more than `LEAST` models saw each sample and more than `LEAST` did not, each model also gets the scores "lira" of
-    the likelihood-ratio attack, whose reference models are all others. Raises ValueError that names a file.
+    If enough models saw each sample and enough did not (`_likelihood_ratios`), each model also gets the scores "lira"
+    of the likelihood-ratio attack, whose reference models are all others. Raises ValueError that names a file.
     """
-    models, keeps, margins = [], [], []
+    models, keeps, phis = [], [], []  # one entry for each model
     for path in paths:
         keep, phi = _keep_and_phi(path)
         keeps += list(keep)
-        margins += list(phi)
-        models += [_words.trained(path, root, fair=True) for _ in keep]
+        phis += list(phi)
+        models += [_words.trained_model(path, root, fair=True) for _ in keep]
     if len({len(keep) for keep in keeps}) > 1:
-        raise ValueError(
-            f"{paths[0].parent.parent}: these models have different numbers of samples; give folders with equal numbers"
-        )
-    ratio = _likelihood_ratios(np.array(margins), np.array(keeps))
+        place, advice = paths[0].parent.parent, "give folders with equal numbers"
+        raise ValueError(f"{place}: these models have different numbers of samples; {advice}")
+    ratio = _likelihood_ratios(np.array(phis), np.array(keeps))
     for number, model in enumerate(models):
         model.ids = tuple(f"sample:{index}" for index in range(len(keeps[number])))
         model.forget, model.heldout = keeps[number], ~keeps[number]
-        model.scores = {"confidence": margins[number]} | ({} if ratio is None else {"lira": ratio[number]})
+        model.scores = {"confidence": phis[number]} | ({} if ratio is None else {"lira": ratio[number]})
     return models
 
 
 def _keep_and_phi(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Read which samples models were trained on, bool [models, samples], and their φ = log p/(1 − p) of the true class,
-    float64 [models, samples], the mean over augmentations.
+    """Return which samples each model was trained on, bool [models, samples], and φ = log p/(1 − p) of the true class
+    of each sample, float64 [models, samples], the mean over augmentations.
 
-    ``path``: keep.npy, beside which lie scores, or logits with labels. Raises ValueError that names a file.
+    ``path``: keep.npy, beside which lie scores, which are φ itself, or logits with labels; scores are preferred.
+    Samples without either are left out. Raises ValueError that names a file.
     """
     folder = path.parent
     scores = sorted(folder.glob("scores/*.npy"))[-1:]  # the last epoch
@@ -69,20 +70,19 @@ def _keep_and_phi(path: Path) -> tuple[np.ndarray, np.ndarray]:
     if scores:
         phi = value.reshape(*value.shape[:2], -1).mean(axis=2)
         return keep[:, :samples], phi.astype(np.float64)
-    y = _labels(folder)[:samples]
+    y = _labels(folder)[:samples]  # there may be labels of more samples
     if len(y) < samples or y.min() < 0 or y.max() >= value.shape[-1]:
-        raise ValueError(
-            f"{place}: has {samples} samples and {value.shape[-1]} classes, but there are {len(y)} labels from "
-            f"{y.min()} to {y.max()}"
-        )
-    views = np.moveaxis(value.reshape(*value.shape[:2], -1, value.shape[-1]), 2, 1)  # augmentations before samples
+        labels = f"{len(y)} labels from {y.min()} to {y.max()}"
+        raise ValueError(f"{place}: has {samples} samples and {value.shape[-1]} classes, but there are {labels}")
+    # [models, augmentations, samples, classes]
+    views = np.moveaxis(value.reshape(*value.shape[:2], -1, value.shape[-1]), 2, 1)
     phi = [np.mean([stats.phi(logits=view.astype(np.float64), y=y) for view in of_model], axis=0) for of_model in views]
     return keep[:, :samples], np.array(phi)
 
 
 def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Read keep bool [models, samples] and logits or scores float [models, samples, …], with at least ``least_axes``
-    axes.
+    """Return keep, bool [models, samples], and logits or scores, float [models, samples, …] with at least
+    ``least_axes`` axes.
 
     ``path``: keep.npy; ``place``: the file of the logits or scores. Files of one model may lack the axis of models,
     which is then added. keep may have more samples at the end than the logits or scores. Raises ValueError that names a
@@ -91,8 +91,9 @@ def _with_models(path: Path, place: Path, least_axes: int) -> tuple[np.ndarray, 
     value = _arrays.load(place, "f")
     keep = _keep_mask(path, value)
     shapes = list(keep.shape), list(value.shape)
-    if keep.ndim == 1:  # one model, of which logits may have the axis of models all the same
-        keep, value = keep[None], (value if len(value) == 1 else value[None])
+    if keep.ndim == 1:
+        keep = keep[None]
+        value = value if len(value) == 1 else value[None]  # with one entry, the first axis is that of models already
     if keep.ndim != 2 or value.ndim < least_axes or len(value) != len(keep) or not 0 < value.shape[1] <= keep.shape[1]:
         expected = "[samples], or [models, samples] with an axis of models before that of samples in the answers"
         raise ValueError(f"{place}: has shape {shapes[1]}, and keep.npy {shapes[0]}, which must be {expected}")
@@ -119,7 +120,8 @@ def _keep_mask(path: Path, value: np.ndarray) -> np.ndarray:
 
 
 def _labels(folder: Path) -> np.ndarray:
-    """Read the labels from the folder or the two above it. Raises ValueError if there are none."""
+    """Return the labels, int64 [samples], from the nearest file of labels in the folder or the two above it. Raises
+    ValueError if there is none."""
     places = (place / name for place in (folder, folder.parent, folder.parent.parent) for name in LABELS)
     if file := next(filter(Path.is_file, places), None):
         return _arrays.load(file, "iu").reshape(-1).astype(np.int64)
@@ -127,16 +129,17 @@ def _labels(folder: Path) -> np.ndarray:
 
 
 def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
-    """Return log N(φ | in) / N(φ | out), float64 [models, samples], from all other models (Carlini et al. 2022).
+    """Return the log likelihood ratio log N(φ | in) / N(φ | out) of each model and sample, float64 [models, samples]:
+    normal densities of φ over the other models that saw the sample (in) or did not (out) (Carlini et al. 2022).
 
-    ``phi`` float64 and ``keep`` bool [models, samples]. Means are per sample, spreads pooled over samples. None if a
-    sample has too few models that saw it, or that did not.
+    ``phi`` float64 and ``keep`` bool [models, samples]. Means are per sample, spreads pooled over samples. None if some
+    sample was seen by `LEAST` models or fewer, or not seen by so few.
     """
-    inside, outside = keep.sum(axis=0), (~keep).sum(axis=0)
-    if len(phi) < 2 * LEAST or min(inside.min(), outside.min()) <= LEAST:
+    count_in, count_out = keep.sum(axis=0), (~keep).sum(axis=0)
+    if len(phi) < 2 * LEAST or min(count_in.min(), count_out.min()) <= LEAST:
         return None
-    density = []
-    for mask, count in ((keep, inside), (~keep, outside)):
+    log_density = []
+    for mask, count in ((keep, count_in), (~keep, count_out)):
         total = np.where(mask, phi, 0.0).sum(axis=0)
         others = count - mask  # how many models remain without the one that is scored
         mean = (total - np.where(mask, phi, 0.0)) / others
@@ -144,5 +147,5 @@ def _likelihood_ratios(phi: np.ndarray, keep: np.ndarray) -> np.ndarray | None:
         # The variance of a model's distance from the mean of n others is larger by the factor (n + 1) / n.
         # The logarithm of this factor is a part of the density and is left out: n depends on whether the model itself
         # saw the sample, so that the score would tell it.
-        density.append(-0.5 * ((phi - mean) / spread) ** 2 * (others / (others + 1)) - np.log(spread))
-    return np.asarray(density[0] - density[1])
+        log_density.append(-0.5 * ((phi - mean) / spread) ** 2 * (others / (others + 1)) - np.log(spread))
+    return np.asarray(log_density[0] - log_density[1])

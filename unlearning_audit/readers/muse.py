@@ -28,7 +28,8 @@ def files(place: Path) -> list[Path]:
 
 
 def _is_log(path: Path) -> bool:
-    """Return whether a file is a log of answers or of attacks."""
+    """Return whether a file is a log of answers, by its folder and the beginning of its text, or a log of attacks, by
+    its splits. The whole file is read only if it begins with a perplexity."""
     head = _texts.head(path)
     if path.parent.name in ANSWERS:
         return path.name == "log.json" and f'"{KEPT}"' in head
@@ -38,7 +39,7 @@ def _is_log(path: Path) -> bool:
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return one model for each folder, or why it cannot be read."""
-    folders: dict[Path, list[Path]] = {}
+    folders: dict[Path, list[Path]] = {}  # folder of a model → its logs, which lie in subfolders
     for path in paths:
         folders.setdefault(path.parent.parent, []).append(path)
     return read_all(folders, lambda folder: [_model(folder, folders[folder], root)])
@@ -53,7 +54,7 @@ def _model(folder: Path, paths: list[Path], root: Path) -> Model:
     """
     root = root if folder.is_relative_to(root) else folder  # the user may name a folder of logs, or one log
     # A path directly in the model's folder, so that names of subfolders such as privleak are no words of the model.
-    model = replace(_words.of_path(folder / paths[0].name, root), file=paths[-1])
+    model = replace(_words.model_of_path(folder / paths[0].name, root), file=paths[-1])
     for path in paths:
         if path.parent.name in ANSWERS:
             _add_answers(model, path)
@@ -71,9 +72,10 @@ def _add_answers(model: Model, path: Path) -> None:
     ids = _texts.identities(name, (str(row["question"] if "question" in row else row["prompt"]) for row in rows))
     model.readings[name] = Reading(ANSWERS[name], ids, _column(path, rows, KEPT))
     printed = _printed(path.with_name("agg.json"))
-    for field in (field for field in ROUGE if f"mean_{field}" in printed):
-        mean = float(_column(path, rows, field).mean())
-        model.agreements.append(Agreement(f"{name} mean_{field}", float(printed[f"mean_{field}"]), mean, "mean"))
+    for field in ROUGE:
+        if f"mean_{field}" in printed:
+            mean = float(_column(path, rows, field).mean())
+            model.agreements.append(Agreement(f"{name} mean_{field}", float(printed[f"mean_{field}"]), mean, "mean"))
 
 
 def _add_attacks(model: Model, path: Path) -> None:
@@ -91,10 +93,10 @@ def _add_attacks(model: Model, path: Path) -> None:
     for name in attacks:
         label = name.lower().replace("%", "").replace("/", "_").replace("-", "_")
         model.scores[label] = -np.concatenate([values["forget"][name], values["holdout"][name]])
-        for split, of_split in values.items():
-            reading = Reading(SPLITS[split], ids[split], of_split[name], direction=-1, share=False)
+        for split, by_attack in values.items():
+            reading = Reading(SPLITS[split], ids[split], by_attack[name], direction=-1, share=False)
             model.readings[f"{split}_{label}"] = reading
-        # The printed AUC is that of held-out samples as members.
+        # MUSE takes held-out samples for members, and so does the AUC that it prints.
         value = _recompute.auc(member=-values["holdout"][name], nonmember=-values["forget"][name])
         stated = float(printed.get(f"forget_holdout_{name}", np.nan))
         model.agreements.append(Agreement(f"forget_holdout_{name}", stated, value, "AUC of holdout over forget"))

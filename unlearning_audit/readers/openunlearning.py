@@ -35,31 +35,38 @@ def files(place: Path) -> list[Path]:
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
     """Return one model for each log, or why a file cannot be read. A file may contain several logs by name."""
-    return _model.read_all(paths, lambda path: [_of_log(path, names, root, log) for names, log in _logs(path).items()])
+
+    def read_file(path: Path) -> list[Model]:
+        """Return the models of one file."""
+        return [_of_log(path, names, root, log) for names, log in _logs(path).items()]
+
+    return _model.read_all(paths, read_file)
 
 
 def joined(models: list[Model]) -> list[Unread]:
     """Give samples in logs without texts the names that they have in other logs with texts, by position.
 
-    Otherwise logs without texts would share no samples with the others. Names are given only within a part of the data
-    of which all logs with texts have the same texts and number of samples. ``models`` is changed in place; returns [],
-    because none is left out. A position is "group/number of samples:index", such as "forget/400:0" (`_name_samples`).
+    Otherwise logs without texts would share no samples with the others. Names are given only within a group of metrics
+    of which all logs with texts and equally many samples have the same texts. ``models`` is changed in place; returns
+    [], because none is left out. A position is "group/number of samples:index", such as "forget/400:0". It is also the
+    name of a sample without text (`_name_samples`, which says what ``raw`` holds).
     """
-    names: dict[str, str] = {}
-    doubtful = set()
+    name_at: dict[str, str] = {}  # position → name by text
+    doubtful = set()  # "group/number of samples" with different texts
     for model in models:
-        for position, sample in model.raw["positions"].items():
-            if names.setdefault(position, sample) != sample:
+        for position, name in model.raw["positions"].items():
+            if name_at.setdefault(position, name) != name:
                 doubtful.add(position.rpartition(":")[0])
-    names = {position: sample for position, sample in names.items() if position.rpartition(":")[0] not in doubtful}
+    name_at = {position: name for position, name in name_at.items() if position.rpartition(":")[0] not in doubtful}
     for model in models:
-        lent = {place: name for place, name in names.items() if place.partition("/")[0] not in model.raw["texts"]}
-        if not lent.keys().isdisjoint(subject(model)):
+        # The names for groups of metrics that have no texts in the model's own log.
+        new = {position: name for position, name in name_at.items() if position.split("/")[0] not in model.raw["texts"]}
+        if not new.keys().isdisjoint(subject(model)):
             model.notes.append("Logs without texts of their samples are paired by position with those that have texts.")
-        model.ids = tuple(lent.get(sample, sample) for sample in model.ids)
-        for name, reading in model.readings.items():
-            ids = tuple(lent.get(sample, sample) for sample in reading.ids)
-            model.readings[name] = dataclasses.replace(reading, ids=ids)
+        model.ids = tuple(new.get(sample, sample) for sample in model.ids)
+        for metric, reading in model.readings.items():
+            ids = tuple(new.get(sample, sample) for sample in reading.ids)
+            model.readings[metric] = dataclasses.replace(reading, ids=ids)
     return []
 
 
@@ -69,20 +76,20 @@ def _logs(path: Path) -> dict[tuple[str, ...], dict[str, Any]]:
     content = _texts.read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path}: a log must be a mapping of metrics, found {type(content).__name__}")
-    logs = _inside(content)
+    logs = _find_logs(content)
     if not logs:
         raise ValueError(f"{path}: no metric of this log has {VALUES!r}")
     return logs
 
 
-def _inside(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Find the logs in the ``content`` of a file, which are mappings of metrics at any depth: keys above a log → log.
-    If there is a single log, its keys are dropped; {} if there is none."""
+def _find_logs(content: dict[str, Any]) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return the logs in a mapping, at any depth: keys above a log, outermost first → log. A log is a mapping in which
+    some metric, or the forgotten side of some attack, has values of samples. The keys of a single log are dropped."""
     entries = {name: entry for name, entry in content.items() if isinstance(entry, dict)}
     if any(VALUES in entry or VALUES in (entry.get(FORGET) or ()) for entry in entries.values()):
         return {(): content}
-    # Logs inside each entry, at any depth, with the entry's name before their keys.
-    logs = {(name, *more): log for name, entry in entries.items() for more, log in _inside(entry).items()}
+    # The logs inside each entry, with the entry's name before their keys.
+    logs = {(name, *keys): log for name, entry in entries.items() for keys, log in _find_logs(entry).items()}
     return {(): next(iter(logs.values()))} if len(logs) == 1 else logs
 
 
@@ -103,7 +110,7 @@ class _Field:
 
     @property
     def part(self) -> str:
-        """Return the part of the data to which the samples belong."""
+        """Return the part of the data to which the samples belong, by the first word of the name (`PARTS`)."""
         return PARTS.get(self.name.split("_")[0].lower(), OTHER)
 
     @property
@@ -122,15 +129,15 @@ class _Field:
 
 
 def _fields(log: dict[str, Any], place: str) -> Iterator[_Field]:
-    """Yield the parts of a log that hold values of samples, sorted by the names of the metrics.
+    """Yield the parts of a log that hold values of samples, sorted by the names of the metrics: the entry of a metric,
+    and the two entries inside that of an attack, one for each side.
 
-    Some tools write the index 0.0 for 0, or a list in the order of the index. ``place``: file and keys of the log, for
-    the ValueError on values that are neither a mapping nor a list.
+    Some tools write the index 0.0 for 0, or a list in the order of the index. A sample whose values are no mapping has
+    none. ``place``: file and keys of the log, for the ValueError on values that are neither a mapping nor a list.
     """
     for metric, entry in sorted(log.items()):
-        # The values of a metric stand in its entry, those of an attack in two entries inside its entry, one for each
-        # side.
-        for name, field in {metric: entry, **entry}.items() if isinstance(entry, dict) else ():
+        entries = {metric: entry, **entry} if isinstance(entry, dict) else {}
+        for name, field in entries.items():
             if isinstance(field, dict) and VALUES in field:
                 rows = field[VALUES] or {}
                 rows = dict(enumerate(rows)) if isinstance(rows, list) else rows
@@ -161,7 +168,7 @@ def _printed(value: object) -> float:
 
 def _damage(fields: list[_Field]) -> str:
     """Return a clause on the first value that is NaN or infinite for more than half of its samples, a sign that the
-    model diverged; "" if there is none. Fewer such samples are left out where the values are read."""
+    model diverged; "" if there is none. Samples of a value with fewer are left out one by one (`_Field.numbers`)."""
     for field in fields:
         for key in FIELDS:
             numbers = [value for row in field.rows.values() if (value := _number(row.get(key))) is not None]
@@ -173,13 +180,13 @@ def _damage(fields: list[_Field]) -> str:
 
 
 def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any]) -> Model:
-    """Read one log as a model. ``names``: the keys under which it stands in the file; ``root``: the path that the user
-    named, below which names of folders tell what the model is; ``log``: metric → its entry.
+    """Read one log as a model. ``names``: the keys under which it stands in the file, if there are several; ``root``:
+    the path that the user named, below which names of folders tell what the model is; ``log``: metric → its entry.
 
     A diverged model gets only the names of its forgotten samples. Raises ValueError if no metric has values of the
     forget set.
     """
-    model = _words.of_run(path, root, names or (_texts.bare(path).name,))
+    model = _words.model_of_run(path, root, names or (_texts.bare(path).name,))
     model.entry = "/".join(names)
     fields = list(_fields(log, f"{path}: {''.join(f'{name}.' for name in names)}"))
     model.raw |= _name_samples(fields)
@@ -188,7 +195,7 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
         model.ids = tuple(sorted({name for field in fields if field.part == FORGET for name in field.names.values()}))
         model.forget, model.heldout = np.ones(len(model.ids), bool), np.zeros(len(model.ids), bool)
         return model
-    sides: dict[str, list[_Field]] = {}  # by attack
+    sides: dict[str, list[_Field]] = {}  # attack → its two sides
     for field in fields:
         if field.name == field.metric:
             _add_reading(model, field)
@@ -196,13 +203,11 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
             sides.setdefault(field.metric, []).append(field)
     _add_attacks(model, sides, log)
     if not model.samples.get(FORGET):
-        for name, reason in model.left_out.items():  # the first of them, if there is one
+        if model.left_out:
+            name, reason = next(iter(model.left_out.items()))
             raise ValueError(f"{path}: {name}: {reason}; there is no other metric of the forget set")
-        existing = ", ".join(sorted(log)[:5])
-        raise ValueError(
-            f"{path}: no metric holds a number for each sample of the forget set; the names of such metrics begin with "
-            f"forget, found {existing}"
-        )
+        expected = f"the names of such metrics begin with forget, found {', '.join(sorted(log)[:5])}"
+        raise ValueError(f"{path}: no metric holds a number for each sample of the forget set; {expected}")
     _add_aggregates(model, log)
     model.agreements += _summary(path, model.raw["aggregates"])
     return model
@@ -211,43 +216,46 @@ def _of_log(path: Path, names: tuple[str, ...], root: Path, log: dict[str, Any])
 def _name_samples(fields: list[_Field]) -> dict[str, Any]:
     """Set the names of the samples of one log, from their texts, or else from group and position.
 
-    Metrics whose names begin with the same word, such as forget, are a group. If metrics of a group have different
-    texts under one index, they use different data sets. Samples of the group's metrics without texts are then named by
-    position. Return what `joined` needs: ``texts``, the groups of metrics with texts, and ``positions``, the name by
-    group and position → the name by text, for groups in which all samples have texts.
+    Metrics whose names begin with the same word, such as forget, are a group, and share their samples. A metric without
+    texts takes the names of the first one in its group that has texts. But if metrics of a group have different texts
+    under one index, they use different data sets: then samples of metrics without texts are named by position.
+
+    Return what `joined` needs: ``texts``, the groups of metrics with texts, and ``positions``, the name by group and
+    position → the name by text, for groups in which all samples have texts.
     """
-    sizes: dict[str, int] = {}
-    by_text: dict[str, dict[str, str]] = {}
-    ambiguous = set()
+    sizes: dict[str, int] = {}  # group → the largest number of samples of a metric
+    names_by_text: dict[str, dict[str, str]] = {}  # group → index → name, of its first metric with texts
+    ambiguous = set()  # groups with different texts under one index
     for field in fields:
         sizes[field.group] = max(sizes.get(field.group, 0), len(field.rows))
         texts = [row.get("ground_truth") for row in field.rows.values()]
         # If some answers are mere numbers, the answers of the field do not name its samples.
-        named = bool(texts) and all(isinstance(text, str) and _number(text) is None for text in texts)
-        if field.name == field.metric and named:
+        has_texts = bool(texts) and all(isinstance(text, str) and _number(text) is None for text in texts)
+        if field.name == field.metric and has_texts:
             field.names = dict(zip(field.rows, _texts.identities(field.group, map(str, texts)), strict=True))
-            before = by_text.setdefault(field.group, field.names)
-            if any(before.get(index, sample) != sample for index, sample in field.names.items()):
+            first = names_by_text.setdefault(field.group, field.names)
+            if any(first.get(index, sample) != sample for index, sample in field.names.items()):
                 ambiguous.add(field.group)
-    whole = {group: names for group, names in by_text.items() if group not in ambiguous}
+    clear = {group: names for group, names in names_by_text.items() if group not in ambiguous}
     for field in fields:
-        names, place = field.names or whole.get(field.group, {}), f"{field.group}/{sizes[field.group]}"
+        names, place = field.names or clear.get(field.group, {}), f"{field.group}/{sizes[field.group]}"
         field.names = {index: names.get(index, f"{place}:{index}") for index in field.rows}
     positions = {
         f"{group}/{sizes[group]}:{index}": sample
-        for group, names in whole.items() if len(names) == sizes[group] for index, sample in names.items()
+        for group, names in clear.items() if len(names) == sizes[group] for index, sample in names.items()
     }  # fmt: skip
-    return {"positions": positions, "texts": {*by_text}}
+    return {"positions": positions, "texts": {*names_by_text}}
 
 
 def _add_reading(model: Model, field: _Field) -> None:
     """Add the values per sample of a metric to ``model.readings``, and compare their mean with the one that the log
     prints.
 
-    A sample may have values under several keys, such as prob and avg_loss; the key is read whose mean is printed.
-    Values have direction +1 (larger if the model knows the sample better); losses have −1, and min(r, 1/r) of a truth
-    ratio r has 0, because it is small for a model that knows the answer and for a damaged one. They are a share if all
-    lie between 0 and 1.
+    A sample may have values under several keys, such as prob and avg_loss; the key is read whose mean comes closest to
+    the printed one. Of a truth ratio r, the log prints the mean of one of three formulas: min(r, 1/r), max(0, 1 − r) or
+    r itself; the values of the closest are added. Values have direction +1 (larger if the model knows the sample
+    better); losses have −1, and min(r, 1/r) has 0, because it is small for a model that knows the answer and for a
+    damaged one.
 
     Nothing is added for a metric without numbers. If samples have lists of values and nothing says which one is meant,
     ``model.left_out`` says so. Metrics of wrong answers (_PERT_) are compared, but not added, because they enter only
@@ -262,7 +270,7 @@ def _add_reading(model: Model, field: _Field) -> None:
         (formula, key): value for key, array in arrays.items()
         for formula, value in (_recompute.ratio_means(array) if of_ratios else {"mean": float(array.mean())}).items()
     }  # fmt: skip
-    # If nothing is printed, all differences are NaN, and the first of the means is taken.
+    # The mean closest to the printed one. If nothing is printed, all differences are NaN, and the first is taken.
     formula, key = min(means, key=lambda candidate: abs(means[candidate] - field.printed))
     mean_is_meant = "_PERT_" in name or "_PARA_" in name  # the mean over wrong answers, or over paraphrases
     if not mean_is_meant and any(isinstance(row.get(key), list) for row in field.rows.values()):
@@ -286,9 +294,9 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
     """Add the scores of attacks to a model, on the samples that all attacks score, and compare the AUCs and means that
     the log prints with recomputed ones.
 
-    ``attacks``: name → its sides, in the order of the log; an attack with one side is left out. Logs print scores that
-    are larger for less familiar samples, so the sign is changed. An AUC that is not printed is NaN in its agreement;
-    means that are not printed are left out.
+    ``attacks``: name → its sides, in the order of the log. An attack with one side is left out; of several sides that
+    are not called forget, the first is the held-out one. Logs print scores that are larger for less familiar samples,
+    so the sign is changed. An AUC that is not printed is NaN in its agreement; means that are not printed are left out.
     """
     scores: dict[str, dict[str, float]] = {}  # attack → sample → score
     forgotten: set[str] = set()
@@ -297,7 +305,6 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
         for side in sides:
             names = side.names if side.name == FORGET else {index: f"{HELDOUT}:{index}" for index in side.rows}
             by_sample = {names[index]: -score for index, score in side.numbers("score").items()}
-            # Of several sides that are not called forget, the first is the held-out one.
             by_part.setdefault(FORGET if side.name == FORGET else HELDOUT, by_sample)
         if len(by_part) < 2:
             continue
@@ -306,7 +313,7 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
             raise ValueError(f"{model.file}: {name}: one of its two sides has no sample with a 'score'")
         forgotten |= member.keys()
         scores[name.removeprefix("mia_")] = member | nonmember
-        value = _recompute.auc(*(np.array(list(by_sample.values())) for by_sample in (member, nonmember)))
+        value = _recompute.auc(member=np.array([*member.values()]), nonmember=np.array([*nonmember.values()]))
         how = "AUC of the forgotten against the held-out side"
         model.agreements.append(Agreement(f"{name} auc", _printed(log[name].get("auc")), value, how))
         for side in sides:
@@ -323,7 +330,7 @@ def _add_attacks(model: Model, attacks: dict[str, list[_Field]], log: dict[str, 
 
 def _add_aggregates(model: Model, log: dict[str, Any]) -> None:
     """Compare the aggregates that a log prints with those computed from its own metrics: model_utility, and privleak if
-    the printed number follows with .5 as the AUC of the retrained model.
+    it was computed as if the AUC of the retrained model were .5. The printed aggregates are kept in ``model.raw``.
 
     ``log``: metric → its entry, whose "agg_value" is the printed number. privleak against a retrained model, and
     forget_quality, need the log of that model; `across` compares them.
@@ -367,15 +374,16 @@ def across(model: Model, retrained: Model) -> list[Agreement]:
 
 
 def _summary(path: Path, aggregates: dict[str, float]) -> list[Agreement]:
-    """Compare the SUMMARY file beside a log with the ``aggregates`` that the log prints; [] if there is no such
-    file."""
+    """Compare the numbers in the SUMMARY file beside a log with the ``aggregates`` that the log prints; [] if there is
+    no such file. ``path``: the log, …_EVAL.json."""
     place = path.with_name(path.name.replace("EVAL", "SUMMARY"))
     if place == path or not place.is_file():
         return []
     summary = _texts.read_json(place)
     if not isinstance(summary, dict):
         raise ValueError(f"{place}: a summary must be a mapping of metrics to numbers")
+    numbers = {name: _printed(entry) for name, entry in sorted(summary.items())}
     return [
         Agreement(f"{name} in {place.name}", value, aggregates.get(name, math.nan), f"agg_value of {path.name}")
-        for name, value in ((name, _printed(entry)) for name, entry in sorted(summary.items())) if not math.isnan(value)
+        for name, value in numbers.items() if not math.isnan(value)
     ]  # fmt: skip

@@ -18,8 +18,8 @@ EDGE = 1e-7
 
 
 def files(place: Path) -> list[Path]:
-    """Return the signals and results at or below a path. Signals of the population belong to the attacker and are left
-    out."""
+    """Return the files of signals and of results at or below a path, recognised by their names. Signals of the
+    population, which only the attacker uses, have another name."""
     paths = [place] if place.is_file() else [*place.rglob("*_signals.npy"), *place.rglob("attack_result_*.npz")]
     return sorted(p for p in paths if _is_signals(p) or (p.suffix == ".npz" and p.name.startswith("attack_result_")))
 
@@ -44,13 +44,14 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 
 def _model(path: Path, root: Path, member: np.ndarray, scores: dict[str, np.ndarray]) -> Model:
     """Return the model of a file with ``scores``, attack → float64 [samples]; ``member`` bool [samples]: the samples
-    that it was trained on, which count as the ones to forget."""
+    that it was trained on, which count as the ones to forget. Coins chose them, so the model is ``fair``."""
     ids = tuple(f"sample:{index}" for index in range(len(member)))
-    return _words.trained(path, root, ids=ids, forget=member, heldout=~member, scores=scores, fair=True)
+    return _words.trained_model(path, root, ids=ids, forget=member, heldout=~member, scores=scores, fair=True)
 
 
 def _of_signals(path: Path, root: Path) -> list[Model]:
-    """Read a model for each column of a file of signals. The memberships lie in its folder or one of the two above."""
+    """Read a model for each column of a file of signals, float [samples, models], with the logit of its signals as
+    scores. The memberships, bool [models, samples], lie in the file's folder or one of the two above."""
     signals = _arrays.load(path, "f")
     if signals.ndim != 2:
         raise ValueError(f"{path}: has shape {list(signals.shape)}, but must be [samples, models]")
@@ -63,10 +64,10 @@ def _of_signals(path: Path, root: Path) -> list[Model]:
         raise ValueError(f"{beside}: has shape {shapes}")
     if signals.min() < 0 or signals.max() > 1:
         raise ValueError(f"{path}: has values outside 0 to 1; signals are probabilities of the true class")
-    # Memberships are those of the first models; further columns are left out.
-    likely = np.clip(signals.T[: len(member)].astype(np.float64), EDGE, 1 - EDGE)
-    phi = np.log(likely) - np.log1p(-likely)
-    return [_model(path, root, of_model, {"confidence": phi[number]}) for number, of_model in enumerate(member)]
+    # Memberships may be those of the first models only; the signals of further models are left out.
+    probability = np.clip(signals.T[: len(member)].astype(np.float64), EDGE, 1 - EDGE)
+    logit = np.log(probability) - np.log1p(-probability)
+    return [_model(path, root, of_model, {"confidence": logit[number]}) for number, of_model in enumerate(member)]
 
 
 def _of_result(path: Path, root: Path) -> Model:

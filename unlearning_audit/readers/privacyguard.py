@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from unlearning_audit.readers import _texts, _words
-from unlearning_audit.readers._columns import APART, layout_of
+from unlearning_audit.readers._columns import DISTINGUISHING, layout_of
 from unlearning_audit.readers._model import Model
 from unlearning_audit.readers._tables import frame, header, numbers
 
@@ -29,12 +29,14 @@ def files(place: Path) -> list[Path]:
 
 
 def _pair(train: Path, frames: list[Path]) -> tuple[Path, Path] | None:
-    """Return a frame of training samples with its frame of held-out ones: in the same folder, with otherwise the same
-    name. None if there is no such pair."""
-    rest = _TRAIN.sub(r"\1*\3", train.stem)  # the name without the word that tells training from held-out samples
-    test = next((p for p in frames if p.parent == train.parent and p.suffixes == train.suffixes and p != train
-                 and _TEST.search(p.stem) and _TEST.sub(r"\1*\3", p.stem) == rest), None)  # fmt: skip
-    return (train, test) if test and all(_user(header(path)) for path in (train, test)) else None
+    """Return the frame ``train`` of training samples with the one of ``frames`` that has its held-out samples: in the
+    same folder, with otherwise the same name. None if there is no such frame, or if one of the two has not the columns
+    of PrivacyGuard."""
+    rest = _TRAIN.sub(r"\1*\3", train.stem)  # the name with "*" for the word that tells training from held-out samples
+    beside = [path for path in frames if path.parent == train.parent and path.suffixes == train.suffixes]
+    tests = [path for path in beside if path != train and _TEST.search(path.stem)]
+    test = next((path for path in tests if _TEST.sub(r"\1*\3", path.stem) == rest), None)
+    return (train, test) if test and all(_user_column(header(path)) for path in (train, test)) else None
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model]:
@@ -44,16 +46,17 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model]:
     return [_model(*pair, root) for pair in pairs if pair]
 
 
-def _user(names: list[str]) -> str:
+def _user_column(names: list[str]) -> str:
     """Return the name of the column of users, among the ``names`` of a table's columns; "" if the table is not a frame
     of PrivacyGuard. Such a frame has scores, but no column of sides or models."""
-    if {"side", *APART} & set(layout_of(names, {}).columns) or not {"score", "score_orig"} & set(names):
+    if {"side", *DISTINGUISHING} & set(layout_of(names, {}).columns) or not {"score", "score_orig"} & set(names):
         return ""
     return next((name for name in USERS if name in names), "")
 
 
 def _model(train: Path, test: Path, root: Path) -> Model:
-    """Read the model of a pair of frames, ``train`` of training and ``test`` of held-out samples."""
+    """Read the model of a pair of frames, ``train`` of training and ``test`` of held-out samples. A user is one sample.
+    The score is the column "score" or else "score_orig", less "score_mean", that of shadow models, if there is one."""
     ids, values = [], []
     for path in (train, test):
         table = frame(path)
@@ -63,10 +66,11 @@ def _model(train: Path, test: Path, root: Path) -> Model:
         if not np.isfinite(score).all() or not len(score):
             raise ValueError(f"{path}: column 'score' must hold at least one number, and only finite ones")
         # Of several rows of a user the largest score counts, as in PrivacyGuard's own analyses.
-        best = table.assign(best=score).groupby(table[_user(list(table))].astype(str), sort=False)["best"].max()
+        users = table[_user_column(list(table))].astype(str)
+        best = table.assign(best=score).groupby(users, sort=False)["best"].max()
         ids.append([f"{path.stem}:{name}" for name in best.index])
         values.append(best.to_numpy())
-    forget = np.arange(len(ids[0]) + len(ids[1])) < len(ids[0])
-    return _words.trained(
+    forget = np.arange(len(ids[0]) + len(ids[1])) < len(ids[0])  # training samples come first
+    return _words.trained_model(
         train, root, ids=(*ids[0], *ids[1]), forget=forget, heldout=~forget, scores={"score": np.concatenate(values)}
     )  # fmt: skip

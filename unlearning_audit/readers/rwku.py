@@ -35,11 +35,11 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 
 
 def _model(path: Path, root: Path) -> Model:
-    """Read the model of a target's folder, in which the log ``path`` lies, from all of its logs of attacks and of
-    answers; a log that is missing is skipped."""
+    """Return the model of a target's folder, in which the log ``path`` lies, with the values of all logs of attacks and
+    of answers there; a log that is missing is skipped."""
     folder = path.parent
     # If the user named the target's folder itself, its parent is the folder of the run.
-    hints = _words.of_path(folder, folder.parent if folder == root else root)
+    hints = _words.model_of_path(folder, folder.parent if folder == root else root)
     words = tuple(word for word in hints.words if word not in folder.name.split("_"))  # the target is the task
     model = replace(hints, file=path, words=words, task=folder.name)
     for part, (attacks, answers) in PARTS.items():
@@ -61,10 +61,8 @@ def _results(file: Path, kind: type) -> tuple[dict[str, Any], Any]:
 
 
 def _add_attacks(model: Model, part: str, file: Path) -> None:
-    """Add the attacks' values of one ``part`` of the data to a model, and compare their means with the printed ones.
-
-    Values of forgotten samples are its scores, too; no sample is held out.
-    """
+    """Add the attacks' values of one ``part`` of the data to a model as readings, and compare their means with the
+    printed ones. Values of forgotten samples also become the model's scores; no sample is held out."""
     log, lists = _results(file, dict)
     values = {name: np.array(column, np.float64) for name, column in lists.items()}
     count = len(values["loss"])
@@ -75,6 +73,7 @@ def _add_attacks(model: Model, part: str, file: Path) -> None:
         model.readings[f"{part}_{name}"] = Reading(part, ids, value, share=False)
         if part == FORGET:
             model.scores[name] = value
+    # RWKU's "loss" is the mean log-probability of a text's tokens, which rounding may lift above 0.
     model.readings[f"{part}_probability"] = Reading(part, ids, np.exp(np.minimum(values["loss"], 0)))
     model.agreements += [
         Agreement(f"{part} {name}", float(log[name]), float(values[column].mean()), f"mean of {column}")
@@ -90,9 +89,9 @@ def _add_answers(model: Model, part: str, file: Path) -> None:
     level of questions, and compare the means with the printed ones."""
     log, rows = _results(file, list)
     for level in sorted({str(row["level"]) for row in rows}):
-        asked = [row for row in rows if str(row["level"]) == level]
-        value = np.array([_recompute.rouge_l(row["prediction"], row["answer"]) for row in asked])
-        ids = _texts.identities(f"{part}_{level}", (str(row["query"]) for row in asked))
+        of_level = [row for row in rows if str(row["level"]) == level]
+        value = np.array([_recompute.rouge_l(row["prediction"], row["answer"]) for row in of_level])
+        ids = _texts.identities(f"{part}_{level}", (str(row["query"]) for row in of_level))
         model.readings[f"{part}_level_{level}"] = Reading(part, ids, value)
         printed = float(log.get(f"level_{level}_rouge_l_r", np.nan))
         mean = float(value.mean())

@@ -23,14 +23,14 @@ LISTS = ("average_perturb_loss", "normalized_gt_loss", "gt_loss", "num_token_gt"
 
 
 def files(place: Path) -> list[Path]:
-    """Return the logs at or below a path, recognised by their structure. Raises ValueError if the path itself is the
-    log of a single split."""
-    lacking = '"avg_paraphrased_loss"'
+    """Return the aggregated logs at or below a path, recognised by their structure. Raises ValueError if the path
+    itself is the log of a single split, which lacks losses of paraphrased answers."""
     candidates = [path for path in _texts.below(place, ".json") if '"avg_gt_loss"' in _texts.head(path)]
-    whole = [path for path in candidates if _splits(_texts.read_json(path))]
-    if place.is_file() and candidates and not whole:
+    aggregated = [path for path in candidates if _splits(_texts.read_json(path))]
+    if place.is_file() and candidates and not aggregated:
+        lacking = '"avg_paraphrased_loss"'
         raise ValueError(f"{place}: this is the log of one split, without {lacking}; give the aggregated log")
-    return whole
+    return aggregated
 
 
 def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]:
@@ -39,7 +39,7 @@ def read(paths: list[Path], options: object, root: Path) -> list[Model | Unread]
 
 
 def _splits(log: object) -> dict[str, dict[str, Any]]:
-    """Return name → entry of the splits in a log; {} if it has none."""
+    """Return name → entry of the splits in a log: the entries that have losses of the true answers; {} if none has."""
     entries = log.items() if isinstance(log, dict) else ()
     return {name: entry for name, entry in entries if isinstance(entry, dict) and "avg_gt_loss" in entry}
 
@@ -47,17 +47,17 @@ def _splits(log: object) -> dict[str, dict[str, Any]]:
 def _model(path: Path, root: Path) -> Model:
     """Read the model of a log: the values of every split, and model utility, the harmonic mean of nine means, if the
     log has all nine. Raises ValueError if no split is of the forget set."""
-    model = _words.of_run(path, root)
+    model = _words.model_of_run(path, root)
     means: dict[str, float] = {}
     splits = _splits(_texts.read_json(path))
     for split, entry in splits.items():
+        # A key of `PREFIX`. A split that names no part, such as eval_log.json, is of retained samples.
         word = next((word for word in ("forget", "real_author", "real_world") if word in split), "retain")
         part = {"forget": FORGET, "retain": RETAIN}.get(word, OTHER)
         means |= _add_split(model, entry, part, PREFIX[word], f"{path}: {split}")
     if not model.samples.get(FORGET):
-        raise ValueError(
-            f"{path}: this log has no split of the forget set, whose name contains forget; found {', '.join(splits)}"
-        )
+        found = ", ".join(splits)
+        raise ValueError(f"{path}: this log has no split of the forget set, whose name contains forget; found {found}")
     names = [f"{prefix}_{name}" for prefix in ("retain", "ra", "wf") for name in ("Prob", "ROUGE", "Truth_Ratio")]
     if all(name in means for name in names):
         utility = float(hmean([means[name] for name in names]))
@@ -70,8 +70,8 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
     """Add probability, ROUGE and truth ratio of one split's samples to a model; return their means, name → mean.
 
     ``entry``: the split's lists, name → index of the sample → value; ``part``: forget, retain or other; ``prefix``:
-    before the names; ``place``: the file and split, for messages. Numbers that the log prints are compared with
-    recomputed ones.
+    before the names; ``place``: the file and split, for messages. A quantity whose lists are missing is left out, and
+    lists that the log has are compared with recomputed ones.
     """
     indices = list(entry["avg_gt_loss"])
     rows = entry.get("generated_text")
@@ -81,22 +81,23 @@ def _add_split(model: Model, entry: dict[str, Any], part: str, prefix: str, plac
         ids = _texts.identities(prefix, (str(rows[index][-1]) for index in indices))
     present = [name for name in (*LISTS, "avg_gt_loss") if name in entry]
     lists = {name: _column(entry, name, indices, place) for name in present}
-    loss, wrong = lists["avg_gt_loss"][:, 0], lists.get("average_perturb_loss")
-    likely = np.exp(-loss)
-    if prefix in ("ra", "wf") and wrong is not None:
-        likely = likely / (likely + np.exp(-wrong).sum(axis=1))
-        _check(model, lists, f"{prefix} normalized_gt_loss", -np.log(likely))
+    # The mean losses by token of the true answer [samples], and of wrong answers [samples, answers].
+    loss, loss_wrong = lists["avg_gt_loss"][:, 0], lists.get("average_perturb_loss")
+    probability = np.exp(-loss)
+    if prefix in ("ra", "wf") and loss_wrong is not None:  # among the true and the wrong answers, as TOFU defines it
+        probability = probability / (probability + np.exp(-loss_wrong).sum(axis=1))
+        _compare_list(model, lists, f"{prefix} normalized_gt_loss", -np.log(probability))
     if "gt_loss" in lists and "num_token_gt" in lists:
         by_token = lists["gt_loss"][:, 0] / lists["num_token_gt"][:, 0]
-        _agree(model, f"{prefix} avg_gt_loss", loss, by_token, "gt_loss by token")
-    values = {"Prob": (likely, 1)}  # quantity → values, and their direction (`Reading`)
+        _compare_means(model, f"{prefix} avg_gt_loss", loss, by_token, "gt_loss by token")
+    values = {"Prob": (probability, 1)}  # quantity → values, and their direction (`Reading`)
     if "rougeL_recall" in lists:
         values["ROUGE"] = lists["rougeL_recall"][:, 0], 1
-    if wrong is not None and "avg_paraphrased_loss" in lists:
-        right_over_wrong = np.exp(wrong.mean(axis=1) - lists["avg_paraphrased_loss"][:, 0])
-        # Ratios of wrong to right answers are near 1 if a model knows neither.
+    if loss_wrong is not None and "avg_paraphrased_loss" in lists:
+        # The truth ratio: probability of wrong over right answers; near 1 if a model knows neither.
+        right_over_wrong = np.exp(loss_wrong.mean(axis=1) - lists["avg_paraphrased_loss"][:, 0])
         wrong_over_right = 1 / right_over_wrong
-        _check(model, lists, f"{prefix} truth_ratio", wrong_over_right, right_over_wrong)
+        _compare_list(model, lists, f"{prefix} truth_ratio", wrong_over_right, right_over_wrong)
         if part == FORGET:
             model.raw["forget_truth_ratio"] = wrong_over_right
             values["Truth_Ratio"] = np.minimum(wrong_over_right, right_over_wrong), 0  # small also for a damaged model
@@ -120,17 +121,19 @@ def _column(entry: dict[str, Any], name: str, indices: list[str], place: str) ->
     return value
 
 
-def _check(model: Model, lists: dict[str, np.ndarray], quantity: str, *recomputed: np.ndarray) -> None:
-    """Compare a list of the log with its ``recomputed`` values; of several formulas that are in use, the closest
-    counts. ``quantity``: the part of the data and the name of the list, such as "forget truth_ratio". Nothing is
-    compared if the log lacks the list."""
-    if (printed := lists.get(quantity.split()[1])) is not None:
+def _compare_list(model: Model, lists: dict[str, np.ndarray], quantity: str, *recomputed: np.ndarray) -> None:
+    """Compare a list of the log with ``recomputed`` ones, by several formulas that are in use, of which the closest
+    counts; the agreement is added to the model. ``quantity``: the part of the data and the name of the list, such as
+    "forget truth_ratio". Nothing is compared if the log lacks the list."""
+    printed = lists.get(quantity.split()[1])
+    if printed is not None:
         closest = min(recomputed, key=lambda value: float(np.abs(printed[:, 0] - value).max()))
-        _agree(model, quantity, printed[:, 0], closest, "from the losses of each sample")
+        _compare_means(model, quantity, printed[:, 0], closest, "from the losses of each sample")
 
 
-def _agree(model: Model, quantity: str, printed: np.ndarray, recomputed: np.ndarray, how: str) -> None:
-    """Compare two lists by their means over samples, since each was computed in single precision."""
+def _compare_means(model: Model, quantity: str, printed: np.ndarray, recomputed: np.ndarray, how: str) -> None:
+    """Add to a model the agreement of two lists in their means over samples. Single values may differ, because each was
+    computed in single precision."""
     model.agreements.append(Agreement(f"mean {quantity}", float(printed.mean()), float(recomputed.mean()), how))
 
 
