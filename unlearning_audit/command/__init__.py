@@ -267,10 +267,8 @@ def why(
         return
     before = edits.listed_at(file, since) if since else edits.listed(file)
     if since:
-        print(
-            f"The code of {since} is compared with the present code, both with the present {file}. To see what an "
-            f"edit of the study changes: audit why before.yaml {file}"
-        )
+        advice = f"To see what an edit of the study changes: audit why before.yaml {file}"
+        print(f"The code of {since} is compared with the present code, both with the present {file}. {advice}")
     print(*edits.lines(before, edits.listed(other or file)), sep="\n")
 
 
@@ -367,7 +365,6 @@ def _version() -> str:
 
     from unlearning_audit.workflow.versions import installed
 
-    package, *dependencies = (
-        f"{name} {installed(name) or 'not installed'}" for name in ("unlearning-audit", "snakemake", "torch")
-    )
+    names = ("unlearning-audit", "snakemake", "torch")
+    package, *dependencies = (f"{name} {installed(name) or 'not installed'}" for name in names)
     return f"{package} (Python {platform.python_version()}, {', '.join(dependencies)})"

@@ -11,9 +11,8 @@ from unlearning_audit import ROOT
 def command(*arguments: str) -> list[str]:
     """Return the command line that runs Snakemake with this workflow. Raises ValueError if it is not installed."""
     if find_spec("snakemake") is None:
-        raise ValueError(
-            'Snakemake is not installed here; install the workflow: pip install "unlearning-audit[workflow]"'
-        )
+        advice = 'install the workflow: pip install "unlearning-audit[workflow]"'
+        raise ValueError(f"Snakemake is not installed here; {advice}")
     # -P: a module in the working directory must not replace one of a library.
     return [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), *arguments]
 

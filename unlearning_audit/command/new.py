@@ -79,10 +79,8 @@ def entries(arguments: list[str]) -> dict[str, object]:
         kind = trial.kind(file, function)
         name = trial.name_of(file, kind)
         if kind == "readers":
-            raise ValueError(
-                f"--with {file}: a reader needs result files; audit read RESULTS --reader {file} writes a study of "
-                "your files RESULTS"
-            )
+            advice = f"audit read RESULTS --reader {file} writes a study of your files RESULTS"
+            raise ValueError(f"--with {file}: a reader needs result files; {advice}")
         if kind in lines:
             also = f", function: {scalar(function)}" if function else ""
             lines[kind].append(f"{name}: {{file: {scalar(file)}{also}}}")

@@ -71,10 +71,8 @@ def write_logits(target: list[str], retrain: list[str], none: list[str], labels:
     from unlearning_audit.command.arrays import ATTACKS
 
     if not (retrain and labels):
-        raise ValueError(
-            "--target: needs the logits of retrained models on the same samples, and the class of every sample; give "
-            "--retrain FILE and --labels FILE"
-        )
+        needed = "the logits of retrained models on the same samples, and the class of every sample"
+        raise ValueError(f"--target: needs {needed}; give --retrain FILE and --labels FILE")
     file = Path(study)
     folder = file.parent / f"{file.stem}_models"
     y = readers.load(Path(labels), "iu")
@@ -203,10 +201,8 @@ def _summary(imported: Any, path: Path) -> list[str]:
     comparable = [(file, agreement) for file, agreement in every if agreement.agrees is not None]
     wrong = [(file, agreement) for file, agreement in comparable if not agreement.agrees]
     if comparable:
-        lines.append(
-            f"{len(comparable) - len(wrong):,} of {len(comparable):,} printed numbers equal those that their samples "
-            f"give, to 1e-6 ({path})."
-        )
+        equal = f"{len(comparable) - len(wrong):,} of {len(comparable):,} printed numbers"
+        lines.append(f"{equal} equal those that their samples give, to 1e-6 ({path}).")
     lines += [
         f"  {file}: {agreement.quantity} is printed as {agreement.printed:.8g}, but its samples give "
         f"{agreement.recomputed:.8g}"

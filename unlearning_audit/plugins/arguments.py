@@ -135,10 +135,9 @@ def assigned(
         elif purpose and (parameter.required or parameter.name in give or not _modest(parameter.name, purpose)):
             received[parameter.name] = purpose
         elif parameter.required:
-            raise ValueError(
-                f"the parameter {parameter.name!r} is not known; set options.{parameter.name}, or say with "
-                f"give.{parameter.name} which of {', '.join(ROLES)} it is"
-            )
+            known = ", ".join(ROLES)
+            advice = f"set options.{parameter.name}, or say with give.{parameter.name} which of {known} it is"
+            raise ValueError(f"the parameter {parameter.name!r} is not known; {advice}")
     filled = {purpose for purpose in received.values() if purpose}
     # Without the model or any samples to forget or keep, it cannot be a function that unlearns.
     if "model" not in filled or not any(

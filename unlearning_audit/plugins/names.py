@@ -24,9 +24,8 @@ def check_names(metrics: Iterable[str], key: str, file: str) -> None:
     reserved = [quantity.name for name in registry.names("metrics") for quantity in registry.quantities(name)]
     for metric in dict.fromkeys(metrics):
         if metric in WORDS or any(fnmatchcase(metric, name) for name in reserved):
-            raise PluginError(
-                f"{readable(file)}: rows may not be called {metric!r}, a name of the library's own rows; rename them"
-            )
+            problem = f"rows may not be called {metric!r}, a name of the library's own rows"
+            raise PluginError(f"{readable(file)}: {problem}; rename them")
         if not any(fnmatchcase(metric, name) for name in declared_names):
             declared = ", ".join(declared_names)
             raise PluginError(f"{readable(file)}: QUANTITIES must declare {metric!r}, a row's name; it has {declared}")

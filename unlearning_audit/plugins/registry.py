@@ -154,10 +154,9 @@ def _check_arguments(function: Callable[..., Any], expected: tuple[str, ...], pa
     enough = len(named) < len(given) or (len(named) >= len(expected) and (more or required <= len(expected)))
     # Not strict: the names are compared as far as both go.
     if not enough or any(p.name.lstrip("_") != role for p, role in zip(named, expected, strict=False)):
-        raise ValueError(
-            f"{readable(path)} line {function.__code__.co_firstlineno}: {function.__name__} must have the parameters "
-            f"({', '.join(expected)}), found ({', '.join(parameter.name for parameter in named)})"
-        )
+        place = f"{readable(path)} line {function.__code__.co_firstlineno}: {function.__name__}"
+        found = f"({', '.join(expected)}), found ({', '.join(parameter.name for parameter in named)})"
+        raise ValueError(f"{place} must have the parameters {found}")
 
 
 def options(kind: str, name: str, file: str | None = None) -> type[Settings]:

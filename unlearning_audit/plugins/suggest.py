@@ -10,9 +10,8 @@ def unknown(name: str, options: Iterable[str], description: str = "such field") 
     options = sorted(options)
     nearest = near(name, options)
     hint = f", did you mean {nearest!r}?" if nearest else ""
-    return (
-        f"there is no {description}{hint} ({'known: ' + ', '.join(options) if options else 'nothing can be set here'})"
-    )
+    known = "known: " + ", ".join(options) if options else "nothing can be set here"
+    return f"there is no {description}{hint} ({known})"
 
 
 def near(name: str, options: Iterable[str]) -> str:

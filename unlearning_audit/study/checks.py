@@ -55,9 +55,8 @@ def data(plugin: Plugin, where: tuple[str, ...]) -> None:
     """
     path = plugin.options.get("path")
     if isinstance(path, str) and not Path(path).exists():
-        raise StudyError(
-            (*where, "path"), f"{path!r} does not exist; give a file or folder relative to the working directory"
-        )
+        advice = "give a file or folder relative to the working directory"
+        raise StudyError((*where, "path"), f"{path!r} does not exist; {advice}")
     if plugin.file is None and registry.defines("data", plugin.name, None, "problem"):
         stat = Path(str(path)).stat()
         problem = _of_head(plugin.name, json.dumps(plugin.options), os.getcwd(), (stat.st_mtime_ns, stat.st_size))
@@ -162,9 +161,8 @@ def _figure(wish: Figure, where: tuple[str, str], axes: set[str]) -> None:
         choice = f"name one of {', '.join(sorted(axes))}" if axes else "these scenarios have no axis, see vary"
         raise StudyError((*where, "axis"), f"is missing; {choice}")
     if wish.attack and "form" in reads and "/" not in wish.attack:
-        raise StudyError(
-            (*where, "attack"), f"must name an attack and its shadow models, as in kde/trained, found {wish.attack!r}"
-        )
+        expected = "must name an attack and its shadow models, as in kde/trained"
+        raise StudyError((*where, "attack"), f"{expected}, found {wish.attack!r}")
 
 
 def _joint(path: tuple[str, ...], sentence: str) -> StudyError:
@@ -295,9 +293,8 @@ def _function(method: Plugin, where: tuple[str, ...]) -> None:
         raise StudyError((*where, "file"), str(error)) from None
     if signature is not None:
         # A space of tuning names the function's options with a prefix, as in "options.lr". Only names are checked here.
-        tuned = dict.fromkeys(
-            name.partition(".")[2] for name in (method.tune.space if method.tune else ()) if "." in name
-        )
+        space = method.tune.space if method.tune else ()
+        tuned = dict.fromkeys(name.partition(".")[2] for name in space if "." in name)
         options = {**tuned, **method.options["options"]}
         try:
             arguments.assigned(signature[0], options, method.options["give"], more=signature[1])

@@ -123,9 +123,8 @@ def choose(kind: str, raw: dict[str, Any], *where: str, beside: Iterable[str] = 
     agreed = validated(Terms, {term: options.pop(term) for term in terms if term in options}, *where)
     for path in agreed.depends:
         if not Path(path).exists():
-            raise StudyError(
-                (*where, "depends"), f"{path!r} does not exist; give paths relative to the working directory"
-            )
+            advice = "give paths relative to the working directory"
+            raise StudyError((*where, "depends"), f"{path!r} does not exist; {advice}")
     settings = validated(form, options, *where, also=also)  # by now, only the plug-in's own options are left
     plugin = Plugin(name, file, settings.model_dump(mode="json"), agreed.depends, agreed.time_limit)
     return tuned(plugin, agreed.tune, *where) if agreed.tune else plugin
@@ -192,9 +191,8 @@ def _check_file(kind: str, name: str, file: Any, where: tuple[str, ...], at: tup
     if not isinstance(file, str):
         raise StudyError((*where, "file"), f"must be the path of a Python file, found {messages.as_yaml(file)}")
     if name in registry.names(kind):
-        raise StudyError(
-            at, f"is the library's own {registry.KINDS[kind].noun}; give your file another name than {name!r}"
-        )
+        noun = registry.KINDS[kind].noun
+        raise StudyError(at, f"is the library's own {noun}; give your file another name than {name!r}")
     try:
         registry.options(kind, name, file)  # loading the file checks its parts
     except ValueError as error:

@@ -153,9 +153,8 @@ def _axes(axes: Any, base: dict[str, Any], where: Path) -> list[list[Step]]:
         of_axis = _axis(axis, values, base, where)
         name, labels = of_axis[0].axis, [step.label for step in of_axis]
         if name in [earlier[0].axis for earlier in steps]:
-            raise StudyError(
-                (*where, axis), f"is a second axis called {name!r}; map labels to fields under another name"
-            )
+            advice = "map labels to fields under another name"
+            raise StudyError((*where, axis), f"is a second axis called {name!r}; {advice}")
         for i, text in enumerate(labels):
             if not re.fullmatch(r"[^;=\s][^;=\n]*", text):
                 raise StudyError((*where, axis), f"cannot have the label {text!r}; use text without ; and =")

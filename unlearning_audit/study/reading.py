@@ -130,9 +130,8 @@ def _imported(variant: expand.Variant) -> Scenario:
     for field in idle:
         # The first layer, the defaults, is for other scenarios; the others hold fields of this one and of its axes.
         if any(field in layer for _, layer in variant.layers[1:]):
-            raise StudyError(
-                (field,), f"has no effect with the protocol {variant.fields['protocol']['name']}; leave it out"
-            )
+            protocol = variant.fields["protocol"]["name"]
+            raise StudyError((field,), f"has no effect with the protocol {protocol}; leave it out")
     fields = validated(ScenarioFile, {**variant.fields, **idle}, also=["vary"])
     for name, options in fields.methods.items():
         if options:
@@ -189,9 +188,8 @@ def _with_control(methods: dict[str, Plugin], controls: bool) -> dict[str, Plugi
     if "retrain" not in methods or not controls:
         return methods
     if "retrain_control" in methods:
-        raise StudyError(
-            ("methods", "retrain_control"), "is made by the study itself; use another name or controls: false"
-        )
+        advice = "use another name or controls: false"
+        raise StudyError(("methods", "retrain_control"), f"is made by the study itself; {advice}")
     retrain = methods["retrain"]
     # Another draw of all random numbers, the initial weights included, makes the population independent.
     options = {**retrain.options, "draw": retrain.options["draw"] + 1, "same_start": False}

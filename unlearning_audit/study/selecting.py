@@ -46,7 +46,6 @@ def source(scenario: Scenario, scenarios: Iterable[Scenario]) -> Scenario | None
     matches = [s for s in same_data if all(scenario.axes.get(axis, at) == at for axis, at in s.axes.items())]
     if len(matches) != 1:
         count = "no variant has" if not matches else f"{len(matches)} variants have"
-        raise StudyError(
-            where, f"names {name!r}, of which {count} the same data; give both the same data and axes", joint=True
-        )
+        advice = "give both the same data and axes"
+        raise StudyError(where, f"names {name!r}, of which {count} the same data; {advice}", joint=True)
     return matches[0]
